@@ -197,10 +197,8 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 		y++
 	}
 	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
-	explained := func(w store.Wait) bool { return w.Cause != verdict.Unknown }
-	if ws := s.WaitsOf(r); slices.ContainsFunc(ws, explained) && y+2 < a.H {
+	if y+2 < a.H && DrawWaits(a.Sub(0, 2+y, a.W, 1), s.WaitsOf(r), c) {
 		y++
-		DrawWaits(a.Sub(0, 1+y, a.W, 1), ws, c)
 	}
 	return min(y+2, a.H)
 }
@@ -209,10 +207,15 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 const leastWait = 0.01
 
 // DrawWaits writes what held a request up before its first token: "held up by slot of #12 3.10 s · #14's prompt 400 ms".
-func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) {
-	all := int64(0)
+// It draws nothing and returns false if no part of the wait is explained.
+func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) bool {
+	all, explained := int64(0), false
 	for i := range ws {
 		all += ws[i].NS
+		explained = explained || ws[i].Cause != verdict.Unknown
+	}
+	if !explained {
+		return false
 	}
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "Held up by").Gap(2)
@@ -230,9 +233,10 @@ func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) {
 			st = pane.Dim
 		}
 		if !l.Fit(grid.Piece{Style: pane.Dim, Words: lead}, grid.Piece{Style: st, Words: w.Words() + " "}, grid.Piece{Style: pane.Data, Words: metric.Duration(w.NS)}) {
-			return
+			break
 		}
 	}
+	return true
 }
 
 // fold merges the shortest rows into one if there are more than n.
