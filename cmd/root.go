@@ -47,8 +47,7 @@ model file llmtop run, with a recording llmtop replay, and with a report (.json)
 
 Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
 only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
-model, it runs the built-in model on prompts of five kinds at reading speed. Press p to enter your
-own prompt.`,
+model, it runs the built-in model on prompts of five kinds at reading speed. Press p for your own.`,
 		Args:          refuseCommandArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -37,7 +37,10 @@ func TestRunners(t *testing.T) {
 	tr.process(33, 30, "llama-server")
 	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
 	seen := look(tr.root)
-	want := []Runner{{31, "http://127.0.0.1:40000", "sha256-1a"}, {32, "http://127.0.0.1:40001", "sha256-2b"}}
+	want := []Runner{
+		{PID: 31, Address: "http://127.0.0.1:40000", Model: "sha256-1a"},
+		{PID: 32, Address: "http://127.0.0.1:40001", Model: "sha256-2b"},
+	}
 	if got := seen.runnersOf(11434); !slices.Equal(got, want) {
 		t.Errorf("Ollama's llama-servers are %v, want %v", got, want)
 	}
