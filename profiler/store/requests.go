@@ -141,6 +141,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 			s.rates.addFinished(v.Closed, 1)
 		}
 	}
+	if v.First == 0 {
+		s.settleWaits(v, v.Closed)
+	}
 	settled := v.ColdLater
 	if settled {
 		v.ColdLater, v.Cold = false, o != nil && o.Cold

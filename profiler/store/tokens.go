@@ -37,6 +37,7 @@ func (s *state) applyToken(e *event.Event) {
 	if v.First == 0 {
 		gap = 0
 		v.First = at
+		s.settleWaits(v, at)
 		l.measure(s.settings())
 		if !s.excluded(l) {
 			if !v.ColdLater {
