@@ -146,7 +146,7 @@ func TestRequest(t *testing.T) {
 		#1 prompt 3000..7000
 		pass 1 decode 0 prompt 3
 		#1 first_token 7000..8000
-		#1 token 20 at 8000 pass 1 picks [5 6 7 0]
+		#1 token 20 at 8000 pass 1 picks [5 6 0 7]
 		pass 2 decode 1 prompt 0
 		#1 token 0 at 14000 pass 2 picks [1 3 65535 65535]
 		#1 finished at 14000 "stop" prompt 4 cached 1 generated 2`)
