@@ -80,7 +80,7 @@ var Terms = [...]struct {
 			Detail: "As `coverage_share` below. `kept`: how many of a layer are among them",
 		},
 		{
-			Name: "expert cache", Title: "static, LRU, LFU", Unit: "0..1",
+			Name: "expert cache", Title: "static LRU LFU", Unit: "0..1",
 			Help:   "share of picks that N slots per layer serve: a static set, or a cache that evicts the least recent or the least picked expert",
 			Detail: "The first half of the tokens chooses the set and fills the caches, the second half judges; see [Experts](experts.md)",
 		},
