@@ -135,6 +135,10 @@ type Experts struct {
 	Layers  [][]uint64 `json:"layers"`
 	Prompt  Picks      `json:"prompt"`
 	Decode  Picks      `json:"decode"`
+	// Imbalance is max/mean of the most imbalanced layer while decoding. Trend has it by second of the last minute and
+	// layer, of the 10 s before.
+	Imbalance Number     `json:"imbalance"`
+	Trend     [][]Number `json:"imbalance_trend"`
 }
 
 // Picks holds the picks of one phase.
@@ -180,7 +184,8 @@ func process(p *event.Process) Process {
 	return out
 }
 
-func experts(x *store.Experts) *Experts {
+func experts(s *store.Snapshot) *Experts {
+	x := s.Experts
 	if x == nil {
 		return nil
 	}
@@ -188,6 +193,17 @@ func experts(x *store.Experts) *Experts {
 	out.Layers = layerCounts(x.Hits[session][metric.Both], x.Experts)
 	out.Prompt = picks(x.Hits[session][metric.Prompt], x.Experts)
 	out.Decode = picks(x.Hits[session][metric.Decode], x.Experts)
+	_, imbalance := s.Imbalance(session)
+	out.Imbalance, out.Trend = Number(imbalance), [][]Number{}
+	for _, p := range x.Balance {
+		layers := make([]Number, len(p.MaxMean))
+		for l, v := range p.MaxMean {
+			if layers[l] = Number(event.Absent(event.NotYet)); v == v { // not NaN
+				layers[l] = Number(event.DerivedValue(float64(v)))
+			}
+		}
+		out.Trend = append(out.Trend, layers)
+	}
 	return out
 }
 
