@@ -50,7 +50,7 @@ func (x *experts) trend() (out []BalancePoint) {
 
 // Imbalance returns max/mean of the most imbalanced layer while decoding, of those with at least 16 picks per expert;
 // NotYet without one, and NotReported if the engine does not report picks.
-func (s *Snapshot) Imbalance(w metric.Window) (layer int, maxMean event.Reading) {
+func Imbalance(s *Snapshot, w metric.Window) (layer int, maxMean event.Reading) {
 	x := s.Experts
 	if x == nil {
 		if s.Reported() && !s.Engine.Caps.Has(event.CapExperts) {

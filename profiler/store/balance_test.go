@@ -12,7 +12,7 @@ import (
 // One layer turns from even to uneven picks after 20 s, the other has too few picks to judge.
 func TestImbalanceOverTime(t *testing.T) {
 	p := newSession()
-	if layer, v := p.store.Snapshot().Imbalance(metric.Minute); layer >= 0 || v.OK() {
+	if layer, v := Imbalance(p.store.Snapshot(), metric.Minute); layer >= 0 || v.OK() {
 		t.Errorf("before any pick: layer %d, %v", layer, v)
 	}
 	decode := make([]uint64, 8)
@@ -31,10 +31,10 @@ func TestImbalanceOverTime(t *testing.T) {
 	}
 	p.emitPicks(2, 4, make([]uint64, 8), decode, [2]uint64{metric.Decode: 1600})
 	s := p.store.Snapshot()
-	if layer, v := s.Imbalance(metric.TenSeconds); layer != 0 || v.V != 4 {
+	if layer, v := Imbalance(s, metric.TenSeconds); layer != 0 || v.V != 4 {
 		t.Errorf("last 10 s: layer %d, max/mean %v; want layer 0, 4", layer, v.V)
 	}
-	if layer, v := s.Imbalance(metric.Session); layer != 0 || v.V != 2.5 {
+	if layer, v := Imbalance(s, metric.Session); layer != 0 || v.V != 2.5 {
 		t.Errorf("session: layer %d, max/mean %v; want layer 0, 2.5", layer, v.V)
 	}
 	var trend []float32

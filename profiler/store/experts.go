@@ -186,11 +186,11 @@ func (x *experts) hits(from, to *pickCounts, p metric.Phase) *Hits {
 			}
 		}
 	}
-	return newHits(counts, tokens, x.layers, x.experts)
+	return NewHits(counts, tokens, x.layers, x.experts)
 }
 
-// newHits summarises counts of the given number of tokens. It keeps counts.
-func newHits(counts []uint64, tokens uint64, layers, experts int) *Hits {
+// NewHits summarises counts of the given number of tokens. It keeps counts.
+func NewHits(counts []uint64, tokens uint64, layers, experts int) *Hits {
 	h := &Hits{Counts: counts, Tokens: tokens, Layers: make([]LayerHits, layers)}
 	for l := range h.Layers {
 		row := h.Counts[l*experts : (l+1)*experts]

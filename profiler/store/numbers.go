@@ -97,7 +97,7 @@ var Rates = []Number{
 		Help:   "max/mean of the most imbalanced layer while decoding; 1 is balanced",
 		Detail: "of the layers with at least 16 picks per expert in the window, because few picks are uneven by chance. Reports have the session, alerts their window. `experts.imbalance_trend`: each second of the last minute, of the 10 s before it",
 		Absent: "too few picks; the engine does not report picks",
-		Of:     func(s *Snapshot, w metric.Window) event.Reading { _, v := s.Imbalance(w); return v },
+		Of:     func(s *Snapshot, w metric.Window) event.Reading { _, v := Imbalance(s, w); return v },
 	},
 }
 

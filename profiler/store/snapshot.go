@@ -292,6 +292,7 @@ type Host struct {
 	Sampled    bool        // a sample has arrived
 	Series     []HostPoint // oldest first, at most SeriesLen
 	Inspection Inspection
+	ExpertsAt  event.Time // when ExpertsCached was read; 0: never
 }
 
 // Inspection holds readings that are too costly for every sample: the last values, and when they were read. Time 0
