@@ -76,7 +76,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, "by group, generated tokens, session")
 		holds(t, a, "(no name) 340")
 		a.press("v")
-		holds(t, a, "experts in memory: not ")
+		holds(t, a, "experts in memory: ")
 		a.press("v")
 		holds(t, a, "decode, last 1 min")
 	},

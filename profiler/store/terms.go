@@ -57,6 +57,19 @@ var Terms = [...]struct {
 			Detail: "Shannon entropy / log(number of experts); 0: one expert gets all picks",
 		},
 		{Name: "idle", Title: "idle", JSON: "`dead`", Unit: "experts", Help: "experts of a layer without a pick in the window"},
+		{
+			Name: "in memory", Title: "in memory", JSON: "`layers` of `in_memory`", Unit: "0..1",
+			Help:   "share of an expert's bytes that is in the page cache",
+			Detail: "of the pages that it overlaps, in the last sweep; see [Experts](experts.md)",
+		},
+		{
+			Name: "picks in memory", Title: "of the picks", JSON: "`picks_share`", Unit: "0..1",
+			Help: "picks while decoding x share of their expert in memory / picks",
+		},
+		{
+			Name: "hot but not resident", Title: "not resident", JSON: "`hot_not_resident`", Unit: "experts",
+			Help: "experts picked more often than evenly, with less than half of their bytes in memory",
+		},
 		{Name: "hot, cold", JSON: "`hot`, `cold`", Help: "the three most and the three least picked; of equals the lower number"},
 	}},
 	{"router", []Term{
