@@ -1,6 +1,10 @@
 package store
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -44,4 +48,42 @@ func ResidentPicks(s *Snapshot, h *Hits) event.Reading {
 		return event.Absent(event.NotYet)
 	}
 	return event.DerivedValue(metric.Share(served, picks))
+}
+
+// The bounds of absentPicks.
+const (
+	maxSweepAge = event.Time(30 * time.Second) // of the sweep: later, experts may have been read or evicted
+	maxAbsent   = 3                            // experts that are named
+)
+
+// absentPicks names the experts that a token picked and that were not wholly in memory in the last sweep before a time:
+// "picked 5:12 (0 %) and 2 more, not wholly in memory 3.00 s before". It is "" without any, or without such a sweep.
+func (s *state) absentPicks(picks []uint16, from event.Time) string {
+	h, m := &s.machine.Host, &s.model
+	layers := m.Layers
+	if h.ExpertsAt == 0 || h.ExpertsAt > from || from-h.ExpertsAt > maxSweepAge || m.Experts <= 0 || m.ExpertsUsed <= 0 ||
+		len(h.ExpertsCached) != layers*m.Experts || len(picks) != layers*m.ExpertsUsed {
+		return ""
+	}
+	var names []string
+	absent := 0
+	for i, e := range picks {
+		if int(e) >= m.Experts {
+			continue
+		}
+		layer := i / m.ExpertsUsed
+		if share := h.ExpertsCached[layer*m.Experts+int(e)]; share < 100 {
+			if absent++; absent <= maxAbsent {
+				names = append(names, fmt.Sprintf("%d:%d (%d %%)", layer, e, share))
+			}
+		}
+	}
+	if absent == 0 {
+		return ""
+	}
+	words := "picked " + strings.Join(names, ", ")
+	if absent > maxAbsent {
+		words += fmt.Sprintf(" and %d more", absent-maxAbsent)
+	}
+	return words + ", not wholly in memory " + metric.Duration(int64(from-h.ExpertsAt)) + " before"
 }

@@ -3,10 +3,12 @@ package store
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // cached emits a sample of the machine with the experts in the page cache, nil: without.
@@ -36,5 +38,47 @@ func TestHotNotResident(t *testing.T) {
 	}
 	if s.Host.ExpertsAt == 0 {
 		t.Error("no time of the sweep")
+	}
+}
+
+// A stall that waited for the disk names the picked experts that the sweep before it did not find in memory.
+func TestStallNamesAbsentExperts(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		age   int64 // of the sweep at the stall
+		picks []uint16
+		want  string // in the evidence; "": no expert
+	}{
+		{"one absent", 2 * sec, []uint16{0, 1}, "picked 1:1 (20 %), not wholly in memory 2.11 s before"},
+		{"all in memory", 2 * sec, []uint16{0, 2}, ""},
+		{"of unknown residency", 2 * sec, []uint16{0, 3}, ""},
+		{"an old sweep", 60 * sec, []uint16{0, 1}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newSession()
+			p.moe(2, 4, 1)
+			p.cached(100, 100, 100, 100, 100, 20, 100, event.UnknownShare)
+			p.now += event.Time(test.age)
+			p.queue(1, "", "")
+			p.state(0, 1, event.StateDispatched, nil)
+			token := func(wait int64) {
+				p.emit(wait, event.Event{Kind: event.KindToken, Req: 1, N: 1, Picks: test.picks})
+			}
+			for range 11 {
+				token(10 * ms)
+			}
+			token(200 * ms)
+			v := event.MeasuredValue
+			p.usage(200*ms, event.Usage{
+				Running: readingMS(1), Waiting: v(0), Blocked: readingMS(190), Faults: v(12), Read: v(3e6), Threads: v(1), Cores: v(2),
+			})
+			stalls := p.store.Snapshot().Latency.Stalls
+			if len(stalls) != 1 || stalls[0].Cause != verdict.DiskReads {
+				t.Fatalf("stalls: %+v; want one of reads from disk", stalls)
+			}
+			if got := stalls[0].Evidence; !strings.Contains(got, test.want) || test.want == "" && strings.Contains(got, "picked") {
+				t.Errorf("evidence %q, want %q", got, test.want)
+			}
+		})
 	}
 }
