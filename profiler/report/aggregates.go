@@ -109,7 +109,7 @@ func aggregates(r *store.Aggregates) *Aggregates {
 	for i := range r.Histograms {
 		out.Histograms = append(out.Histograms, reportedHistogram(&r.Histograms[i]))
 	}
-	if parts := r.Parts(session); !parts.Apart {
+	if parts := r.Parts(session); !parts.Apart && !parts.Undivided() {
 		for _, p := range parts.Parts {
 			out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
 		}

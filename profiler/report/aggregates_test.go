@@ -210,6 +210,21 @@ func TestLowerBound(t *testing.T) {
 	}
 }
 
+// TestUndivided: a TTFT without a component is not broken down into "other".
+func TestUndivided(t *testing.T) {
+	st := store.New(store.Options{Now: func() event.Time { return event.Time(time.Second) }})
+	st.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{Name: "TensorRT-LLM", Caps: event.CapAggregates, State: event.EngineReady}})
+	st.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{
+		Interval:   int64(time.Second),
+		Histograms: []event.Histogram{{Name: event.HistogramTTFT, Count: 2, Sum: int64(time.Second), Bounds: []int64{int64(time.Second)}, Counts: []uint64{2, 0}}},
+	}})
+	r := FromSnapshot(Meta{Version: "1", Remote: true}, st.Snapshot())
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || strings.Contains(text.String(), "other") || len(r.Reported.Parts) != 0 {
+		t.Errorf("%v, parts %v in\n%s", err, r.Reported.Parts, text.String())
+	}
+}
+
 // TestReportedModels: a model in memory is reported with the values that the engine gives.
 func TestReportedModels(t *testing.T) {
 	m := reportedModel(&event.LoadedModel{Name: "m", Bytes: 400, GPU: 100, Context: 1024, Until: 5e9}, 2e9)

@@ -52,6 +52,9 @@ type ServerPart struct {
 	Count uint64
 }
 
+// Undivided reports whether the engine reports TTFT without a part of it: "other" is then the whole, and no component.
+func (p *TTFTParts) Undivided() bool { return p.Total > 0 && len(p.Parts) == 1 }
+
 // partsTolerance is how far the numbers of requests in TTFT and in its parts may differ, as a share of the largest. An
 // engine counts TTFT at the first token and the parts often at the last one, so that requests in progress differ.
 const partsTolerance = 0.1

@@ -107,8 +107,12 @@ func TestPartsOfTTFT(t *testing.T) {
 	} {
 		c.ttft.Name, c.queue.Name, c.prefill.Name = event.HistogramTTFT, event.HistogramQueue, event.HistogramPrefill
 		v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{c.ttft, c.queue, c.prefill}})
-		if p := v.Aggregates.Parts(metric.Session); p.Total != c.total || p.Apart != c.apart || len(p.Parts) != c.parts {
+		p := v.Aggregates.Parts(metric.Session)
+		if p.Total != c.total || p.Apart != c.apart || len(p.Parts) != c.parts {
 			t.Errorf("%s: %+v", name, p)
+		}
+		if alone := name == "no request in them"; p.Undivided() != alone {
+			t.Errorf("%s: undivided is %v", name, !alone)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (v *Snapshot) servedEvidence() *verdict.Served {
 	if t := r.Summary(event.HistogramITL, metric.Minute); t != nil {
 		e.ITL = *t
 	}
-	if p := r.Parts(metric.Minute); len(p.Parts) > 1 && p.Total > 0 { // a single one is "other"
+	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
 		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
 	}

@@ -54,6 +54,9 @@ func (r *RowWriter) Trend(name string, n int, at func(int) float64, top float64,
 	if top == 0 {
 		top = ScaleTop(n, shown)
 	}
+	if top == 0 {
+		return // nothing was measured
+	}
 	r.A.Text(0, r.A.H-1, Dim, name)
 	r.A.Text(0, r.Y+1, Dim, metric.Count(top))
 	if top <= 1 {

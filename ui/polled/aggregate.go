@@ -174,6 +174,9 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	parts := s.Aggregates.Parts(c.Window)
 	l := a.Line(0, 0)
 	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.ServerPart) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
+		if parts.Undivided() {
+			break
+		}
 		k := pane.ComponentLook(p.Stage)
 		words := k.Name + " " + metric.Duration(int64(p.Dur))
 		switch {
@@ -186,6 +189,8 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 	counted, note := s.Aggregates.Summary(event.HistogramTTFT, c.Window), "means from engine histograms; < and > mark the outermost buckets"
 	switch {
+	case parts.Undivided():
+		l.Put(pane.Dim, "components of TTFT: not reported by this engine")
 	case len(parts.Parts) == 0, parts.Total > 0:
 	case counted == nil:
 		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
@@ -375,20 +380,37 @@ func drawModels(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	}
 	a.Text(0, 0, pane.Heading, "in memory")
 	row(0, pane.Heading, heads)
-	n := min(len(models), a.H-1)
+	n := len(models)
+	if n > a.H-1 {
+		n = a.H - 2 // and a row for the others
+	}
 	for i := range models[:n] {
 		m := &models[i]
 		a.Elide(0, i+1, names-1, pane.Plain, sanitize.Line(m.Name), c.Skin.Glyphs.Ellipsis)
-		size := "-"
-		if m.Bytes > 0 {
-			size = metric.Bytes(float64(m.Bytes))
+		row(i+1, pane.Data, [...]string{size(*m), processor(m), unload(m, s.Now)})
+	}
+	switch {
+	case n == len(models):
+		return n + 1
+	case n == 0:
+		a.Clip(0, 1, names, pane.Plain, strconv.Itoa(len(models))+" models")
+	default:
+		a.Clip(0, n+1, names, pane.Dim, strconv.Itoa(len(models)-n)+" more")
+	}
+	row(n+1, pane.Data, [...]string{size(models[n:]...), "", ""})
+	return n + 2
+}
+
+// size returns the memory of models, or "-" if that of one is unknown.
+func size(models ...event.LoadedModel) string {
+	sum := 0.0
+	for i := range models {
+		if models[i].Bytes <= 0 {
+			return "-"
 		}
-		row(i+1, pane.Data, [...]string{size, processor(m), unload(m, s.Now)})
+		sum += float64(models[i].Bytes)
 	}
-	if n < len(models) {
-		a.Clip(0, n, a.W, pane.Dim, strconv.Itoa(len(models)-n+1)+" more") // instead of the last one
-	}
-	return n + 1
+	return metric.Bytes(sum)
 }
 
 // processor names what runs a model: "CPU", "GPU", or the share of it that a GPU holds.
@@ -422,7 +444,6 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 	if v.Model != "" && len(s.Aggregates.Models) > 1 {
 		label, bar = sanitize.Line(v.Model), min(max(a.W*2/5, bar), 32)
 	}
-	a.Elide(6, 0, bar-7, pane.Dim, label, c.Skin.Glyphs.Ellipsis)
 	words := strconv.Itoa(v.Generated) + " tokens"
 	if v.Generated == 0 {
 		words = "prompt " + strconv.Itoa(v.Processed) + "/" + strconv.Itoa(v.Prompt)
@@ -436,6 +457,7 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 		}
 	}
 	x := a.Right(a.W, 0, pane.Data, words)
+	a.Elide(6, 0, min(bar, x)-7, pane.Dim, label, c.Skin.Glyphs.Ellipsis)
 	cells := a.Sub(bar, 0, x-bar-1, 1)
 	whole := float64(max(v.Context, v.Prompt+v.Generated, 1))
 	gl := c.Skin.Glyphs

@@ -95,14 +95,13 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 		x = a.Text(1, 0, pane.Dim, running.Origin.String()) + 2
 	}
 	l := a.Line(x, 0)
-	l.Put(pane.Dim, "queued ")
 	switch {
 	case !queued.OK():
-		l.Put(pane.Dim, pane.FirstFitting(l.Room(), queued.Origin.String(), "n/r"))
+		l.Put(pane.Dim, pane.FirstFitting(l.Room(), "queued "+queued.Origin.String(), "queued n/r", ""))
 	case queued.V > 0:
-		l.Put(pane.Watch, metric.Count(queued.V))
+		l.Put(pane.Dim, "queued ").Put(pane.Watch, metric.Count(queued.V))
 	default:
-		l.Put(pane.Plain, metric.Count(queued.V))
+		l.Put(pane.Dim, "queued ").Put(pane.Plain, metric.Count(queued.V))
 	}
 	if t.BusyShare.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "  busy "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.BusyShare.V)})
