@@ -24,16 +24,16 @@ import (
 func newExpertsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "experts",
-		Short: "Plan which experts of a model to keep on the faster device",
+		Short: "Plan where the experts of a model belong, and show which are in memory",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			return exit.Usagef("unknown command %q: use llmtop experts plan", args[0])
+			return exit.Usagef("unknown command %q: use llmtop experts plan or llmtop experts resident", args[0])
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newExpertsPlanCommand())
+	c.AddCommand(newExpertsPlanCommand(), newExpertsResidentCommand())
 	return c
 }
 

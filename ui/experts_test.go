@@ -76,6 +76,8 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, "by group, generated tokens, session")
 		holds(t, a, "(no name) 340")
 		a.press("v")
+		holds(t, a, "experts in memory: ")
+		a.press("v")
 		holds(t, a, "decode, last 1 min")
 	},
 	"tables": func(t *testing.T, _ *app, _ *calls) {

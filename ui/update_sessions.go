@@ -65,7 +65,7 @@ func (a *app) onTick() tea.Cmd {
 		a.history.update()
 		a.history.catchUp()
 	}
-	shown := a.view == viewSystem || a.view == viewPane && a.overview.Focus == overview.Machine
+	shown := a.view == viewSystem || a.view == viewExperts || a.view == viewPane && a.overview.Focus == overview.Machine
 	a.watched.update(watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}, shown)
 	a.updateStatus()
 	a.updateAlerts()

@@ -22,6 +22,9 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 	r.requestPicks(e, prompts)
 	err = e.Run(ctx, func(ctx context.Context) error {
 		e.AwaitLoad(ctx) // the prompts are not to wait for it
+		if m := &e.Store.Snapshot().Model; m.Experts > 0 {
+			e.Sampler.Watch(m.Path, true) // reports show which experts are in memory
+		}
 		ended, err := generate(ctx, e.Scheduler, prompts, progress)
 		if ended > 0 || endedEarly(err) {
 			if !crashed(err) {

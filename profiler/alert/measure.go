@@ -67,6 +67,9 @@ func absent(why event.Origin) amount { return amount{Reading: event.Absent(why)}
 
 // format formats a value as the screen shows it; counted things per second as a number.
 func (m *measure) format(v float64) string {
+	if m.unit == "" { // a ratio: 1.2 is not 1
+		return metric.Rate(v)
+	}
 	if strings.HasPrefix(string(m.unit), "{") && kindOf(m.unit) == count {
 		return metric.Count(v)
 	}

@@ -30,10 +30,17 @@ type Host struct {
 
 	ModelBytes, ModelCached Reading // bytes of the model file, and of it in the page cache; not in every sample
 
+	// ExpertsCached is the share of each expert's bytes in the page cache in percent, indexed [layer*experts+expert],
+	// UnknownShare where it was not measured; not in every sample.
+	ExpertsCached []uint8
+
 	Engine, Self Process
 	GPUs         []GPU
 	NoGPU        string // why GPUs is empty: "no GPU", "nvidia-smi failed: …"
 }
+
+// UnknownShare is a share in percent that was not measured.
+const UnknownShare = 255
 
 // Process is one process in a Host sample.
 type Process struct {

@@ -105,16 +105,19 @@ func FromCounts(layers, experts, used int, first, second []uint64, tokens [2]uin
 	if second == nil {
 		o.SelfJudged, o.Judged, second = true, o.Chosen, first
 	}
+	var ranked metric.Ranking
 	for l := range layers {
-		o.addLayer(first[l*experts:][:experts], second[l*experts:][:experts], Curve{})
+		o.addLayer(&ranked, first[l*experts:][:experts], second[l*experts:][:experts], Curve{Hits: [NumPolicies][]uint64{Static: make([]uint64, experts+1)}})
 	}
 	o.finish()
 	return o
 }
 
-// addLayer adds a layer: the counts of both halves, and the hits of the other policies.
-func (o *Result) addLayer(first, second []uint64, c Curve) {
-	c.Picks, c.Hits[Static] = 0, staticHits(first, second)
+// addLayer adds a layer: the counts of both halves, which it ranks by the first, and the hits of the other policies. It
+// keeps c.
+func (o *Result) addLayer(ranked *metric.Ranking, first, second []uint64, c Curve) {
+	ranked.Rank(first)
+	rankedHits(c.Hits[Static], ranked, second)
 	c.Picks = c.Hits[Static][o.Experts]
 	o.ByLayer = append(o.ByLayer, c)
 	o.All.add(&c)
@@ -122,15 +125,11 @@ func (o *Result) addLayer(first, second []uint64, c Curve) {
 	o.Drift = append(o.Drift, d)
 }
 
-// staticHits returns how many picks the experts most picked in chosen get in judged, by their number.
-func staticHits(chosen, judged []uint64) []uint64 {
-	var ranked metric.Ranking
-	ranked.Rank(chosen)
-	hits := make([]uint64, len(chosen)+1)
-	for i := range chosen {
+// rankedHits sets hits to how many picks the highest ranked experts get in judged, by their number.
+func rankedHits(hits []uint64, ranked *metric.Ranking, judged []uint64) {
+	for i := range judged {
 		hits[i+1] = hits[i] + judged[ranked.At(i)]
 	}
-	return hits
 }
 
 // finish computes means.
@@ -156,9 +155,12 @@ type Analysis struct {
 	log *Log
 	out Result
 
-	row           []uint16 // picks of a token in the layer
-	first, second []uint64
-	kinds         []kindCounts
+	row              []uint16 // picks of a token in the layer
+	first, second    []uint64
+	kinds            []kindCounts
+	ranked           metric.Ranking
+	recent, frequent stack
+	priority         priorities
 }
 
 // kindCounts are the judged picks of a prompt kind in one layer.
@@ -169,10 +171,10 @@ type kindCounts struct {
 
 // Analyse begins the analysis of a log that does not change any more, see Log.View.
 func Analyse(l *Log) *Analysis {
-	a := &Analysis{log: l, first: make([]uint64, l.Experts), second: make([]uint64, l.Experts)}
+	a := &Analysis{log: l, first: make([]uint64, l.Experts), second: make([]uint64, l.Experts), priority: priorities{of: make([]uint64, l.Experts)}}
 	a.out = Result{Layers: l.Layers, Experts: l.Experts, Used: l.Used, Chosen: uint64(l.Tokens / 2), Judged: uint64(l.Tokens - l.Tokens/2), Omitted: l.Dropped}
 	for _, name := range l.Kinds {
-		a.out.Kinds, a.kinds = append(a.out.Kinds, Kind{Name: name}), append(a.kinds, kindCounts{counts: make([]uint64, l.Experts)})
+		a.out.Kinds, a.kinds = append(a.out.Kinds, Kind{Name: name}), append(a.kinds, kindCounts{make([]uint64, l.Experts), newCurve(l.Experts)})
 	}
 	return a
 }
@@ -207,16 +209,8 @@ func (a *Analysis) Step() *Result {
 
 func (a *Analysis) layer(layer int) {
 	experts, used := a.log.Experts, a.log.Used
-	var all Curve
-	all.Hits[LRU], all.Hits[LFU] = make([]uint64, experts+1), make([]uint64, experts+1)
-	clear(a.first)
-	clear(a.second)
-	for k := range a.kinds {
-		clear(a.kinds[k].counts)
-		a.kinds[k].Curve = Curve{Hits: [NumPolicies][]uint64{LRU: make([]uint64, experts+1), LFU: make([]uint64, experts+1)}}
-	}
-	var recent, frequent stack
-	priority := priorities{of: make([]uint64, experts)}
+	all := newCurve(experts)
+	a.reset()
 	a.log.All(0, func(token int, kind uint8, picks []uint16) {
 		a.row = append(a.row[:0], picks[layer*used:][:used]...)
 		slices.Sort(a.row)
@@ -227,7 +221,7 @@ func (a *Analysis) layer(layer int) {
 			if int(e) >= experts || i > 0 && e == a.row[i-1] {
 				continue // a missing pick, or a repeated one
 			}
-			d := [NumPolicies]int{LRU: recent.lru(e), LFU: frequent.lfu(e, &priority)}
+			d := [NumPolicies]int{LRU: a.recent.lru(e), LFU: a.frequent.lfu(e, &a.priority)}
 			if uint64(token) < a.out.Chosen {
 				a.first[e]++
 				continue
@@ -241,14 +235,37 @@ func (a *Analysis) layer(layer int) {
 		}
 	})
 	all.accumulate()
-	a.out.addLayer(a.first, a.second, all)
+	a.out.addLayer(&a.ranked, a.first, a.second, all)
 	for k := range a.kinds {
 		c := &a.kinds[k]
 		c.accumulate()
-		c.Hits[Static] = staticHits(a.first, c.counts)
+		rankedHits(c.Hits[Static], &a.ranked, c.counts)
 		c.Picks = c.Hits[Static][experts]
 		a.out.Kinds[k].add(&c.Curve)
 	}
+}
+
+// reset clears what was counted in the layer before.
+func (a *Analysis) reset() {
+	clear(a.first)
+	clear(a.second)
+	a.recent.order, a.frequent.order = a.recent.order[:0], a.frequent.order[:0]
+	clear(a.priority.of)
+	a.priority.time = 0
+	for k := range a.kinds {
+		clear(a.kinds[k].counts)
+		for _, hits := range a.kinds[k].Hits {
+			clear(hits)
+		}
+	}
+}
+
+// newCurve returns a curve without picks.
+func newCurve(experts int) (c Curve) {
+	for p := range c.Hits {
+		c.Hits[p] = make([]uint64, experts+1)
+	}
+	return c
 }
 
 // count counts a pick by its distances; 0 is a miss in every cache.

@@ -135,6 +135,25 @@ type Experts struct {
 	Layers  [][]uint64 `json:"layers"`
 	Prompt  Picks      `json:"prompt"`
 	Decode  Picks      `json:"decode"`
+	// Imbalance is max/mean of the most imbalanced layer while decoding. Trend has it by second of the last minute and
+	// layer, of the 10 s before.
+	Imbalance Number     `json:"imbalance"`
+	Trend     [][]Number `json:"imbalance_trend"`
+	// InMemory is how much of the experts was in the page cache in the last sweep; nil if it was not measured.
+	InMemory *ExpertsInMemory `json:"in_memory,omitempty"`
+}
+
+// ExpertsInMemory holds the share of each expert's bytes in the page cache.
+type ExpertsInMemory struct {
+	Layers         [][]Number `json:"layers"`           // by layer and expert, 0..1
+	Picks          Number     `json:"picks_share"`      // picks while decoding x share of their expert in memory / picks
+	HotNotResident []Expert   `json:"hot_not_resident"` // picked more often than evenly, and less than half in memory
+}
+
+// Expert names an expert of a layer.
+type Expert struct {
+	Layer  int `json:"layer"`
+	Expert int `json:"expert"`
 }
 
 // Picks holds the picks of one phase.
@@ -180,7 +199,8 @@ func process(p *event.Process) Process {
 	return out
 }
 
-func experts(x *store.Experts) *Experts {
+func experts(s *store.Snapshot) *Experts {
+	x := s.Experts
 	if x == nil {
 		return nil
 	}
@@ -188,6 +208,41 @@ func experts(x *store.Experts) *Experts {
 	out.Layers = layerCounts(x.Hits[session][metric.Both], x.Experts)
 	out.Prompt = picks(x.Hits[session][metric.Prompt], x.Experts)
 	out.Decode = picks(x.Hits[session][metric.Decode], x.Experts)
+	_, imbalance := store.Imbalance(s, session)
+	out.InMemory = expertsInMemory(s)
+	out.Imbalance, out.Trend = Number(imbalance), [][]Number{}
+	for _, p := range x.Balance {
+		layers := make([]Number, len(p.MaxMean))
+		for l, v := range p.MaxMean {
+			if layers[l] = Number(event.Absent(event.NotYet)); v == v { // not NaN
+				layers[l] = Number(event.DerivedValue(float64(v)))
+			}
+		}
+		out.Trend = append(out.Trend, layers)
+	}
+	return out
+}
+
+// expertsInMemory returns what the last sweep of the page cache found; nil without one.
+func expertsInMemory(s *store.Snapshot) *ExpertsInMemory {
+	list := store.Residency(s)
+	if list == nil {
+		return nil
+	}
+	decode := s.Experts.Hits[session][metric.Decode]
+	out := &ExpertsInMemory{Picks: Number(store.ResidentPicks(s, decode)), HotNotResident: []Expert{}}
+	for row := range slices.Chunk(list, s.Experts.Experts) {
+		shares := make([]Number, len(row))
+		for e, share := range row {
+			if shares[e] = Number(event.Absent(event.NotReported)); share != event.UnknownShare {
+				shares[e] = Number(event.MeasuredValue(float64(share) / 100))
+			}
+		}
+		out.Layers = append(out.Layers, shares)
+	}
+	for _, i := range store.HotNotResident(s, decode) {
+		out.HotNotResident = append(out.HotNotResident, Expert{i / s.Experts.Experts, i % s.Experts.Experts})
+	}
 	return out
 }
 

@@ -156,7 +156,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
 		Causes:   losses(s),
 		Verdicts: []Verdict{},

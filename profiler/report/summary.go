@@ -263,6 +263,13 @@ func expertsSection(r *Report) section {
 	if n := r.Experts.EveryN; n > 1 {
 		s.words = []string{fmt.Sprintf("Picks were counted in 1 of %d steps.", n)}
 	}
+	if m := r.Experts.InMemory; m != nil {
+		words := fmt.Sprintf("Page cache: %s of the picks found their expert in memory", short(m.Picks, metric.Percent))
+		if n := len(m.HotNotResident); n > 0 {
+			words += fmt.Sprintf("; %d hot experts were not resident, as %d:%d", n, m.HotNotResident[0].Layer, m.HotNotResident[0].Expert)
+		}
+		s.words = append(s.words, words+".")
+	}
 	return s
 }
 

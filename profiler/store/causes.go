@@ -63,6 +63,7 @@ type unexplained struct {
 	index    int // of the late token; 0: the first token
 	from, to event.Time
 	lost     int64
+	absent   string              // picked experts that were not in memory, see absentPicks
 	given    verdict.Explanation // counted so far
 }
 
@@ -155,7 +156,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 		}
 	}
 	i := s.interval(from, u.to)
-	i.Lost, i.Wall, i.Load = u.lost, int64(u.to-from), load
+	i.Lost, i.Wall, i.Load, i.AbsentExperts = u.lost, int64(u.to-from), load, u.absent
 	if u.index > 0 {
 		s.promptEvidence(&i, u)
 	} else if l != nil {

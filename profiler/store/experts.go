@@ -24,6 +24,7 @@ type experts struct {
 	baseline                      pickCounts              // counts when the session, or this model, began
 	pastCounts                    [expertSlots]pickCounts // counts at the end of second s at s % expertSlots
 	pastSecond                    [expertSlots]int64      // the second that each entry of pastCounts ends
+	balances                      [expertSlots][]float32  // max/mean of each layer at that second, never written again
 	checkpoints                   []pickCounts            // in the order of time, nearly equal numbers of tokens apart
 	checkpointTokens              uint64                  // least number of tokens between two checkpoints
 	second                        int64                   // the current second
@@ -104,6 +105,7 @@ func (x *experts) advance(at event.Time) {
 	}
 	for ended := max(x.second, sec-expertSlots); ended < sec; ended++ {
 		i := ended % expertSlots
+		x.balances[i] = x.balance(ended)
 		x.pastCounts[i], x.pastSecond[i] = x.current, ended
 	}
 	x.second, x.viewCurrent = sec, false
@@ -142,7 +144,7 @@ func (x *experts) view(at event.Time, request func() *RequestPicks) *Experts {
 }
 
 func (x *experts) compute(at event.Time) *Experts {
-	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN}
+	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN, Balance: x.trend()}
 	for w := range metric.NumWindows {
 		from, to := x.window(w, int64(at)/int64(second))
 		for p := range metric.NumPhases {
@@ -184,11 +186,11 @@ func (x *experts) hits(from, to *pickCounts, p metric.Phase) *Hits {
 			}
 		}
 	}
-	return newHits(counts, tokens, x.layers, x.experts)
+	return NewHits(counts, tokens, x.layers, x.experts)
 }
 
-// newHits summarises counts of the given number of tokens. It keeps counts.
-func newHits(counts []uint64, tokens uint64, layers, experts int) *Hits {
+// NewHits summarises counts of the given number of tokens. It keeps counts.
+func NewHits(counts []uint64, tokens uint64, layers, experts int) *Hits {
 	h := &Hits{Counts: counts, Tokens: tokens, Layers: make([]LayerHits, layers)}
 	for l := range h.Layers {
 		row := h.Counts[l*experts : (l+1)*experts]

@@ -15,7 +15,13 @@ type machine struct {
 
 // apply stores a sample. Readings that are not in every sample keep their last value.
 func (h *machine) apply(at event.Time, p *event.Host) {
+	cached := h.ExpertsCached
 	h.Host.Host, h.At, h.Sampled = *p, at, true
+	if len(p.ExpertsCached) > 0 {
+		h.ExpertsAt = at
+	} else {
+		h.ExpertsCached = cached
+	}
 	if p.Engine.PSS != (event.Reading{}) {
 		h.Inspection.PSS, h.Inspection.PSSAt = p.Engine.PSS, at
 	}

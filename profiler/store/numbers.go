@@ -92,6 +92,13 @@ var Rates = []Number{
 		Help: "cells of the KV cache", Absent: "the engine has not reported it, or only the share",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.KV.cells(s.KV.Total) },
 	},
+	{
+		Name: "expert imbalance", Title: "imbalance", JSON: "experts.imbalance", Metric: "llmtop.expert.imbalance", Alert: "imbalance",
+		Help:   "max/mean of the most imbalanced layer while decoding; 1 is balanced",
+		Detail: "of the layers with at least 16 picks per expert in the window, because few picks are uneven by chance. Reports have the session, alerts their window. `experts.imbalance_trend`: each second of the last minute, of the 10 s before it",
+		Absent: "too few picks; the engine does not report picks",
+		Of:     func(s *Snapshot, w metric.Window) event.Reading { _, v := Imbalance(s, w); return v },
+	},
 }
 
 // Totalled is the catalogue of the counts of requests, tokens and events, in display order.

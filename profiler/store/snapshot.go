@@ -240,8 +240,9 @@ type Experts struct {
 	Layers, Experts, Used int
 	EveryN                int // picks are counted in 1 step of N
 	Hits                  [metric.NumWindows][metric.NumPhases]*Hits
-	Request               *RequestPicks // since the newest request was dispatched; nil before the first
-	Halfway               [2]*Halfway   // by metric.Decode and metric.Prompt; nil: only one total was received
+	Request               *RequestPicks  // since the newest request was dispatched; nil before the first
+	Balance               []BalancePoint // one per second of the last minute, oldest first
+	Halfway               [2]*Halfway    // by metric.Decode and metric.Prompt; nil: only one total was received
 }
 
 // Picks holds the router picks of generated tokens since the model was loaded: those of the pass that generated each
@@ -296,6 +297,7 @@ type Host struct {
 	Sampled    bool        // a sample has arrived
 	Series     []HostPoint // oldest first, at most SeriesLen
 	Inspection Inspection
+	ExpertsAt  event.Time // when ExpertsCached was read; 0: never
 }
 
 // Inspection holds readings that are too costly for every sample: the last values, and when they were read. Time 0

@@ -57,6 +57,19 @@ var Terms = [...]struct {
 			Detail: "Shannon entropy / log(number of experts); 0: one expert gets all picks",
 		},
 		{Name: "idle", Title: "idle", JSON: "`dead`", Unit: "experts", Help: "experts of a layer without a pick in the window"},
+		{
+			Name: "in memory", Title: "in memory", JSON: "`layers` of `in_memory`", Unit: "0..1",
+			Help:   "share of an expert's bytes that is in the page cache",
+			Detail: "of the pages that it overlaps, in the last sweep; see [Experts](experts.md)",
+		},
+		{
+			Name: "picks in memory", Title: "of the picks", JSON: "`picks_share`", Unit: "0..1",
+			Help: "picks while decoding x share of their expert in memory / picks",
+		},
+		{
+			Name: "hot but not resident", Title: "not resident", JSON: "`hot_not_resident`", Unit: "experts",
+			Help: "experts picked more often than evenly, with less than half of their bytes in memory",
+		},
 		{Name: "hot, cold", JSON: "`hot`, `cold`", Help: "the three most and the three least picked; of equals the lower number"},
 	}},
 	{"router", []Term{
@@ -80,7 +93,7 @@ var Terms = [...]struct {
 			Detail: "As `coverage_share` below. `kept`: how many of a layer are among them",
 		},
 		{
-			Name: "expert cache", Title: "static, LRU, LFU", Unit: "0..1",
+			Name: "expert cache", Title: "static LRU LFU", Unit: "0..1",
 			Help:   "share of picks that N slots per layer serve: a static set, or a cache that evicts the least recent or the least picked expert",
 			Detail: "The first half of the tokens chooses the set and fills the caches, the second half judges; see [Experts](experts.md)",
 		},

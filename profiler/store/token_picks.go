@@ -166,7 +166,7 @@ func (t *tokenPicks) view(at event.Time) *Picks {
 }
 
 func (t *tokenPicks) hits(picked *tally) *Hits {
-	return newHits(slices.Clone(picked.counts), picked.tokens, t.layers, t.experts)
+	return NewHits(slices.Clone(picked.counts), picked.tokens, t.layers, t.experts)
 }
 
 // namedHits returns the picks of tallies by name, the unnamed one last.

@@ -52,7 +52,7 @@ func (s *state) applyToken(e *event.Event) {
 		if !s.excluded(l) {
 			s.causes.observe(at, paced)
 		}
-		s.recordGaps(l, at, gap, k)
+		s.recordGaps(l, at, gap, k, e.Picks)
 	}
 	l.pacedSinceToken = 0
 	v.Last = at
@@ -86,13 +86,13 @@ func evictCount(n, bound int) int {
 	return n - bound + max(bound/4, 1)
 }
 
-// recordGaps records k gaps of equal length that ended at the given time.
-func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
+// recordGaps records k gaps of equal length that ended at the given time, with a token with these picks.
+func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, picks []uint16) {
 	v := &l.view
 	stalled := false
 	if l.itl.Count() >= stallSamples {
 		if median := l.itl.Median(); gap >= StallFactor*median && gap >= minStall {
-			s.recordStall(l, at, gap, gap-median, k)
+			s.recordStall(l, at, gap, gap-median, k, picks)
 			stalled = true
 		}
 	}
@@ -111,10 +111,11 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 
 // recordStall records one stall for k gaps of equal length that ended at the given time. lost is what each took
 // longer, in ns.
-func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k int) {
+func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k int, picks []uint16) {
 	st := Stall{Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap)}
+	from := at - event.Time(gap)*event.Time(k)
 	st.Explanation = s.explainLater(l, unexplained{
-		req: st.Request, index: st.Index, from: at - event.Time(gap)*event.Time(k), to: at, lost: lost * int64(k),
+		req: st.Request, index: st.Index, from: from, to: at, lost: lost * int64(k), absent: s.absentPicks(picks, from),
 	})
 	limit := s.requests.bound(MaxStalls)
 	l.view.Omitted.Stalls += evictCount(len(l.view.Stalls), limit)

@@ -226,6 +226,8 @@ type Interval struct {
 	Stolen     event.Reading // ns in OthersSpan, mean over cores
 	Clock      event.Reading // frequency of the busy cores / highest frequency
 
+	AbsentExperts string // experts that the token picked and that were not in memory; "": unknown, or none
+
 	Threads float64 // that the engine is set to; 0: unknown
 
 	ReadTotal, ModelBytes float64 // bytes read since the model was loaded; size of the model, 0: unknown
@@ -358,6 +360,9 @@ func (i *Interval) readEvidence() string {
 	}
 	if s := whole(i.Usage.MemoryStall); s > 0 {
 		words += "; waited " + metric.Duration(s) + " for memory"
+	}
+	if i.AbsentExperts != "" {
+		words += "; " + i.AbsentExperts
 	}
 	return words
 }

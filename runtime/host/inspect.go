@@ -26,6 +26,7 @@ type inspectRequest struct {
 // finding is the result of an inspection. Each is reported in one sample.
 type finding struct {
 	bytes, cached, pss event.Reading
+	experts            []uint8 // see CachedExperts
 }
 
 // Watch turns detailed samples on or off: context switches of processes with many threads, and how much of the model
@@ -71,6 +72,7 @@ func (s *Sampler) inspectLoop(ctx context.Context) {
 		began := time.Now()
 		f := finding{}
 		f.bytes, f.cached = cachedFile(w.model)
+		_, _, f.experts, _ = CachedExperts(w.model) // nil without experts
 		if w.pss {
 			f.pss = proportional(s.opt.PID)
 		}
@@ -93,5 +95,5 @@ func (s *Sampler) addFinding(f finding) {
 func (s *Sampler) report(h *event.Host) {
 	f := s.finding
 	s.finding = finding{}
-	h.ModelBytes, h.ModelCached, h.Engine.PSS = f.bytes, f.cached, f.pss
+	h.ModelBytes, h.ModelCached, h.Engine.PSS, h.ExpertsCached = f.bytes, f.cached, f.pss, f.experts
 }

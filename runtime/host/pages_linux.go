@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
@@ -64,12 +65,15 @@ func residentPages(f *os.File, size int64) (uint64, error) {
 	if !errors.Is(err, unix.ENOSYS) {
 		return 0, err
 	}
-	// For a file that is neither owned nor writable, the kernel reports all pages as resident.
-	if err := unix.Access(f.Name(), unix.W_OK); err != nil {
+	if !showsPages(f) {
 		return 0, unix.EPERM
 	}
 	return mincore(f, size)
 }
+
+// showsPages reports whether mincore shows which pages of a file are resident: of a file that is neither owned nor
+// writable, the kernel reports all pages as resident.
+func showsPages(f *os.File) bool { return unix.Access(f.Name(), unix.W_OK) == nil }
 
 // windowBytes is how much of a file is mapped at a time for mincore: the result takes 256 KB.
 const windowBytes = 1 << 30
@@ -77,21 +81,53 @@ const windowBytes = 1 << 30
 func mincore(f *os.File, size int64) (pages uint64, err error) {
 	answers := make([]byte, windowBytes/os.Getpagesize())
 	for at := int64(0); at < size; at += windowBytes {
-		n := int(min(windowBytes, size-at))
-		window, err := unix.Mmap(int(f.Fd()), at, n, unix.PROT_READ, unix.MAP_SHARED)
+		found, err := residentIn(f, at, int(min(windowBytes, size-at)), answers)
 		if err != nil {
 			return 0, err
 		}
-		_, _, failed := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&window[0])), uintptr(n), uintptr(unsafe.Pointer(&answers[0])))
-		if err := unix.Munmap(window); err != nil {
-			return 0, err
-		}
-		if failed != 0 {
-			return 0, failed
-		}
-		for _, a := range answers[:(n+os.Getpagesize()-1)/os.Getpagesize()] {
-			pages += uint64(a & 1)
-		}
+		pages += countResident(found)
 	}
 	return pages, nil
+}
+
+// residentIn returns for each page of a part of a file whether it is in the page cache, in the lowest bit. at is the
+// start of a page. It uses the memory of answers.
+func residentIn(f *os.File, at int64, n int, answers []byte) ([]byte, error) {
+	window, err := unix.Mmap(int(f.Fd()), at, n, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	answers = answers[:(n+os.Getpagesize()-1)/os.Getpagesize()]
+	_, _, failed := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&window[0])), uintptr(n), uintptr(unsafe.Pointer(&answers[0])))
+	if err := unix.Munmap(window); err != nil {
+		return nil, err
+	}
+	if failed != 0 {
+		return nil, failed
+	}
+	return answers, nil
+}
+
+func countResident(answers []byte) (pages uint64) {
+	for _, a := range answers {
+		pages += uint64(a & 1)
+	}
+	return pages
+}
+
+// cachedRanges adds to the pages of each expert those of its part of a tensor, and to resident those in the page cache.
+func cachedRanges(f *os.File, r gguf.ExpertRange, resident, pages []uint64) error {
+	page := int64(os.Getpagesize())
+	answers := make([]byte, windowBytes/int(page))
+	for e := range pages {
+		from, end := r.Offset+int64(e)*r.Bytes, r.Offset+int64(e+1)*r.Bytes
+		for from -= from % page; from < end; from += windowBytes {
+			found, err := residentIn(f, from, int(min(windowBytes, end-from)), answers)
+			if err != nil {
+				return err
+			}
+			resident[e], pages[e] = resident[e]+countResident(found), pages[e]+uint64(len(found))
+		}
+	}
+	return nil
 }

@@ -2,7 +2,11 @@
 
 package host
 
-import "github.com/llmtop/llmtop/profiler/event"
+import (
+	"errors"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
 
 // Inspects reports whether the system has the readings of Sampler.Inspect.
 const Inspects = false
@@ -13,4 +17,9 @@ func proportional(int) event.Reading { return event.Absent(event.NotReported) }
 // cachedFile is not reported on other systems.
 func cachedFile(string) (size, cached event.Reading) {
 	return event.Absent(event.NotReported), event.Absent(event.NotReported)
+}
+
+// CachedExperts fails on other systems.
+func CachedExperts(string) (layers, experts int, shares []uint8, err error) {
+	return 0, 0, nil, errors.New("read page cache: only on Linux")
 }

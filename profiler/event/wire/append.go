@@ -94,7 +94,7 @@ func appendFloat(dst []byte, v float64, bits int) []byte {
 }
 
 // appendUints appends an array of counts.
-func appendUints[T ~uint16 | ~uint32 | ~uint64](dst []byte, list ...T) []byte {
+func appendUints[T ~uint8 | ~uint16 | ~uint32 | ~uint64](dst []byte, list ...T) []byte {
 	dst = append(dst, '[')
 	for i, v := range list {
 		dst = appendCount(appendComma(dst, i), uint64(v))

@@ -13,6 +13,9 @@ func appendFields[T any](dst []byte, rows []event.Field[T], of *T) []byte {
 func appendHost(dst []byte, p *event.Host) []byte {
 	dst = number(dst, "interval", max(p.Interval, 0))
 	dst = appendCores(appendCores(dst, "cores", p.Cores), "core_hz", p.Clocks)
+	if len(p.ExpertsCached) > 0 {
+		dst = appendUints(key(dst, "experts_cached"), p.ExpertsCached...)
+	}
 	dst = word(flag(dst, "limited", p.Limited), "no_gpu", p.NoGPU)
 	dst = appendFields(dst, event.MachineFields[:], p)
 	dst = appendProcess(append(key(dst, "engine"), '{'), &p.Engine)

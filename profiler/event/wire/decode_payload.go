@@ -79,6 +79,8 @@ func (d *Decoder) readHost() bool {
 			p.Cores = d.readCores()
 		case "core_hz":
 			p.Clocks = d.readCores()
+		case "experts_cached":
+			p.ExpertsCached = d.shares()
 		case "limited":
 			p.Limited = d.scan.boolean()
 		case "no_gpu":
@@ -119,6 +121,17 @@ func readField[T any](d *Decoder, rows []event.Field[T], into *T, name []byte) b
 		}
 	}
 	return false
+}
+
+// shares reads an array of percentages. Other numbers are unknown shares.
+func (d *Decoder) shares() (list []uint8) {
+	for _, v := range d.counts() {
+		if v > 100 {
+			v = event.UnknownShare
+		}
+		list = append(list, uint8(v))
+	}
+	return list
 }
 
 func (d *Decoder) readCores() (list []float64) {

@@ -196,6 +196,9 @@ func anyHost(r *rapid.T) *event.Host {
 		p.Cores = append(p.Cores, rapid.Float64Range(0, 1).Draw(r, "core"))
 		p.Clocks = append(p.Clocks, rapid.Float64Range(0, 5e9).Draw(r, "clock"))
 	}
+	for range rapid.IntRange(0, 3).Draw(r, "experts") {
+		p.ExpertsCached = append(p.ExpertsCached, rapid.SampledFrom([]uint8{0, 1, 99, 100, event.UnknownShare}).Draw(r, "cached"))
+	}
 	for range rapid.IntRange(0, 2).Draw(r, "gpus") {
 		g := event.GPU{Name: anyString(r)}
 		anyRows(r, event.GPUFields[:], &g)

@@ -2,6 +2,7 @@ package experts
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -17,7 +18,7 @@ func expertFacts(c *pane.Frame, a grid.Area, v *View, maps []namedMap, shown int
 	}
 	l := a.Line(0, 0)
 	x := s.Experts
-	if v.By != Undivided {
+	if v.By.split() {
 		more, others := s.Picks.OmittedKinds, "kinds"
 		if v.By == ByGroup {
 			more, others = s.Picks.OmittedGroups, "groups"
@@ -51,7 +52,7 @@ func expertCell(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Sna
 	x, times := s.Experts, c.Skin.Glyphs.Times
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(theme.Accent).With(grid.Bold), "L"+strconv.Itoa(v.Layer)+" e"+strconv.Itoa(v.Expert)).Gap(2)
-	if v.By != Undivided {
+	if v.By.split() {
 		sharesByMap(c, &l, v, s)
 	} else {
 		row := h.Counts[v.Layer*x.Experts:][:x.Experts]
@@ -109,16 +110,42 @@ func layerFacts(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Sna
 		fitFact(&l, "hottest ", "e"+strconv.Itoa(layer.Hot[0]), " at "+metric.Percent(shareOf(h, s.Experts.Experts, v.Layer, layer.Hot[0])))
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: "max/mean "}, grid.Piece{Style: imbalanceStyle(layer.MaxMean), Words: metric.Rate(layer.MaxMean)}, grid.Piece{Words: "   "})
+	balanceTrend(c, a, &l, v.Layer, s)
 	fitFact(&l, "entropy ", strconv.FormatFloat(layer.Entropy, 'f', 3, 64), "")
 	fitFact(&l, "idle ", strconv.Itoa(layer.Dead), "")
-	if n := v.Layer; v.By == Undivided && n < len(v.sums.drift) && v.sums.drifted[n] {
+	if n := v.Layer; !v.By.split() && n < len(v.sums.drift) && v.sums.drifted[n] {
 		d := v.sums.drift[n]
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "drift "}, grid.Piece{Style: driftStyle(d), Words: metric.Percent(d.Moved)}, grid.Piece{Words: "   "})
 	}
 	fitFact(&l, "CV ", metric.Rate(layer.CV), "")
-	if v.By == Undivided {
+	if !v.By.split() {
 		fitFact(&l, "fit ", strconv.Itoa(v.sums.kept[v.Layer]), " of "+strconv.Itoa(s.Experts.Experts))
 	}
+}
+
+// trendWidth is how many seconds of the imbalance are drawn.
+const trendWidth = 20
+
+// balanceTrend draws max/mean of a layer while decoding in the last seconds, from 1 to the highest, if there is room and
+// it is known.
+func balanceTrend(c *pane.Frame, a grid.Area, l *grid.Line, layer int, s *store.Snapshot) {
+	if c.Phase == metric.Prompt {
+		return
+	}
+	points := s.Experts.Balance
+	at := func(i int) float64 { return float64(points[i].MaxMean[layer]) - 1 }
+	points = points[max(len(points)-trendWidth, 0):]
+	top := pane.ScaleTop(len(points), at)
+	last := ""
+	for i := range points {
+		if v := at(i); v >= 0 {
+			last = metric.Rate(v+1) + " in 10 s"
+		}
+	}
+	if last == "" || !l.Fit(grid.Piece{Style: pane.Dim, Words: last + " "}, grid.Piece{Words: strings.Repeat(" ", trendWidth+3)}) {
+		return
+	}
+	a.Spark(l.X-trendWidth-3, 1, trendWidth, 1, len(points), at, top, theme.SeriesDecode, c.Skin.Glyphs)
 }
 
 // expertBudget draws the slider: how many experts fit on the faster device, and the share of routing covered if the
@@ -140,7 +167,7 @@ func expertBudget(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(b * float64(m.budget))})
 	}
 	l.Put(pane.Dim, ": ").Put(pane.Loud, metric.Percent(float64(m.rank.Covered(m.budget))/float64(max(m.rank.Total(), 1)))).Put(pane.Dim, " of routing")
-	if v.By != Undivided {
+	if v.By.split() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + c.Phase.String() + ", " + v.Span.String() + ")"})
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: " covered by the hottest"})

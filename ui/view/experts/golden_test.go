@@ -2,8 +2,11 @@ package experts
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -27,6 +30,24 @@ func TestGolden(t *testing.T) {
 		show(viewtest.NewScreen(t, s, viewtest.Medium)).GoldenColours(name)
 		show(viewtest.NewScreen(t, s, viewtest.Medium)).Press("v").Golden(name + "_kinds")
 		show(viewtest.NewScreen(t, s, viewtest.Medium).ASCII()).Golden(name + "_ascii")
+	}
+}
+
+// The experts in memory beside the picks: of the first layer only every third is resident, the second is unknown.
+func TestGoldenInMemory(t *testing.T) {
+	for _, shape := range viewtest.Shapes {
+		s := *viewtest.Routed(shape)
+		s.Host.ExpertsCached = slices.Repeat([]uint8{100}, shape.Layers*shape.Experts)
+		s.Host.ExpertsAt = s.Now - event.Time(3*time.Second)
+		for e := range shape.Experts {
+			if e%3 > 0 {
+				s.Host.ExpertsCached[e] = 10
+			}
+			s.Host.ExpertsCached[shape.Experts+e] = event.UnknownShare
+		}
+		for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+			show(viewtest.NewScreen(t, &s, size)).Press("v", "v", "v").Golden(fmt.Sprintf("%dx%d_memory", shape.Layers, shape.Experts))
+		}
 	}
 }
 

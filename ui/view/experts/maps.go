@@ -172,7 +172,13 @@ func (v *View) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.
 		m = fitExpertGrid(s.Experts, p.h, w, l.rows, 8, c)
 		m.top = top
 		body := a.Sub(x, 1, w, a.H-1)
+		if v.By == InMemory {
+			m.top = p.h.Max // shares of different things
+		}
 		m.draw(body, c)
+		if v.By == InMemory && i > 0 {
+			m.markMissing(body, s, maps[0].h, c)
+		}
 		m.cursor(body, v, c)
 		v.Maps = append(v.Maps, ExpertCells{grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}, m})
 		l.shown = append(l.shown, p)
@@ -180,7 +186,10 @@ func (v *View) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.
 			m.heads(a.Sub(x, 0, w, 1), v)
 			continue
 		}
-		words := p.name + " " + metric.Count(float64(p.h.Tokens))
+		words := p.name
+		if v.By != InMemory {
+			words += " " + metric.Count(float64(p.h.Tokens))
+		}
 		a.Elide(x, 0, w, pane.Plain, words, c.Skin.Glyphs.Ellipsis)
 	}
 	m.names(a.Sub(0, 1, labels, a.H-1), v)

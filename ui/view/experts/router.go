@@ -45,13 +45,17 @@ const (
 	Undivided Division = iota
 	ByKind
 	ByGroup
+	InMemory // not divided: picks beside the share of each expert in the page cache
 	NumDivisions
 )
 
 // String returns the division as used in titles.
 func (b Division) String() string {
-	return [...]string{"all together", "by prompt kind", "by group"}[b]
+	return [...]string{"all together", "by prompt kind", "by group", "in memory"}[b]
 }
+
+// split reports whether there is a map per kind or group.
+func (b Division) split() bool { return b == ByKind || b == ByGroup }
 
 // ExpertCells is the screen position of a map.
 type ExpertCells struct {
@@ -117,6 +121,11 @@ func (v *View) mapsToDraw(s *store.Snapshot, h *store.Hits) (maps []namedMap) {
 	switch {
 	case v.By == Undivided:
 		return []namedMap{{"", h}}
+	case v.By == InMemory:
+		if m := residentMap(s); m != nil {
+			return []namedMap{{"picks", h}, {"in memory", m}}
+		}
+		return nil
 	case s.Picks == nil || s.Picks.Layers != s.Experts.Layers || s.Picks.Experts != s.Experts.Experts:
 		return nil
 	case v.By == ByKind:
@@ -155,12 +164,12 @@ func drawView(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	v.compareWith(c.Mark(), s)
 	v.sums.update(v, h, s, c)
 	maps := v.mapsToDraw(s, h)
-	if len(maps) > 0 && v.By != Undivided {
+	if len(maps) > 0 && v.By.split() {
 		h = s.Picks.All
 	}
 	v.clampSelection(s.Experts, h)
 	if len(maps) == 0 {
-		c.Absent(c.BoxAs(a, title, v.By.String()), pane.Dim, noPicksReason(c, s), "press v to combine all")
+		c.Absent(c.BoxAs(a, title, v.By.String()), pane.Dim, v.noMaps(c, s), "press v to combine all")
 		return
 	}
 	in := a.Inset(2, 1)
@@ -171,6 +180,10 @@ func drawView(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	expertFacts(c, in.Sub(0, 0, in.W, l.facts), v, maps, len(l.shown), h, s)
 	expertCell(c, l.cell, v, h, s)
 	expertBudget(c, l.budget, v, s)
+	if v.By == InMemory {
+		memoryFacts(l.tables, h, s)
+		l.tables = l.tables.Sub(0, 1, l.tables.W, l.tables.H-1)
+	}
 	expertTables(c, l.tables, v, s)
 	drawHeatScale(a, maps[0].h, c)
 }
@@ -188,7 +201,7 @@ func (v *View) compareWith(m *pane.Mark, s *store.Snapshot) {
 
 // titleWords returns what the maps show, without and with the time span.
 func (v *View) titleWords(c *pane.Frame) (short, long string) {
-	if v.By != Undivided {
+	if v.By.split() {
 		return v.By.String(), v.By.String() + ", generated tokens, session"
 	}
 	return c.Phase.String(), c.Phase.String() + ", " + v.Span.String()

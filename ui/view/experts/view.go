@@ -75,7 +75,7 @@ func (v *View) Keys() []view.Key {
 		{Keys: []string{"right", "l"}, Show: "left right", Word: "expert", Help: "select the next expert", Do: func() { v.choose(v.Layer, v.Expert+1) }},
 		{Keys: []string{"/"}, Show: "/", Word: "find", Help: "find an expert: " + findSyntax + "; enter keeps the selection, esc restores it", Do: v.startSearch},
 		{Keys: []string{"n"}, Show: "n", Name: "find next", Help: "select the next match, the most picked expert first", Do: v.findAgain},
-		{Keys: []string{"v"}, Show: "v", Word: "by kind", Help: "split the map: by prompt kind, by group, or not at all", Do: v.nextDivision},
+		{Keys: []string{"v"}, Show: "v", Word: "by kind", Help: "split the map: by prompt kind, by group, in memory, or not at all", Do: v.nextDivision},
 		{Keys: []string{"<"}, Show: "<", Name: "smaller budget", Help: "reduce the expert capacity of the faster device", Do: func() { v.Budget = max(v.Budget-1, 0) }},
 		{Keys: []string{">"}, Show: "< >", Word: "budget", Help: "increase the expert capacity of the faster device: shows the share of routing it would serve, in one placement and as a cache", Do: func() { v.Budget = min(v.Budget+1, BudgetParts) }},
 		{Keys: []string{"tab"}, Show: "tab", Word: "tables", Help: "switch the first table below the map: cache, pairs, prompt kinds, drift", Do: func() { v.First = (v.First + 1) % NumTables }},

@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -63,4 +64,33 @@ func (f *File) sum(m *event.Model) {
 			most, m.Quantisation = n, t.String()
 		}
 	}
+}
+
+// ExpertRange is where the experts of one tensor are in the file: expert e has Bytes bytes from Offset + e*Bytes.
+type ExpertRange struct {
+	Layer         int
+	Offset, Bytes int64
+}
+
+// maxExpertCells bounds layers x experts, as the store does.
+const maxExpertCells = 1 << 16
+
+// ExpertRanges returns the number of layers and of experts per layer, and the parts of the file with their weights; none
+// without experts.
+func (f *File) ExpertRanges() (layers, experts int, ranges []ExpertRange) {
+	m := f.Describe()
+	if m.Layers <= 0 || m.Experts <= 0 || m.Layers > maxExpertCells/m.Experts {
+		return 0, 0, nil
+	}
+	for _, t := range f.Tensors {
+		layer, rest, _ := strings.Cut(strings.TrimPrefix(t.Name, "blk."), ".")
+		l, err := strconv.Atoi(layer)
+		if err != nil || l < 0 || l >= m.Layers || !strings.Contains(rest, "_exps.") || t.Dims[len(t.Dims)-1] != uint64(m.Experts) {
+			continue
+		}
+		if size := t.Bytes / uint64(m.Experts); size > 0 {
+			ranges = append(ranges, ExpertRange{l, int64(f.start + t.Offset), int64(size)})
+		}
+	}
+	return m.Layers, m.Experts, ranges
 }

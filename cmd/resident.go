@@ -1,0 +1,118 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/playback"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// expertsResident holds the flags of the experts resident command.
+type expertsResident struct {
+	picks  string // report or recording
+	engine string // engine of a recording of several
+}
+
+func newExpertsResidentCommand() *cobra.Command {
+	var opts expertsResident
+	c := &cobra.Command{
+		Use:   "resident MODEL.gguf",
+		Short: "Show which experts of a model file are in the page cache",
+		Long: `resident prints, by layer, the share of the experts' bytes that is in the page cache now, whichever
+process reads the file. With --picks it names the experts that are hot but not resident: picked more
+often than evenly, with less than half of their bytes in memory. Linux only.`,
+		Example: `  llmtop experts resident model.gguf
+  llmtop experts resident model.gguf --picks session.llmtop`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("experts resident needs one model file: llmtop experts resident MODEL.gguf")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
+			defer stop()
+			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	c.Flags().StringVar(&opts.picks, "picks", "", "report or recording `FILE` with the picks of the model's router")
+	playback.BindEngine(c.Flags(), &opts.engine)
+	return c
+}
+
+func (o *expertsResident) run(ctx context.Context, name string, out, notes io.Writer) error {
+	layers, experts, shares, err := host.CachedExperts(name)
+	if err != nil {
+		return exit.Usage(err)
+	}
+	s := &store.Snapshot{Experts: &store.Experts{Layers: layers, Experts: experts}}
+	s.Host.ExpertsCached = shares
+	for l, row := range slices.Collect(slices.Chunk(shares, experts)) {
+		if row = slices.DeleteFunc(slices.Clone(row), func(v uint8) bool { return v == event.UnknownShare }); len(row) > 0 {
+			sum, none := 0, 0
+			for _, v := range row {
+				if sum += int(v); v == 0 {
+					none++
+				}
+			}
+			fmt.Fprintf(out, "L%-3d %s in memory, %d of %d experts not at all\n", l, metric.Percent(float64(sum)/100/float64(len(row))), none, len(row))
+		}
+	}
+	if o.picks == "" {
+		return nil
+	}
+	h, err := o.readPicks(ctx, s.Experts, notes)
+	if err != nil {
+		return exit.Usage(err)
+	}
+	describeHot(out, s, h)
+	return nil
+}
+
+// readPicks reads the picks while decoding.
+func (o *expertsResident) readPicks(ctx context.Context, x *store.Experts, notes io.Writer) (*store.Hits, error) {
+	r, err := playback.ReadReport(ctx, o.picks, nil, notes)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = playback.SelectEngine(r, o.engine, o.picks); err != nil {
+		return nil, err
+	}
+	if r.Experts == nil || len(r.Experts.Decode.Layers) != x.Layers || r.Experts.Experts != x.Experts {
+		return nil, fmt.Errorf("%s: no router picks of %d layers of %d experts in it", o.picks, x.Layers, x.Experts)
+	}
+	return store.NewHits(slices.Concat(r.Experts.Decode.Layers...), r.Experts.Decode.Tokens, x.Layers, x.Experts), nil
+}
+
+// mostNamed is how many experts are named.
+const mostNamed = 16
+
+// describeHot names the experts that are hot but not resident.
+func describeHot(out io.Writer, s *store.Snapshot, h *store.Hits) {
+	hot := store.HotNotResident(s, h)
+	fmt.Fprintf(out, "%d hot but not resident", len(hot))
+	names := make([]string, min(len(hot), mostNamed))
+	for i := range names {
+		names[i] = fmt.Sprintf("%d:%d", hot[i]/s.Experts.Experts, hot[i]%s.Experts.Experts)
+	}
+	if len(names) > 0 {
+		fmt.Fprint(out, ": ", strings.Join(names, " "))
+	}
+	if len(hot) > len(names) {
+		fmt.Fprintf(out, " and %d more", len(hot)-len(names))
+	}
+	if r := store.ResidentPicks(s, h); r.OK() {
+		fmt.Fprintf(out, "; %s of the picks find their expert in memory", metric.Percent(r.V))
+	}
+	fmt.Fprintln(out)
+}
