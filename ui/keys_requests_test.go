@@ -34,6 +34,12 @@ var requestKeyCases = map[string]func(*testing.T, *app, *calls){
 			t.Error("esc leaves the view before it removes the filter")
 		}
 	},
+	"timeline": func(t *testing.T, a *app, _ *calls) {
+		a.press("2", "v")
+		holds(t, a, "Requests ─ timeline")
+		a.press("v")
+		holds(t, a, "newest first")
+	},
 	"follow": func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		holds(t, a, "following the newest")

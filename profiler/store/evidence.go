@@ -120,3 +120,15 @@ func (v *Snapshot) expertEvidence(e *verdict.Evidence) {
 	}
 	e.HotShare = float64(hot) / float64(max(e.LayerPicks, 1))
 }
+
+// WaitsOf divides what a request has waited so far. Parts do not overlap.
+func (s *Snapshot) WaitsOf(r *Request) []Wait {
+	if r.First != 0 || r.State.Final() {
+		return r.Waits
+	}
+	slots := 0
+	if s.Engine.Caps.Has(event.CapQueue) {
+		slots = s.Engine.Slots
+	}
+	return waits(r, slices.Values(s.Requests), s.Load, slots, s.Now)
+}

@@ -234,3 +234,21 @@ func (s *state) applyStage(e *event.Event) {
 		}
 	}
 }
+
+// settleWaits divides what a request waited before its first token, or its end.
+func (s *state) settleWaits(r *Request, at event.Time) {
+	if !s.engine.Caps.Has(event.CapQueue) {
+		return
+	}
+	r.Waits = waits(r, func(yield func(*Request) bool) {
+		for l := range s.requests.newestFirst() {
+			v := &l.view
+			if l.done != nil {
+				v = l.done
+			}
+			if !yield(v) {
+				return
+			}
+		}
+	}, s.load, s.engine.Slots, at)
+}

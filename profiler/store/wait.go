@@ -26,36 +26,6 @@ type Wait struct {
 	NS       int64           // between them
 }
 
-// WaitsOf divides what a request has waited so far. Parts do not overlap.
-func (s *Snapshot) WaitsOf(r *Request) []Wait {
-	if r.First != 0 || r.State.Final() {
-		return r.Waits
-	}
-	slots := 0
-	if s.Engine.Caps.Has(event.CapQueue) {
-		slots = s.Engine.Slots
-	}
-	return waits(r, slices.Values(s.Requests), s.Load, slots, s.Now)
-}
-
-// settleWaits divides what a request waited before its first token, or its end.
-func (s *state) settleWaits(r *Request, at event.Time) {
-	if !s.engine.Caps.Has(event.CapQueue) {
-		return
-	}
-	r.Waits = waits(r, func(yield func(*Request) bool) {
-		for l := range s.requests.newestFirst() {
-			v := &l.view
-			if l.done != nil {
-				v = l.done
-			}
-			if !yield(v) {
-				return
-			}
-		}
-	}, s.load, s.engine.Slots, at)
-}
-
 // waits divides the wait of a request until its first token, or until now. With slots 0, the number of slots is unknown.
 func waits(r *Request, others iter.Seq[*Request], load []StageSpan, slots int, now event.Time) []Wait {
 	if r.MissedStart || r.Retrospective || r.Polled {
