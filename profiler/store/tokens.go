@@ -115,7 +115,7 @@ func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k in
 	st := Stall{Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap)}
 	from := at - event.Time(gap)*event.Time(k)
 	st.Explanation = s.explainLater(l, unexplained{
-		req: st.Request, index: st.Index, from: from, to: at, lost: lost * int64(k), absent: s.absentPicks(picks, from),
+		req: st.Request, index: st.Index, from: from, to: at, lost: lost * int64(k), absent: absentPicks(s, picks, from),
 	})
 	limit := s.requests.bound(MaxStalls)
 	l.view.Omitted.Stalls += evictCount(len(l.view.Stalls), limit)
