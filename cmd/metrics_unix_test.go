@@ -12,7 +12,7 @@ import (
 func TestPushErrorsWaitForTheScreen(t *testing.T) {
 	p := start(t, 120, 36, "--otlp-push", "http://127.0.0.1:1")
 	p.waitFor(t, "q quit")
-	if strings.Contains(p.text(), "push metrics") {
+	if strings.Contains(p.text(), "push to OpenTelemetry") {
 		t.Errorf("the screen shows the error of a push:\n%s", p.text())
 	}
 	p.keys(t, "q")
@@ -22,7 +22,7 @@ func TestPushErrorsWaitForTheScreen(t *testing.T) {
 	<-p.done
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if end := string(p.tail); strings.Count(end, "llmtop: push metrics: ") != 1 {
+	if end := string(p.tail); strings.Count(end, "llmtop: push to OpenTelemetry: ") != 1 {
 		t.Errorf("at the end it says %q", end[max(0, len(end)-300):])
 	}
 }

@@ -36,7 +36,7 @@ by eBPF programs at a few of its functions. The process is neither restarted nor
 root on Linux; once the probes are attached it runs as the user who called sudo, and lets llmtop
 attach of that user show what they see. When it ends, nothing is left behind.
 
-sudo llmtop attach pid:PID does the same with the screen in one command, without router picks.`,
+sudo llmtop attach pid:PID does the same with the screen in one command.`,
 		Example: `  sudo llmtop probe 4711
   llmtop probe --dry-run 4711`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -68,7 +68,7 @@ sudo llmtop attach pid:PID does the same with the screen in one command, without
 	}
 	flags := c.Flags()
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "print what would be probed, and exit")
-	flags.StringVar(&opts.sample, "expert-sample", "off", "count router picks in 1 of `N` forward passes, or auto: as seldom as costs about 1 %; slows decoding")
+	flags.StringVar(&opts.sample, "expert-sample", "auto", "count router picks in 1 of `N` forward passes, auto (overhead about 0.5 %) or off")
 	flags.StringVar(&opts.listen, "listen", "", "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
 	return c
 }
@@ -144,8 +144,10 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	var machine session.Machine
 	machine.AddProcess(target.PID, server)
 	defer machine.Close()
+	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: p.Processes})
 	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, server) }))
+	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, event.Tee{server, usage}) }))
+	tasks.Go(session.Guarded("sample threads", func() error { return usage.Run(ctx, server) }))
 	tasks.Go(session.Guarded("sample host", func() error { return host.New(host.Options{Clock: clock}).Run(ctx, &machine) }))
 	fmt.Fprintf(notes, "watching process %d; to show it: llmtop attach %s\n", target.PID, server.Address())
 	return exit.IgnoreClosed(cmp.Or(tasks.Wait(), context.Cause(ctx)))

@@ -15,8 +15,10 @@
 #               llamacpp, cmake and ninja.
 # ollama        Ollama, built by go install; it starts that llama-server as its engine. Needs a C compiler.
 # prometheus    from the PATH, or Debian's package, unpacked into the cache folder but not installed.
+# collector     an OpenTelemetry Collector (tools/collector), built with Go.
 # libzmq        from the system, or Debian's package with its dependencies, unpacked in the same way.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
+# packagers     rpm and pacman, which scripts/packages.sh installs packages with; from the PATH, or Debian's packages.
 #
 # Downloads use the ordinary clients with their settings, and are verified with the hashes pinned here. If a part cannot
 # be installed, the script prints the reason, installs the other parts, and exits with code 1.
@@ -216,17 +218,26 @@ fetch_libzmq() ( # with the dependencies that are not installed
 		sed -n 's/^Inst \([^ ]*\).*/\1/p' | grep -vx libzmq5)
 )
 
+get_collector() {
+	local folder=$cache/collector
+	mkdir -p "$folder" || return 1
+	logged "$cache/collector.log" "build the OpenTelemetry Collector" nice go -C tools/collector build -trimpath -o "$folder/collector" . || return 1
+	note LLMTOP_PEER_COLLECTOR "$folder/collector"
+}
+
 get_openai() { scripts/openai.sh; }
+
+get_packagers() { debian rpm rpm && debian pacman pacman-package-manager; }
 
 absent=()
 if command -v flock >/dev/null; then # one run at a time
 	exec 9>"$cache/lock" && flock 9
 fi
-[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus libzmq openai
+[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus collector libzmq openai packagers
 for part in "$@"; do
 	case $part in
-	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | libzmq | openai) ;;
-	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, libzmq, openai" && exit 2 ;;
+	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | collector | libzmq | openai | packagers) ;;
+	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, collector, libzmq, openai, packagers" && exit 2 ;;
 	esac
 	"get_${part//-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
 done

@@ -16,7 +16,7 @@ type Glyphs struct {
 	Shades  []rune   // empty to full, for heat without colour
 	Track   rune     // the empty part of a gauge
 	Swatch  rune     // legend mark
-	Fills   [10]rune // one per TTFT component in drawing order, for bars without colour
+	Fills   [12]rune // one per TTFT component in drawing order, for bars without colour
 
 	Live, Loading, Paused, Failed, Idle rune // engine states
 	Good, Info, Watch, Bad              rune // verdicts
@@ -37,7 +37,7 @@ var Unicode = &Glyphs{
 	Eighths: [9]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'},
 	Block:   '█', Bar: '▇', Gauge: '■',
 	Upper: '▀', Shades: []rune(" ·░▒▓█"), Track: '·', Swatch: '■',
-	Fills: [10]rune{'▒', '░', '─', '┼', '═', '█', '▓', '»', '«', '·'},
+	Fills: [12]rune{'▒', '╶', '░', '─', '┼', '═', '█', '▓', '»', '«', '╴', '·'},
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
 	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
 	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Up: '↑', Down: '↓', Times: "×",
@@ -53,7 +53,7 @@ var Plain = &Glyphs{
 	Eighths: [9]rune{' ', '_', '_', '.', '-', '-', '=', '=', '#'},
 	Block:   '#', Bar: '#', Gauge: '#',
 	Upper: '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
-	Fills: [10]rune{'L', 'Q', 'W', 'T', 'E', 'P', 'F', '>', '<', '.'},
+	Fills: [12]rune{'L', 'R', 'Q', 'W', 'T', 'E', 'P', 'F', '>', '<', 'S', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
 	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
 	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Up: '^', Down: 'v', Times: "x",

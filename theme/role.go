@@ -28,6 +28,7 @@ const (
 	Select  // background of a selected row
 	Track   // empty part of a gauge
 	PartLoad
+	PartReceive
 	PartQueue
 	PartPaced
 	PartTokenize
@@ -36,6 +37,7 @@ const (
 	PartFirst
 	PartToDevice
 	PartFromDevice
+	PartSend
 	PartOther
 	SeriesP50
 	SeriesP99
@@ -72,7 +74,8 @@ func TextRoles() []Role {
 // PartRoles returns the roles of the TTFT components in drawing order.
 func PartRoles() []Role {
 	return []Role{
-		PartLoad, PartQueue, PartPaced, PartTokenize, PartEmbed, PartPrompt, PartFirst, PartToDevice, PartFromDevice, PartOther,
+		PartLoad, PartReceive, PartQueue, PartPaced, PartTokenize, PartEmbed, PartPrompt, PartFirst, PartToDevice, PartFromDevice,
+		PartSend, PartOther,
 	}
 }
 

@@ -42,6 +42,25 @@ func TestPromptIsSent(t *testing.T) {
 	holds(t, a, "prompt is longer than the context")
 }
 
+func TestPromptIsSentSeveralTimes(t *testing.T) {
+	a, k := withCalls(t)
+	a.press("p")
+	typeText(a, "x")
+	a.press("ctrl+t", "ctrl+t")
+	holds(t, a, "Prompt ×4")
+	a.press("enter")
+	holds(t, a, "prompt sent 4 times")
+	if len(k.prompts) != 4 {
+		t.Errorf("sent %q, want it 4 times", k.prompts)
+	}
+	k.err = errors.New("the queue is full")
+	a.press("p")
+	typeText(a, "x")
+	if a.press("enter"); len(k.prompts) != 5 {
+		t.Errorf("%d prompts in all, want 5: the editor opens with one", len(k.prompts))
+	}
+}
+
 func TestEmptyPromptIsNotSent(t *testing.T) {
 	a, k := withCalls(t)
 	a.press("p", "enter", "space", "enter")

@@ -99,7 +99,7 @@ func (a *app) firstKeys() []view.Key {
 		show = digits[0] + "-" + digits[len(digits)-1]
 	}
 	return []view.Key{
-		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, enter to send, esc to cancel", Do: a.editor.Show, When: a.canPrompt},
+		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, ctrl+t to send it several times at once, enter to send, esc to cancel", Do: a.editor.Show, When: a.canPrompt},
 		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.history.toggle},
 		{
 			Keys: digits, Show: show, Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",

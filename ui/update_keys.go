@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -49,12 +50,22 @@ func (a *app) typist() view.Typist {
 }
 
 func (a *app) sendPrompt() {
-	text, label := a.editor.Submit()
-	note, err := a.session.Actions.Prompt(text, label)
-	if note != "" {
-		note = "; " + sanitize.Line(note)
+	text, label, copies := a.editor.Submit()
+	sent, note, err := 0, "", error(nil)
+	for ; sent < copies && err == nil; sent++ {
+		note, err = a.session.Actions.Prompt(text, label)
 	}
-	a.report(err, "prompt sent"+note)
+	if err != nil && sent > 1 {
+		err = fmt.Errorf("sent %d of %d: %w", sent-1, copies, err)
+	}
+	words := "prompt sent"
+	if copies > 1 {
+		words += " " + strconv.Itoa(copies) + " times"
+	}
+	if note != "" {
+		words += "; " + sanitize.Line(note)
+	}
+	a.report(err, words)
 }
 
 // later runs a command of the terminal library after the message at hand.

@@ -167,7 +167,7 @@ func (o *Benchmark) runWithScreen(ctx context.Context, s *local.Engine, run func
 		ended <- run(ctx)
 		end(exit.ErrClosed)
 	}()
-	err := o.Show(screen, o.Screen(s, s.Scheduler.Submit))
+	err := o.Show(screen, o.Screen(s, s.Scheduler.Submit, ""))
 	if context.Cause(screen) == nil { // the user closed the screen
 		stop()
 		<-ended

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -38,13 +40,13 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		typed := r.chat.runner(e.Scheduler, e.notify)
-		submit, first := typed.Submit, typed
+		submit, first, note := typed.Submit, typed, ""
 		if len(prompts) > 1 {
 			first = e.Scheduler
 		}
 		if len(prompts) == 0 && r.Model == "" {
 			cycle := engine.NewCycle(e.Scheduler, r.builtinRequests(), r.Parallel, builtinPause)
-			submit = cycle.Submit
+			submit, note = cycle.Submit, fmt.Sprintf("the built-in prompts go on %.0f s after the last answer", engine.ResumeAfter.Seconds())
 			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
 		}
 		go func() {
@@ -52,7 +54,7 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) error {
 				end(exit.ErrClosed) // nobody can enter another prompt
 			}
 		}()
-		return r.Show(ctx, r.Screen(e, submit))
+		return r.Show(ctx, r.Screen(e, submit, note))
 	})
 }
 
@@ -80,14 +82,15 @@ func (r *Run) watch(ctx context.Context, s engine.Runner, prompts []engine.Reque
 	}
 }
 
-// Screen returns the configuration of the screen of a run.
-func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, error)) ui.Config {
+// Screen returns the configuration of the screen of a run. The user's prompts go to submit; sent is the remark after one,
+// unless the engine has another.
+func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, error), sent string) ui.Config {
 	cfg := e.Group.ScreenOf(e.Session)
 	cfg.Note = r.Note
 	cfg.Actions = ui.Actions{
 		Prompt: func(text, label string) (note string, err error) {
 			_, err = submit(r.Request(text, label))
-			return e.takeNotice(), err
+			return cmp.Or(e.takeNotice(), sent), err
 		},
 		Cancel: func(id event.RequestID) error {
 			e.Scheduler.Cancel(id)

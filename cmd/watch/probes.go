@@ -13,8 +13,10 @@ import (
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/probe"
 )
 
@@ -87,13 +89,15 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return probe.Open(target, w.clock, engine.Hooks{})
+	return probe.Open(target, w.clock, engine.Hooks{Experts: true})
 }
 
 // addProbed starts to watch a process by its probes.
 func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error {
 	run := func(ctx context.Context, sink event.Sink) error { return errors.Join(p.Run(ctx, sink), p.Close()) }
-	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run})
+	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run}, func(s *session.Session) {
+		s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: p.Processes})
+	})
 	if err == nil {
 		w.machine.AddProcess(p.PID(), sink)
 	}

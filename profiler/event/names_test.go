@@ -52,8 +52,8 @@ func TestComponentsAreTheFirstStages(t *testing.T) {
 			t.Errorf("component %d is stage %d", i, s)
 		}
 	}
-	if last := Components()[len(Components())-1]; last != StageDeviceToHost {
-		t.Errorf("the last component is %v, want %v", last, StageDeviceToHost)
+	if last := Components()[len(Components())-1]; last != StageSend {
+		t.Errorf("the last component is %v, want %v", last, StageSend)
 	}
 }
 

@@ -3,11 +3,12 @@ package event
 // Stage is a kind of work that takes time.
 type Stage uint8
 
-// The stages. Those up to StageDeviceToHost are the TTFT components in drawing order. The others are parts of a
+// The stages. Those up to StageSend are the TTFT components in drawing order. The others are parts of a
 // component or lie outside TTFT.
 const (
 	StageNone Stage = iota
 	StageLoad
+	StageReceive // from the first byte of a request to its tokenization
 	StageQueue
 	StagePacedByOthers // wait for slots that paced requests held, while these waited on purpose, or for a paused engine
 	StageTokenize
@@ -16,6 +17,7 @@ const (
 	StageFirst  // LM head and sampling of the first token
 	StageHostToDevice
 	StageDeviceToHost
+	StageSend // from the first token to the next byte of the answer; TTFT then includes it
 
 	StageLoadOpen      // of StageLoad
 	StageLoadMap       // of StageLoad
@@ -33,7 +35,8 @@ const (
 )
 
 var stageNames = [NumStages]string{
-	"none", "model_load", "queue", "paced_by_others", "tokenize", "embed", "prompt", "first_token", "host_to_device", "device_to_host",
+	"none", "model_load", "receive", "queue", "paced_by_others", "tokenize", "embed", "prompt", "first_token", "host_to_device",
+	"device_to_host", "send",
 	"load_open", "load_map", "load_tokenizer", "load_weights", "load_warmup", "load_part",
 	"attention", "router", "experts", "lm_head", "sample", "pace",
 }
@@ -59,8 +62,8 @@ func StageByName(name string) (Stage, bool) {
 // Components returns the TTFT components in drawing order. The rest of TTFT is "other".
 func Components() []Stage {
 	return []Stage{
-		StageLoad, StageQueue, StagePacedByOthers, StageTokenize, StageEmbed, StagePrompt, StageFirst, StageHostToDevice,
-		StageDeviceToHost,
+		StageLoad, StageReceive, StageQueue, StagePacedByOthers, StageTokenize, StageEmbed, StagePrompt, StageFirst,
+		StageHostToDevice, StageDeviceToHost, StageSend,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 type EngineExporter struct {
 	label          *dto.LabelPair
 	requestMetrics *requestMetrics
+	spans          *spanQueue
 	cells          cells // guarded by Exporter.gather, like epochs
 	epochs         map[counterKey]epoch
 
@@ -154,6 +155,7 @@ func (e *EngineExporter) Request(r *store.Request) {
 		e.requestMetrics.firstToken(s, r)
 	}
 	e.requestMetrics.requestEnd(s, r)
+	e.spans.add(s, r, e.gaps.now)
 }
 
 // refresh takes a snapshot and counts the running requests that have received their first token since the last one.

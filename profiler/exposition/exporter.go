@@ -23,6 +23,7 @@ type Exporter struct {
 	requestMetrics *requestMetrics
 	pushing        atomic.Bool
 	failures       atomic.Uint64 // failed pushes
+	spans          spanQueue
 
 	gather sync.Mutex // held while metrics are gathered: one gathering at a time
 
@@ -45,6 +46,7 @@ func (x *Exporter) Add(name string, now func() event.Time) *EngineExporter {
 		unique = fmt.Sprintf("%s #%d", cleanLabel(name), n)
 	}
 	e := newEngine(unique, x.requestMetrics, now)
+	e.spans = &x.spans
 	x.engines = append(x.engines, e)
 	return e
 }
@@ -59,12 +61,14 @@ func (x *Exporter) Gather() ([]*dto.MetricFamily, error) {
 
 	s := &gathering{families: make(map[*instrument]*dto.MetricFamily), began: x.began, cells: MaxCells, buckets: MaxBuckets}
 	s.add(build, 1, x.version)
-	if x.pushing.Load() {
-		s.add(pushFailures, float64(x.failures.Load()))
-	}
 	for _, e := range engines {
 		s.engine = e
 		s.snapshot(e.refresh())
+	}
+	s.engine = nil
+	if x.pushing.Load() { // after refresh, which counts requests
+		s.add(pushFailures, float64(x.failures.Load()))
+		s.add(droppedSpans, float64(x.spans.lost()))
 	}
 	all, err := x.registry.Gather()
 	if err != nil {

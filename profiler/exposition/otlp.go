@@ -80,7 +80,7 @@ func (e *encoder) encode(families []*dto.MetricFamily, now time.Time) [][]byte {
 // flush completes the current message.
 func (e *encoder) flush() {
 	if e.metrics > 0 {
-		e.messages = append(e.messages, append(e.out, `]}]}]}`...))
+		e.messages = append(e.messages, append(e.out, `],"schemaUrl":"`+schemaURL+`"}]}]}`...))
 	}
 	e.out, e.metrics, e.points = make([]byte, 0, len(e.out)+len(e.out)/16), 0, 0 // the next message has a similar size
 }

@@ -24,15 +24,19 @@ const (
 	PushInterval = 10 * time.Second
 	// pushTimeout is the longest time that a push may take.
 	pushTimeout = 5 * time.Second
+	// Paths of a receiver.
+	metricsPath, tracesPath = "/v1/metrics", "/v1/traces"
 	// maxAnswer is how many bytes of a receiver's answer are read.
 	maxAnswer = 64 << 10
 )
 
-// Pusher sends metrics to an OTLP receiver as JSON over HTTP. All counts are cumulative, so the next push carries what
-// a failed one did not deliver.
+// Pusher sends metrics, and the spans of ended requests, to an OTLP receiver as JSON over HTTP. All counts are
+// cumulative, and spans are kept until they are delivered, so the next push carries what a failed one did not deliver.
 type Pusher struct {
 	exporter      *Exporter
-	url           *url.URL
+	url           *url.URL // of metrics
+	traces        *url.URL // nil: no spans
+	instance      string
 	headers       http.Header
 	client        *http.Client
 	encoder       *encoder
@@ -43,12 +47,13 @@ type Pusher struct {
 	done   sync.WaitGroup
 }
 
-// Push starts to push to the receiver at an address such as http://HOST:PORT. It appends the path /v1/metrics unless
-// the address ends with it. headers are sent with each push, in the format of OTEL_EXPORTER_OTLP_HEADERS:
-// key=value,key=value, where values may be percent-encoded. onError receives the first failure; failures do not stop
+// Push starts to push to the receiver at an address such as http://HOST:PORT, at the paths /v1/metrics and /v1/traces
+// below it. An address that ends in /v1/metrics gets metrics only, and so does a receiver without /v1/traces. headers
+// are sent with each push, in the format of OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value, where values may be
+// percent-encoded. onError receives the first failure; failures do not stop
 // the pushes. Push returns an error if the address or the headers are invalid.
 func (x *Exporter) Push(address, headers string, onError func(error)) (*Pusher, error) {
-	to, err := endpoint(address)
+	to, traces, err := endpoints(address)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +63,11 @@ func (x *Exporter) Push(address, headers string, onError func(error)) (*Pusher, 
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pusher{
-		exporter: x, url: to, headers: extra, onError: onError, encoder: newEncoder(x.version, newInstance()), cancel: cancel,
+		exporter: x, url: to, traces: traces, headers: extra, onError: onError, instance: newInstance(), cancel: cancel,
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
+	p.encoder = newEncoder(x.version, p.instance)
+	x.spans.start(traces != nil)
 	x.pushing.Store(true)
 	p.done.Go(func() { p.run(ctx) })
 	return p, nil
@@ -76,25 +83,26 @@ func (p *Pusher) Close() {
 
 // CheckAddress returns an error if metrics cannot be pushed to the address.
 func CheckAddress(address string) error {
-	_, err := endpoint(address)
+	_, _, err := endpoints(address)
 	return err
 }
 
-// endpoint returns the URL that metrics for an address are posted to.
-func endpoint(address string) (*url.URL, error) {
+// endpoints returns the URLs that metrics and spans for an address are posted to. traces is nil if the address is that
+// of metrics alone.
+func endpoints(address string) (to, traces *url.URL, err error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, errors.New("parse receiver address: invalid URL: write http://HOST:PORT") // do not repeat the address: it may hold a password
+		return nil, nil, errors.New("parse receiver address: invalid URL: write http://HOST:PORT") // do not repeat the address: it may hold a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("parse receiver address %q: write http://HOST:PORT or https://HOST:PORT", u.Redacted())
+		return nil, nil, fmt.Errorf("parse receiver address %q: write http://HOST:PORT or https://HOST:PORT", u.Redacted())
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("parse receiver address %q: remove the query and the fragment", u.Redacted())
+		return nil, nil, fmt.Errorf("parse receiver address %q: remove the query and the fragment", u.Redacted())
 	}
-	if !strings.HasSuffix(u.Path, "/v1/metrics") {
-		u = u.JoinPath("v1/metrics")
+	if strings.HasSuffix(u.Path, metricsPath) {
+		return u, nil, nil
 	}
-	return u, nil
+	return u.JoinPath(metricsPath), u.JoinPath(tracesPath), nil
 }
 
 // parseHeaders parses key=value,key=value.
@@ -143,18 +151,18 @@ func (p *Pusher) run(ctx context.Context) {
 	}
 }
 
-// push sends the current metrics. A cancelled push does not count as failed.
+// push sends the current metrics and the spans since the last push. A cancelled push does not count as failed.
 func (p *Pusher) push(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	err := p.send(ctx)
+	err := errors.Join(p.send(ctx), p.sendSpans(ctx))
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	p.exporter.failures.Add(1)
 	if !p.errorReported {
 		p.errorReported = true
-		p.onError(fmt.Errorf("push metrics: %w", err))
+		p.onError(fmt.Errorf("push to OpenTelemetry: %w", err))
 	}
 }
 
@@ -164,20 +172,60 @@ func (p *Pusher) send(ctx context.Context) error {
 		return err
 	}
 	for _, message := range p.encoder.encode(families, time.Now()) {
-		if err := p.post(ctx, message); err != nil {
+		if err := p.post(ctx, p.url, message); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// sendSpans sends the spans of the requests that have ended. It stops sending spans to a receiver that has no path for
+// them.
+func (p *Pusher) sendSpans(ctx context.Context) error {
+	queue := &p.exporter.spans
+	for p.traces != nil {
+		spans := queue.next()
+		if len(spans) == 0 {
+			break
+		}
+		message, err := encodeSpans(spans, p.exporter.version, p.instance)
+		if err == nil {
+			err = p.post(ctx, p.traces, message)
+		}
+		var refused *rejectedError
+		switch {
+		case errors.Is(err, errNoPath):
+			p.traces = nil
+			queue.start(false)
+			return nil
+		case err != nil && !errors.As(err, &refused): // the next push sends them again
+			return err
+		}
+		queue.sent(len(spans))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoPath is the error of a receiver that answers 404.
+var errNoPath = errors.New("the receiver answers 404 Not Found")
+
+// rejectedError is the error of a receiver that took a message and rejected parts of it.
+type rejectedError struct{ n, what, message string }
+
+func (e *rejectedError) Error() string {
+	return fmt.Sprintf("the receiver rejects %s %s: %s", e.n, e.what, e.message)
+}
+
 // post sends one message, gzipped.
-func (p *Pusher) post(ctx context.Context, message []byte) error {
+func (p *Pusher) post(ctx context.Context, to *url.URL, message []byte) error {
 	var body bytes.Buffer
 	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level is valid
 	_, _ = zip.Write(message)                            // writes to memory do not fail
 	_ = zip.Close()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url.String(), &body)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), &body)
 	if err != nil {
 		return err
 	}
@@ -194,29 +242,33 @@ func (p *Pusher) post(ctx context.Context, message []byte) error {
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch {
+	case answer.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("post to %s: %w", to.Redacted(), errNoPath)
 	case answer.StatusCode/100 != 2:
-		return fmt.Errorf("post to %s: the receiver answers %s", p.url.Redacted(), clean.Name(answer.Status))
+		return fmt.Errorf("post to %s: the receiver answers %s", to.Redacted(), clean.Name(answer.Status))
 	case err != nil:
 		return fmt.Errorf("read answer: %w", err)
 	}
 	return rejection(answer.Header.Get("Content-Type"), raw)
 }
 
-// rejection returns an error if the receiver's answer reports rejected data points. Answers that cannot be parsed
-// report none.
+// rejection returns a rejectedError if the receiver's answer reports rejected data points or spans. Answers that cannot
+// be parsed report none.
 func rejection(contentType string, raw []byte) error {
 	var answer struct {
 		PartialSuccess struct {
-			Rejected json.RawMessage `json:"rejectedDataPoints"` // a string or a number
-			Message  string          `json:"errorMessage"`
+			Points  json.RawMessage `json:"rejectedDataPoints"` // a string or a number
+			Spans   json.RawMessage `json:"rejectedSpans"`
+			Message string          `json:"errorMessage"`
 		} `json:"partialSuccess"`
 	}
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "application/json" || json.Unmarshal(raw, &answer) != nil {
 		return nil
 	}
-	n := strings.Trim(string(answer.PartialSuccess.Rejected), `"`)
-	if n == "" || n == "0" || n == "null" {
-		return nil
+	for what, rejected := range map[string]json.RawMessage{"data points": answer.PartialSuccess.Points, "spans": answer.PartialSuccess.Spans} {
+		if n := strings.Trim(string(rejected), `"`); n != "" && n != "0" && n != "null" {
+			return &rejectedError{cleanLabel(n), what, cleanLabel(answer.PartialSuccess.Message)}
+		}
 	}
-	return fmt.Errorf("the receiver rejects %s data points: %s", cleanLabel(n), cleanLabel(answer.PartialSuccess.Message))
+	return nil
 }

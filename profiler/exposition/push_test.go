@@ -25,18 +25,20 @@ import (
 // receiver is an OTLP receiver over HTTP that keeps what it receives.
 type receiver struct {
 	*httptest.Server
-	answer func(w http.ResponseWriter)
+	answer      func(w http.ResponseWriter)
+	answerSpans func(w http.ResponseWriter) // nil: as to metrics
 
 	mu      sync.Mutex // guards what follows
 	bodies  [][]byte
 	headers []http.Header
+	spans   [][]byte
 }
 
 func newReceiver(t *testing.T, answer func(http.ResponseWriter)) *receiver {
 	r := &receiver{answer: answer}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		zip, err := gzip.NewReader(q.Body)
-		if err != nil || q.URL.Path != "/v1/metrics" || q.Method != http.MethodPost || q.Header.Get("Content-Type") != "application/json" {
+		if err != nil || q.URL.Path != metricsPath && q.URL.Path != tracesPath || q.Method != http.MethodPost || q.Header.Get("Content-Type") != "application/json" {
 			http.Error(w, "no OTLP", http.StatusBadRequest)
 			t.Errorf("%s %s %v: %v", q.Method, q.URL, q.Header, err)
 			return
@@ -47,6 +49,15 @@ func newReceiver(t *testing.T, answer func(http.ResponseWriter)) *receiver {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if q.URL.Path == tracesPath {
+			r.spans = append(r.spans, body)
+			if r.answerSpans != nil {
+				r.answerSpans(w)
+				return
+			}
+			answer(w)
+			return
+		}
 		r.bodies, r.headers = append(r.bodies, body), append(r.headers, q.Header)
 		answer(w)
 	}))
@@ -355,12 +366,12 @@ func TestAddresses(t *testing.T) {
 		"http://[::1]:4318":                 "http://[::1]:4318/v1/metrics",
 		"127.0.0.1:4318":                    "", "grpc://x:4317": "", "http://": "", "http://:4318": "", "http://x/?a=b": "", "http://x/#a": "", "http://a b": "", "": "",
 	} {
-		u, err := endpoint(address)
+		u, _, err := endpoints(address)
 		if want == "" && (err == nil || CheckAddress(address) == nil) || want != "" && (err != nil || u.String() != want) {
 			t.Errorf("%q: %v, %v; want %q", address, u, err, want)
 		}
 	}
-	_, err := endpoint("ftp://me:secret@x")
+	_, _, err := endpoints("ftp://me:secret@x")
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}

@@ -12,7 +12,8 @@ import (
 // Metrics that are read from snapshots.
 var (
 	build        = gauge("llmtop.build.info", "", "1; the version of llmtop is a label", "version")
-	pushFailures = counter("llmtop.otlp.push.failures", "{push}", "Failed pushes of metrics")
+	pushFailures = counter("llmtop.otlp.push.failures", "{push}", "Failed pushes of metrics or spans")
+	droppedSpans = counter("llmtop.otlp.dropped_spans", "{span}", "Spans of requests that were not pushed, because too many waited")
 
 	up         = gauge("llmtop.engine.up", "", "1 while the engine answers and has neither failed nor stopped", engineAttr)
 	state      = gauge("llmtop.engine.state", "", "1 for the current state of the engine, 0 for all others", engineAttr, "state")

@@ -45,6 +45,8 @@ func eachCell(s reflect.Value, path string, put func(name, cell string)) {
 			put(name, strconv.Itoa(x))
 		case []Stall:
 			put(name, strconv.Itoa(len(x)))
+		case []Wait:
+			put(name, strconv.Itoa(len(x)))
 		case []Token:
 			put(name, strconv.Itoa(len(x)))
 		case Parts:

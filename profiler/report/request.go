@@ -46,6 +46,7 @@ type Request struct {
 	Absent    map[string]string `json:"absent,omitempty"`
 	Parts     Parts             `json:"ttft_components_s"`
 	Dominant  *string           `json:"dominant_component"`
+	Waits     []Wait            `json:"waits,omitempty"` // what held it up before its first token, the longest first
 	Layers    []Layer           `json:"layers"`
 	ITL       *Distribution     `json:"itl_s"`
 	Slow      *Cause            `json:"ttft_cause"` // why TTFT was over its target; null if it was not
@@ -136,6 +137,13 @@ func cause(x *verdict.Explanation) *Cause {
 	return c
 }
 
+// Wait is a part of the time before the first token, with the request that held it up.
+type Wait struct {
+	Cause   string           `json:"cause"` // key
+	Wait    Number           `json:"wait_s"`
+	Request *event.RequestID `json:"by_request,omitempty"` // nil: several, or unknown
+}
+
 // Token is a token, or several that came with one timestamp.
 type Token struct {
 	ID      *int32      `json:"id"` // null if the engine does not report ids
@@ -213,6 +221,13 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 	if f.Dominant.Share > 0 {
 		out.Dominant = optionalText(partName(f.Dominant.Stage))
 	}
+	for _, w := range f.Waits {
+		part := Wait{Cause: w.Cause.String(), Wait: nanos(w.NS)}
+		if w.By != 0 {
+			part.Request = &w.By
+		}
+		out.Waits = append(out.Waits, part)
+	}
 	for _, l := range f.Layers {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}
@@ -280,7 +295,7 @@ func (r *record) rows(f *store.Request) []stageRow {
 	}
 	for i := range r.stages {
 		s, stage := r.stages[i], event.Stage(i)
-		if s.n > 0 && stage > event.StageDeviceToHost {
+		if s.n > 0 && stage > event.StageSend {
 			rows = append(rows, stageRow{stage, time.Duration(s.dur), s.end})
 		}
 	}

@@ -273,7 +273,7 @@ func usedOfTotal(used, total Number, f func(float64) string) string {
 func kv(s *store.Snapshot) KV {
 	k := &s.KV
 	out := KV{Usage: Number(k.Usage), Residency: distribution(k.Residency)}
-	if k.Total > 0 {
+	if k.Used > 0 || k.Total > 0 { // some know only the cells in use
 		out.Used, out.Total = Number(event.MeasuredValue(float64(k.Used))), optionalNumber(k.Total)
 	}
 	if s.Reported() && out.Total.OK() {

@@ -2,6 +2,8 @@ package report
 
 import (
 	"math"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -122,4 +124,17 @@ func wholeRun() *run {
 	r.surroundings()
 	r.now += event.Time(2 * time.Second)
 	return r
+}
+
+// TestCellsWithoutTotal reports the cells in use of an engine that does not say how many there are.
+func TestCellsWithoutTotal(t *testing.T) {
+	r := newRun()
+	r.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 10}})
+	got := r.build(Meta{}).KV
+	if got.Used.V != 10 || got.Total.OK() || got.Usage.OK() {
+		t.Errorf("used %v, total %v, usage %v", got.Used, got.Total, got.Usage)
+	}
+	if text := got.describe(); !strings.HasPrefix(text, "10 cells in use;") {
+		t.Errorf("text %q", text)
+	}
 }

@@ -41,6 +41,7 @@ type core struct {
 	log      []LogLine
 	judge    verdict.Judge
 	causes   causes
+	active   *activeWindows // nil: nothing has run yet
 }
 
 // clone returns a copy that shares nothing that will be written to. It has no onRequest.

@@ -29,7 +29,8 @@ func freezeState(s *state, at, now event.Time, wall time.Time, pack func([]byte)
 		routing: s.routing.freeze(pack), aggregates: s.aggregates.freeze(pack),
 		at: at, now: now, wall: wall,
 	}
-	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) + f.causes.size() +
+	f.active = s.active.frozen(s.requests.count(event.StateQueued)+s.requests.count(event.StateDispatched) > 0)
+	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) + f.causes.size() + f.active.size() +
 		f.requests.bytes + f.latency.size() + f.routing.size() + f.aggregates.size()
 	return f
 }

@@ -111,10 +111,11 @@ func rate(n int, elapsed event.Reading) event.Reading {
 }
 
 // measureFirst computes TTFT, its parts, and the prefill time. A cold request's TTFT includes the whole model load,
-// whether the request arrived during the load or after it; load is its length in ns.
+// whether the request arrived during the load or after it; load is its length in ns. A token that was seen to be sent came
+// when it was sent.
 func (l *liveRequest) measureFirst(load int64) {
 	v := &l.view
-	ttft, before := int64(v.First-v.Enqueued), int64(0)
+	ttft, before := event.Add(int64(v.First-v.Enqueued), l.stageTime[event.StageSend]), int64(0)
 	if v.Cold {
 		before = max(load-l.stageTime[event.StageLoad], 0) // part of the load that was over when the request arrived
 	}

@@ -141,6 +141,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 			s.rates.addFinished(v.Closed, 1)
 		}
 	}
+	if v.First == 0 {
+		s.settleWaits(v, v.Closed)
+	}
 	settled := v.ColdLater
 	if settled {
 		v.ColdLater, v.Cold = false, o != nil && o.Cold
@@ -217,7 +220,7 @@ func (s *state) applyStage(e *event.Event) {
 	if e.At != beforeClock {
 		l.addSpan(e, s.requests.bound(MaxSpans))
 	}
-	if e.Stage == event.StageNone { // engine-specific stage: part of "other"
+	if e.Stage == event.StageNone || e.Stage == event.StageSend && l.view.First != 0 { // part of "other"; too late for TTFT
 		return
 	}
 	l.stageTime[e.Stage] = event.Add(l.stageTime[e.Stage], e.Dur)

@@ -43,6 +43,10 @@ type Snapshot struct {
 	Losses     LossView
 	Verdicts   []verdict.Verdict // most severe first
 	Health     verdict.Health    // by Verdicts
+
+	// LastActive is the snapshot with the windows as they were at its Now, the end of the second in which something last
+	// ran; nil unless the engine has been idle for IdleAfter.
+	LastActive *Snapshot
 }
 
 // StageSpan is one stage on the time axis.
@@ -122,6 +126,7 @@ type Request struct {
 
 	Parts    []Part // stamped TTFT components in drawing order, "other" last; they add up to TTFT
 	Dominant Part   // the largest part; Share is 0 if TTFT is unknown
+	Waits    []Wait // what held it up before its first token, the longest first; see Snapshot.WaitsOf
 	Layers   []LayerPart
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 

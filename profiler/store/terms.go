@@ -123,6 +123,10 @@ var Components = [...]Term{
 		Name: "model load", Title: "load", JSON: "`model_load`", Unit: "s", Help: "opening and mapping the model's file, tokenizer, tensors, warm-up; of the cold request all of it",
 		Detail: "Also what was over before it came. Of a later request that came while the model was loading, its wait for that",
 	},
+	{
+		Name: "receiving", Title: "receive", JSON: "`receive`", Unit: "s", Help: "from the first byte of the request to its tokenization",
+		Detail: "Of requests that [probes](probes.md) matched to their connection. Includes parsing and the chat template",
+	},
 	{Name: "queue", Title: "queue", JSON: "`queue`", Unit: "s", Help: "waiting for a slot after the model was ready, without the time paced by others"},
 	{
 		Name: "paced by others", Title: "paced wait", JSON: "`paced_by_others`", Unit: "s",
@@ -141,5 +145,9 @@ var Components = [...]Term{
 		Detail: "An engine on the CPU has no transfers: the screen says \"no device\"",
 	},
 	{Name: "transfer from the device", Title: "from device", JSON: "`device_to_host`", Unit: "s", Help: "copying from the GPU to memory"},
+	{
+		Name: "sending", Title: "send", JSON: "`send`", Unit: "s", Help: "from the first token to the next byte of its answer that leaves the process",
+		Detail: "Of streamed answers that [probes](probes.md) matched to their connection. TTFT then ends with that byte",
+	},
 	{Name: "other", Title: "other", JSON: "`other`", Unit: "s", Help: "TTFT minus all named components; always shown"},
 }

@@ -37,6 +37,7 @@ func (s *state) applyToken(e *event.Event) {
 	if v.First == 0 {
 		gap = 0
 		v.First = at
+		s.settleWaits(v, at)
 		l.measure(s.settings())
 		if !s.excluded(l) {
 			if !v.ColdLater {
@@ -132,7 +133,8 @@ func (s *state) explainTTFT(l *liveRequest) {
 	took := nanos(v.TTFT)
 	s.causes.observe(v.First, took)
 	if lost := took - int64(v.Targets.TTFT); lost > 0 {
-		x := s.explainLater(l, unexplained{req: v.ID, from: v.First - event.Time(took), to: v.First, lost: lost})
+		to := v.First + event.Time(l.stageTime[event.StageSend])
+		x := s.explainLater(l, unexplained{req: v.ID, from: to - event.Time(took), to: to, lost: lost})
 		v.Slow = &x
 	}
 }

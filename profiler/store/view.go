@@ -27,6 +27,7 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	v, judge := s.measures(now, wall), s.judge.Clone()
 	v.Verdicts = judge.Judge(v.evidence())
 	v.Health = verdict.HealthOf(v.Verdicts, now)
+	v.LastActive = s.active.in(v)
 	return v
 }
 
@@ -66,7 +67,11 @@ func (s *state) closeSeconds(now event.Time) {
 	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.closeSecond(sec)
 		// Verdicts hold for some seconds and say since when: the same events must lead to the same ones, also in the past.
-		s.judge.Judge(s.measures(event.Time((sec+1)*int64(second)), time.Time{}).evidence())
+		v := s.measures(event.Time((sec+1)*int64(second)), time.Time{})
+		s.judge.Judge(v.evidence())
+		if s.rates.points[len(s.rates.points)-1].active() {
+			s.active = newActiveWindows(v)
+		}
 	}
 	s.latency.spreads.advance(now)
 }

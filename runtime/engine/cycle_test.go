@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,18 +42,19 @@ func TestCycleOrder(t *testing.T) {
 	})
 }
 
-// TestPromptEndsCycle submits a prompt while a request of the cycle runs.
-func TestPromptEndsCycle(t *testing.T) {
+// TestPromptInterruptsCycle submits prompts while a request of the cycle runs.
+func TestPromptInterruptsCycle(t *testing.T) {
 	run(t, newFake(t, 1, 64, 16), engine.Options{Pace: 1}, func(t *testing.T, b *bench) {
 		c := engine.NewCycle(b.Scheduler, kinds, 1, time.Second)
 		ended := make(chan error, 1)
-		go func() { ended <- c.Run(context.Background()) }()
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { ended <- c.Run(ctx) }()
 		time.Sleep(500 * time.Millisecond)
 		if _, err := c.Submit(engine.Request{}); !errors.Is(err, engine.ErrEmptyPrompt) {
 			t.Errorf("empty prompt: %v", err)
 		}
 		if len(ended) > 0 || len(b.byKind(event.KindRequest, 1)) != 2 {
-			t.Error("a refused prompt has ended the cycle")
+			t.Error("a refused prompt has interrupted the cycle")
 		}
 		h, err := c.Submit(engine.Request{Text: "x", Label: "user", MaxTokens: 1})
 		if err != nil {
@@ -60,15 +62,24 @@ func TestPromptEndsCycle(t *testing.T) {
 		}
 		synctest.Wait()
 		want(t, h, event.StateFinished, "length", "y")
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		if first := b.byKind(event.KindRequest, 1); first[len(first)-1].State != event.StateCancelled {
 			t.Errorf("the cycle's request ended %v", first[len(first)-1].State)
 		}
-		time.Sleep(time.Minute)
-		if got := b.turns(); got != "Auser" {
-			t.Errorf("turns %q, want the cycle to end with the user's prompt", got)
+		time.Sleep(engine.ResumeAfter / 2)
+		if _, err := c.Submit(engine.Request{Text: "x", Label: "user", MaxTokens: 1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(engine.ResumeAfter * 3 / 4)
+		if got := b.turns(); got != "Auseruser" {
+			t.Errorf("turns %q, want only the user's prompts", got)
+		}
+		time.Sleep(2 * engine.ResumeAfter)
+		cancel()
+		if got := b.turns(); !strings.HasPrefix(got, "AuseruserBC") {
+			t.Errorf("turns %q, want the cycle to go on after the user's prompts", got)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -120,7 +120,7 @@ func (b *bench) checkComponents(t *testing.T, id event.RequestID) {
 		switch {
 		case s.Layer >= 0:
 			layers += s.Dur
-		case s.Stage <= event.StageDeviceToHost:
+		case s.Stage <= event.StageSend:
 			named += s.Dur
 		}
 		if s.Stage == event.StagePrompt {

@@ -158,7 +158,7 @@ func TestLoad(t *testing.T) {
 		}
 		var load []string
 		for _, s := range b.byKind(event.KindStage, 0) {
-			if s.Stage == event.StageLoad || s.Stage > event.StageDeviceToHost && s.Stage <= event.StageLoadWarmup {
+			if s.Stage == event.StageLoad || s.Stage > event.StageSend && s.Stage <= event.StageLoadWarmup {
 				load = append(load, fmt.Sprintf("#%d %v %v", s.Req, s.Stage, time.Duration(s.Dur)))
 			}
 		}

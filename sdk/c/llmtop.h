@@ -74,6 +74,7 @@ typedef enum {
 
 /* Standard stage names. Any other literal is an engine-specific stage. */
 #define LLMTOP_LOAD "model_load"
+#define LLMTOP_RECEIVE "receive" /* from the first byte of a request to its tokenization */
 #define LLMTOP_QUEUE "queue" /* from enqueue to dispatch, without the next */
 #define LLMTOP_PACED_BY_OTHERS "paced_by_others" /* the requests that held the slots waited on purpose */
 #define LLMTOP_TOKENIZE "tokenize"
@@ -82,6 +83,7 @@ typedef enum {
 #define LLMTOP_FIRST_TOKEN "first_token"
 #define LLMTOP_HOST_TO_DEVICE "host_to_device"
 #define LLMTOP_DEVICE_TO_HOST "device_to_host"
+#define LLMTOP_SEND "send" /* from the first token to the next byte of the answer; emit it before that token */
 #define LLMTOP_ATTENTION "attention"
 #define LLMTOP_ROUTER "router"
 #define LLMTOP_EXPERTS "experts"

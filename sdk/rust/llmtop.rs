@@ -64,6 +64,8 @@ pub mod caps {
 /// Standard stage names. Any other word is an engine-specific stage.
 pub mod stage {
     pub const LOAD: &str = "model_load";
+    /// From the first byte of a request to its tokenization.
+    pub const RECEIVE: &str = "receive";
     /// From enqueue to dispatch, without the next.
     pub const QUEUE: &str = "queue";
     /// Part of that wait in which the requests that held the slots waited on purpose.
@@ -74,6 +76,8 @@ pub mod stage {
     pub const FIRST_TOKEN: &str = "first_token";
     pub const HOST_TO_DEVICE: &str = "host_to_device";
     pub const DEVICE_TO_HOST: &str = "device_to_host";
+    /// From the first token to the next byte of the answer; emit it before that token.
+    pub const SEND: &str = "send";
     pub const ATTENTION: &str = "attention";
     pub const ROUTER: &str = "router";
     pub const EXPERTS: &str = "experts";

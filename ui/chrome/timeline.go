@@ -2,7 +2,6 @@ package chrome
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -28,7 +27,7 @@ func DrawTimeline(a grid.Area, t *Timeline, c *pane.Frame) grid.Rect {
 	l := a.Line(1, 0)
 	l.Rune(st, c.Skin.Glyphs.Paused).Gap(1).Put(st, "paused").Gap(1)
 	bullet := string(c.Skin.Glyphs.Bullet) + " "
-	l.Put(pane.Dim, bullet).Put(pane.Loud, ago(t.Ago)).Gap(1).Put(pane.Dim, bullet).Put(pane.Plain, t.Wall.Format("15:04:05")).Gap(2)
+	l.Put(pane.Dim, bullet).Put(pane.Loud, pane.Ago(t.Ago)).Gap(1).Put(pane.Dim, bullet).Put(pane.Plain, t.Wall.Format("15:04:05")).Gap(2)
 	reach := metric.Duration(int64(time.Duration(t.To-t.From).Round(time.Second))) + " back"
 	if t.Evicted {
 		reach = "evicted: only this frame is left"
@@ -40,17 +39,6 @@ func DrawTimeline(a grid.Area, t *Timeline, c *pane.Frame) grid.Rect {
 	line := a.Sub(l.X, 0, right-l.X, 1)
 	drawTrack(c, line, t.From, t.To, t.At, true)
 	return line.Rect
-}
-
-// ago formats the time since a moment.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "just now"
-	case d < 2*time.Minute:
-		return strconv.Itoa(int(d/time.Second)) + " s ago"
-	}
-	return metric.Duration(int64(d)) + " ago"
 }
 
 // DrawProgress draws the position of a replay as a line over the whole width, with the marks, and returns its screen

@@ -87,6 +87,16 @@ func (a Area) Paint(x, y, w int, bg theme.Role, attr Attr) {
 	}
 }
 
+// Fade dims all cells of the area.
+func (a Area) Fade() {
+	for y := range a.H {
+		row := a.g.cells[(a.Y+y)*a.g.W+a.X:][:a.W]
+		for i := range row {
+			row[i].style.Attr = row[i].style.Attr&^Bold | Faint
+		}
+	}
+}
+
 // Text draws sanitised text from (x, y) to the area's right edge and returns its width in cells.
 func (a Area) Text(x, y int, st Style, s string) int { return a.Clip(x, y, a.W-x, st, s) }
 

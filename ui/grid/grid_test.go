@@ -70,12 +70,12 @@ func TestStack(t *testing.T) {
 		shares []float64
 		want   string
 	}{
-		{[]float64{0.5, 0.5}, "LLLLLQQQQQ"},
-		{[]float64{0.3, 0.3}, "LLLQQQ    "},
-		{[]float64{0.04, 0.92, 0.04}, "QQQQQQQQQQ"},
+		{[]float64{0.5, 0.5}, "LLLLLRRRRR"},
+		{[]float64{0.3, 0.3}, "LLLRRR    "},
+		{[]float64{0.04, 0.92, 0.04}, "RRRRRRRRRR"},
 		{[]float64{0.001}, "L         "},
 		{[]float64{0, 0}, "          "},
-		{[]float64{0.7, 0.7}, "LLLLLLLQQQ"},
+		{[]float64{0.7, 0.7}, "LLLLLLLRRR"},
 	} {
 		var g Grid
 		g.Reset(10, 1)

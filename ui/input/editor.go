@@ -3,6 +3,7 @@ package input
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -32,11 +33,15 @@ type Editor struct {
 	Suggest        []Suggestion // built-in prompts, offered by tab
 	nextSuggestion int          // index of the suggestion that tab shows next
 	label          string
+	copies         int // how often enter sends the prompt, a power of two
 }
+
+// MaxCopies bounds how often enter sends a prompt.
+const MaxCopies = 16
 
 // Show opens the editor with no text.
 func (e *Editor) Show() {
-	e.Open, e.text, e.cursor, e.label, e.historyAt = true, e.text[:0], 0, "", len(e.history)
+	e.Open, e.text, e.cursor, e.label, e.historyAt, e.copies = true, e.text[:0], 0, "", len(e.history), 1
 }
 
 // Text returns the text.
@@ -77,6 +82,10 @@ func (e *Editor) Key(name, text string) (sent bool) {
 		e.suggestNext(-1)
 	case "up", "ctrl+p":
 		e.recall(-1)
+	case "ctrl+t":
+		if e.copies *= 2; e.copies > MaxCopies {
+			e.copies = 1
+		}
 	case "down", "ctrl+n":
 		e.recall(1)
 	default:
@@ -157,15 +166,15 @@ func (e *Editor) suggestNext(step int) {
 	e.nextSuggestion = (e.nextSuggestion + 1) % n
 }
 
-// Submit returns the prompt and its label, adds it to the history and closes the editor.
-func (e *Editor) Submit() (text, label string) {
+// Submit returns the prompt, its label and how often to send it, adds it to the history and closes the editor.
+func (e *Editor) Submit() (text, label string, copies int) {
 	text, label = string(e.text), e.label
 	if n := len(e.history); n == 0 || e.history[n-1] != text {
 		e.history = append(e.history, text)
 		e.history = e.history[max(len(e.history)-maxHistory, 0):]
 	}
 	e.Open = false
-	return text, label
+	return text, label, e.copies
 }
 
 // Draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
@@ -174,8 +183,12 @@ func (e *Editor) Draw(a grid.Area, skin *theme.Skin) {
 	if e.label != "" {
 		title += " " + string(skin.Glyphs.Bullet) + " " + sanitize.Line(e.label)
 	}
+	if e.copies > 1 {
+		title += " " + skin.Glyphs.Times + strconv.Itoa(e.copies)
+	}
 	box := a.Sub(0, a.H-3, a.W, 3)
-	pane.Dialog(box, title, "enter send  esc cancel  tab built-in prompts  up/down history", skin.Glyphs)
+	const hint = "enter send  esc cancel  tab built-in prompts  up/down history"
+	pane.Dialog(box, title, pane.FirstFitting(box.W-grid.Width(title)-8, hint+"  ctrl+t send several", hint), skin.Glyphs)
 	in := box.Sub(2, 1, box.W-4, 1)
 	e.DrawText(in, skin.Glyphs.ASCII)
 	if len(e.text) == 0 {

@@ -34,6 +34,17 @@ func SessionTime(s *store.Snapshot, at event.Time) time.Duration {
 	return time.Duration(at - s.Started)
 }
 
+// Ago formats the time since a moment.
+func Ago(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "just now"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + " s ago"
+	}
+	return metric.Duration(int64(d)) + " ago"
+}
+
 func RequestTitle(r *store.Request, c *Frame) string {
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	words := "#" + strconv.Itoa(int(r.ID))

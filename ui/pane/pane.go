@@ -3,6 +3,8 @@
 package pane
 
 import (
+	"time"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -31,6 +33,8 @@ type Frame struct {
 	Marks    []Mark   // oldest first
 	Problems []string // problems of the recording that is played or written
 	Scratch  *Scratch
+
+	age string // of the values that the pane being drawn shows; "": they are current
 }
 
 // Scratch holds buffers and charts that are reused from frame to frame.
@@ -96,6 +100,9 @@ func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) 
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
 	l.Put(title, " "+name).Put(Dim, " ")
+	if c.age != "" {
+		covers = withAge(covers, c.age)
+	}
 	for _, words := range covers {
 		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {
 			l.Rune(line, gl.Horizontal).Put(Dim, " "+words+" ")
@@ -103,6 +110,38 @@ func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) 
 		}
 	}
 	return a.Sub(2, 1, a.W-4, a.H-2)
+}
+
+// Windowed draws a pane whose values cover windows. While the engine is idle, they are the last ones: dimmed, with their
+// age in the border.
+func (c *Frame) Windowed(a grid.Area, s *store.Snapshot, draw func(*store.Snapshot)) {
+	last := s.LastActive
+	if last == nil {
+		draw(s)
+		return
+	}
+	c.age = AgeOf(s)
+	draw(last)
+	c.age = ""
+	a.Inset(1, 1).Fade()
+}
+
+// AgeOf returns how old the last values of an idle engine are, "" if it is not idle.
+func AgeOf(s *store.Snapshot) string {
+	if s.LastActive == nil {
+		return ""
+	}
+	return Ago(time.Duration(s.Now - s.LastActive.Now))
+}
+
+// withAge returns the texts with an age, and the age alone.
+func withAge(covers []string, age string) (out []string) {
+	for _, words := range covers {
+		if words != "" {
+			out = append(out, words+", "+age)
+		}
+	}
+	return append(out, age)
 }
 
 // Foot writes words right-aligned into the bottom border and returns the cells used, 0 if they do not fit.

@@ -463,8 +463,8 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 	gl := c.Skin.Glyphs
 	rest := max(v.Processed-v.Cached, 0)
 	cells.Stack(0, 0, cells.W, []grid.Seg{
-		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[9]},
-		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[5]},
-		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[6]},
+		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[pane.ComponentLook(event.StageNone).Fill]},
+		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[pane.ComponentLook(event.StagePrompt).Fill]},
+		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[pane.ComponentLook(event.StageFirst).Fill]},
 	}, c.Skin.Colour(), gl)
 }

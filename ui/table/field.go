@@ -32,6 +32,7 @@ const (
 	Stalls
 	Reason
 	Model
+	Text
 	NumFields
 )
 
@@ -68,6 +69,7 @@ var fields = [NumFields]struct {
 	Stalls:    {"stalls", "stalls", Count, "gaps of at least 3 times the median"},
 	Reason:    {"reason", "reason", Word, "why it ended"},
 	Model:     {"model", "model", Word, "model, where several serve"},
+	Text:      {"text", "prompt text", Word, "beginning of the prompt, where it is sent"},
 }
 
 // String returns the field's name in filters.
@@ -92,6 +94,9 @@ func byName(name string) (Field, bool) {
 	return 0, false
 }
 
+// maxText bounds the beginning of a prompt in a row, in bytes.
+const maxText = 256
+
 // Text returns the value of a Word field, not sanitised, or "" if absent.
 func (f Field) Text(r *store.Request) string {
 	switch f {
@@ -105,6 +110,8 @@ func (f Field) Text(r *store.Request) string {
 		return r.Model
 	case Reason:
 		return r.Reason
+	case Text:
+		return r.Prompt[:min(len(r.Prompt), maxText)]
 	}
 	return ""
 }

@@ -214,12 +214,12 @@ func (t *term) match(r *store.Request, now event.Time) bool {
 	return t.matchesText(r) != t.not
 }
 
-// matchesText reports whether id, group, label or reason of a request match the searched text.
+// matchesText reports whether id, group, label, model, reason or the beginning of the prompt of a request match the searched text.
 func (t *term) matchesText(r *store.Request) bool {
 	if idText(r) == t.word {
 		return true
 	}
-	for _, f := range [...]Field{Group, Label, Model, Reason} {
+	for _, f := range [...]Field{Group, Label, Model, Reason, Text} {
 		if strings.Contains(strings.ToLower(f.Text(r)), t.word) {
 			return true
 		}

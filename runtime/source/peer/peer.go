@@ -1,5 +1,5 @@
-// Package peer starts real inference servers and a real Prometheus for tests: llama.cpp's llama-server, Ollama, and
-// Prometheus; it also finds the real libzmq. Environment variables hold their paths.
+// Package peer starts real inference servers and receivers of metrics for tests: llama.cpp's llama-server, Ollama,
+// Prometheus, and an OpenTelemetry Collector; it also finds the real libzmq. Environment variables hold their paths.
 //
 //	eval "$(scripts/peers.sh)"
 //
@@ -8,6 +8,7 @@
 package peer
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,7 @@ const (
 	LlamaSharedEnv = "LLMTOP_PEER_LLAMA_SHARED" // llama-server on shared libraries
 	OllamaEnv      = "LLMTOP_PEER_OLLAMA"
 	PrometheusEnv  = "LLMTOP_PEER_PROMETHEUS"
+	CollectorEnv   = "LLMTOP_PEER_COLLECTOR"
 	LibzmqEnv      = "LLMTOP_PEER_LIBZMQ" // a library
 )
 
@@ -101,4 +103,25 @@ func Scrape(targets ...string) string {
 		quoted[i] = strconv.Quote(t)
 	}
 	return "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: llmtop, static_configs: [{targets: [" + strings.Join(quoted, ", ") + "]}]}]\n"
+}
+
+// Collector starts an OpenTelemetry Collector that receives metrics and traces by OTLP over HTTP. Its Log has a line for
+// each point and span.
+func Collector(tb testing.TB) *Process {
+	tb.Helper()
+	path, file := Path(tb, CollectorEnv), filepath.Join(tb.TempDir(), "collector.yaml")
+	return start(tb, server{name: "collector", ready: "/v1/traces", command: func(port int) *exec.Cmd {
+		config := fmt.Sprintf(`receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:%d"}}}}
+exporters: {debug: {verbosity: normal, use_internal_logger: false}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    metrics: {receivers: [otlp], exporters: [debug]}
+    traces: {receivers: [otlp], exporters: [debug]}
+`, port)
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return exec.Command(path, "--config=file:"+file)
+	}})
 }

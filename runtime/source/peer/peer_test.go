@@ -148,6 +148,7 @@ func TestAbsent(t *testing.T) {
 		{"llama-server on shared libraries", LlamaSharedEnv},
 		{"Ollama", OllamaEnv},
 		{"Prometheus", PrometheusEnv},
+		{"the OpenTelemetry Collector", CollectorEnv},
 		{"libzmq", LibzmqEnv},
 		{"the openai client", "LLMTOP_OPENAI_CLIENT"},
 	} {

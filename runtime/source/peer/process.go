@@ -19,7 +19,7 @@ const (
 	startTimeout = 2 * time.Minute  // for the start of a server: a loaded machine is slow
 	stopTimeout  = 20 * time.Second // for a server to stop before it is killed
 	tries        = 3                // attempts to find a port that no other process takes meanwhile
-	logBytes     = 64 << 10         // size of the end of the server's log that is kept
+	logBytes     = 256 << 10        // size of the end of the server's log that is kept
 )
 
 // Process is a server started for a test. It ends with the test.
@@ -59,7 +59,7 @@ func (p *Process) Kill() {
 type server struct {
 	name    string
 	command func(port int) *exec.Cmd // starts it on a port of 127.0.0.1
-	ready   string                   // path that answers 200 when it is ready
+	ready   string                   // path that answers when it is ready, see await
 }
 
 // start runs a server on a free port and waits until it is ready. The server stops when the test ends; if the test
@@ -132,7 +132,7 @@ func try(s server, port int) (*Process, error) {
 	return p, nil
 }
 
-// await waits until the server answers 200 at a path. It fails if the server ends or does not get ready in time.
+// await waits until the server answers at a path: 200, or 405 where it takes only POST. It fails if the server ends or does not get ready in time.
 func (p *Process) await(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func (p *Process) await(path string) error {
 		case <-p.done:
 			return fmt.Errorf("it ended: %v", p.cmd.ProcessState)
 		case <-ctx.Done():
-			return fmt.Errorf("%s gave no 200 within %v", path, startTimeout)
+			return fmt.Errorf("%s gave no answer within %v", path, startTimeout)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -161,7 +161,7 @@ func answers(ctx context.Context, url string) bool {
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode == http.StatusOK
+	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusMethodNotAllowed
 }
 
 func freePort() (int, error) {

@@ -4,7 +4,6 @@ package probe
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,30 +24,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/peer"
 )
-
-// observe watches a process until the test ends.
-func observe(t *testing.T, pid int, hooks engine.Hooks) *heard {
-	t.Helper()
-	target, err := Inspect(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Open(target, engine.NewClock(), hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	h, ended := &heard{}, make(chan error)
-	go func() { ended <- p.Run(ctx, h) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ended, p.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
-	return h
-}
 
 // launch runs a program until the test ends, and waits for a word in its output.
 func launch(t *testing.T, c *exec.Cmd, word string) int {
@@ -136,7 +111,7 @@ func TestStrippedLibraries(t *testing.T) {
 			args := append([]string{"-m", peer.Model(t), "-r", "1000000", "-t", "1", "--progress"}, tt.args...)
 			pid := launch(t, exec.Command(program, args...), "run 3/")
 			replace(t, filepath.Dir(program), "before")
-			h := observe(t, pid, engine.Hooks{Experts: true, Every: 3})
+			h := observe(t, pid, engine.NewClock(), engine.Hooks{Experts: true, Every: 3})
 			replace(t, filepath.Dir(program), "while attached")
 			isPicks := func(e event.Event) bool {
 				x, ok := e.Data.(*event.Experts)
@@ -236,7 +211,7 @@ func TestOllama(t *testing.T) {
 		return answer
 	}
 	ask(1)
-	h := observe(t, childOf(t, ollama.PID), engine.Hooks{})
+	h := observe(t, childOf(t, ollama.PID), engine.NewClock(), engine.Hooks{})
 	want := ask(12)
 	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
 	for _, e := range all {
@@ -299,8 +274,7 @@ func freePort(t *testing.T) string {
 // sameTokens watches a server during a request and returns the events: tokens are those of the reply, with picks.
 func sameTokens(t *testing.T, pid int, port string) []event.Event {
 	t.Helper()
-	h := observe(t, pid, engine.Hooks{Experts: true, Every: 1})
-	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+	h := observe(t, pid, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
 	want := complete(t, "http://127.0.0.1:"+port, map[string]any{"prompt": "Call me Ishmael.", "n_predict": 10, "temperature": 0, "return_tokens": true})
 	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
 	var got []int32
@@ -326,6 +300,7 @@ const liar = `
 #include <unistd.h>
 struct batch { int n; int *token; float *embd; int *pos; int *n_seq_id; int **seq_id; signed char *logits; };
 int llama_decode(void *ctx, struct batch b) { return ctx != 0 && b.n == 0; }
+int llama_synchronize(void *ctx) { return usleep(5000) + (ctx != 0); }
 int llama_memory_seq_rm(void *m, int seq, int from, int to) { return m != 0; }
 static void *idle(void *p) { pause(); return p; }
 int main(int argc, char **argv) {
@@ -346,6 +321,7 @@ int main(int argc, char **argv) {
 		if (!strcmp(argv[1], "pointers")) b.token = b.pos = (int *)8, b.seq_id = (int **)16;
 		if (!strcmp(argv[1], "sequence")) seq = 70000;
 		llama_decode(argv, b);
+		if (!strcmp(argv[1], "device")) llama_synchronize(argv);
 		pos++;
 	}
 }
@@ -356,14 +332,17 @@ func TestLiar(t *testing.T) {
 	needProbes(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "liar")
-	compile := exec.Command(need(t, "cc"), "-x", "c", "-O0", "-pthread", "-o", program, "-")
-	compile.Stdin = strings.NewReader(liar)
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	compile := func(source string, args ...string) {
+		c := exec.Command(need(t, "cc"), append([]string{"-x", "c", "-", "-O0", "-pthread", "-o"}, args...)...)
+		c.Stdin = strings.NewReader(source)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
+	compile(liar, program)
 	for lie, reason := range map[string]string{"count": "has 123456789 tokens", "pointers": "sequence -1", "sequence": "sequence 70000"} {
 		t.Run(lie, func(t *testing.T) {
-			h := observe(t, launch(t, exec.Command(program, lie, "0"), "ready"), engine.Hooks{})
+			h := observe(t, launch(t, exec.Command(program, lie, "0"), "ready"), engine.NewClock(), engine.Hooks{})
 			all := h.wait(t, "the refusal", func(e event.Event) bool {
 				info, ok := e.Data.(*event.EngineInfo)
 				return ok && info.State == event.EngineFailed && strings.Contains(info.Reason, reason)
@@ -375,8 +354,22 @@ func TestLiar(t *testing.T) {
 			}
 		})
 	}
+	t.Run("device", func(t *testing.T) {
+		driver, program := filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "device")
+		compile("int driver;", driver, "-shared")
+		compile(liar, program, "-Wl,--no-as-needed", "-x", "none", driver)
+		h := observe(t, launch(t, exec.Command(program, "device", "0"), "ready"), engine.NewClock(), engine.Hooks{})
+		for _, e := range h.wait(t, "ten passes", func(e event.Event) bool { return e.Kind == event.KindStep && e.Step == 10 }) {
+			if info, ok := e.Data.(*event.EngineInfo); ok && info.Device.Name != "" {
+				t.Errorf("device %q of passes that a GPU may compute", info.Device.Name)
+			}
+			if e.Kind == event.KindStep && e.Dur < 5e6 {
+				t.Errorf("a pass of %d ns does not include the synchronisation", e.Dur)
+			}
+		}
+	})
 	t.Run("threads", func(t *testing.T) {
-		h := observe(t, launch(t, exec.Command(program, "truth", "10000"), "ready"), engine.Hooks{})
+		h := observe(t, launch(t, exec.Command(program, "truth", "10000"), "ready"), engine.NewClock(), engine.Hooks{})
 		h.wait(t, "a pass", func(e event.Event) bool { return e.Kind == event.KindStep && e.N == 1 })
 	})
 	t.Run("another process with the number", func(t *testing.T) {

@@ -17,6 +17,9 @@ func (t *tracker) doubt(why string) {
 // beginPass begins a pass.
 func (t *tracker) beginPass(c *llamaContext, r record, p *pass) {
 	t.begun++
+	if c.returned() {
+		t.endPass(c)
+	}
 	switch {
 	case p.tokens < 0 || p.tokens > maxBatch:
 		t.doubt(fmt.Sprintf("a batch has %d tokens", p.tokens))

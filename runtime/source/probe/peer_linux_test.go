@@ -4,16 +4,15 @@ package probe
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,9 +25,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
-// watchCommand makes the test program watch a process until it is killed.
-const watchCommand = "watch"
-
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == ToggleCommand {
 		if err := Toggle(os.Stdin, os.Stdout, os.Args[2:]); err != nil {
@@ -37,24 +33,15 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) == 3 && os.Args[1] == watchCommand {
-		pid, _ := strconv.Atoi(os.Args[2])
-		target, err := Inspect(pid)
-		if err == nil {
-			var p *Probe
-			if p, err = Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1}); err == nil {
-				fmt.Println("attached")
-				err = p.Run(context.Background(), &heard{})
-			}
-		}
-		fmt.Fprintln(os.Stderr, err)
+	if len(os.Args) == 5 && os.Args[1] == watchCommand {
+		fmt.Fprintln(os.Stderr, watchUntilKilled(os.Args[2:]))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
 // needProbes skips a test where the machine does not permit probes.
-func needProbes(t *testing.T) {
+func needProbes(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("probes need root")
@@ -95,45 +82,25 @@ func (h *heard) wait(t *testing.T, what string, done func(event.Event) bool) []e
 	return nil
 }
 
-// reply is what llama-server answers.
-type reply struct {
-	Tokens []int32 `json:"tokens"`
-}
-
-func complete(t *testing.T, url string, body map[string]any) (r reply) {
+// observe watches a process until the test ends.
+func observe(t *testing.T, pid int, clock engine.Clock, hooks engine.Hooks) *heard {
 	t.Helper()
-	raw, err := json.Marshal(body)
+	target, err := Inspect(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := http.Post(url+"/completion", "application/json", strings.NewReader(string(raw)))
+	p, err := Open(target, clock, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer got.Body.Close()
-	if err := json.NewDecoder(got.Body).Decode(&r); err != nil || got.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %v", got.StatusCode, err)
-	}
-	return r
-}
-
-// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
-// gave in golden.json.
-func TestServer(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
-	target, err := Inspect(server.PID)
+	info, err := p.objects.DecodeEntry.Info()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	h, ended := &heard{}, make(chan error)
 	go func() { ended <- p.Run(ctx, h) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -141,10 +108,86 @@ func TestServer(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		expectNoPrograms(t)
-	}()
+		id, _ := info.ID()
+		if !eventually(func() bool {
+			program, err := ebpf.NewProgramFromID(id)
+			program.Close()
+			return errors.Is(err, os.ErrNotExist)
+		}) {
+			t.Error("a program is left")
+		}
+	})
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
-	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+	for range 1000 { // the probe of picks is attached after the first look
+		if hooks.Every != 1 || slices.Contains(patched(t, target), getRows) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(5 * pollEvery) // until the source knows
+	return h
+}
+
+// reply is what llama-server answers.
+type reply struct {
+	Tokens  []int32 `json:"tokens"`
+	Timings struct {
+		Cached      int     `json:"cache_n"`
+		Prompt      int     `json:"prompt_n"`
+		PromptMS    float64 `json:"prompt_ms"`
+		Predicted   int     `json:"predicted_n"`
+		PredictedMS float64 `json:"predicted_ms"`
+		Drafted     int     `json:"draft_n"`
+		Accepted    int     `json:"draft_n_accepted"`
+	} `json:"timings"`
+}
+
+func complete(t *testing.T, url string, body map[string]any) (r reply) {
+	t.Helper()
+	if err := post(t.Context(), url+"/completion", body, func(line []byte) error { return json.Unmarshal(line, &r) }); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// post sends a request, and calls f for the answer, or for each message of a stream. It does so on a connection of its own:
+// the server may close one that was idle.
+func post(ctx context.Context, url string, body map[string]any, f func([]byte) error) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", got.StatusCode)
+	}
+	lines := bufio.NewScanner(got.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if line := bytes.TrimPrefix(lines.Bytes(), []byte("data: ")); len(line) > 0 {
+			if err := f(line); err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
+// gave in golden.json.
+func TestServer(t *testing.T) {
+	needProbes(t)
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
+	h := observe(t, server.PID, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
 
 	var golden struct {
 		Texts []struct {
@@ -202,91 +245,4 @@ func comparePicks(t *testing.T, got *event.Experts, want [][][]int32) {
 		t.Errorf("%d of %d picks differ from golden.json", different, total)
 	}
 	t.Logf("%d of %d picks differ", different, total)
-}
-
-// expectNoPrograms waits until the kernel has freed the programs of the probes.
-func expectNoPrograms(t *testing.T) {
-	t.Helper()
-	left := 0
-	for range 500 {
-		left = 0
-		for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
-			program, err := ebpf.NewProgramFromID(id)
-			if err != nil {
-				continue
-			}
-			if info, err := program.Info(); err == nil && (info.Name == "decode_entry" || info.Name == "get_rows_entry") {
-				left++
-			}
-			program.Close()
-		}
-		if left == 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d programs are left", left)
-}
-
-// TestKilled kills llmtop again and again: no probe is left, and the server answers.
-func TestKilled(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := map[string]any{"prompt": "The white whale", "n_predict": 8, "temperature": 0, "ignore_eos": true, "return_tokens": true}
-	want := complete(t, server.URL, body)
-	for range 20 {
-		c := exec.Command(self, watchCommand, strconv.Itoa(server.PID))
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		line, err := bufio.NewReader(out).ReadString('\n')
-		complete(t, server.URL, body)
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		if err != nil || line != "attached\n" {
-			t.Fatalf("watching says %q: %v", line, err)
-		}
-		expectNoPrograms(t)
-		if got := complete(t, server.URL, body); !slices.Equal(got.Tokens, want.Tokens) {
-			t.Fatalf("tokens %v after the kill, want %v", got.Tokens, want.Tokens)
-		}
-	}
-}
-
-// TestServerEnds kills a watched server: the source says so, and ends no other way.
-func TestServerEnds(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--threads", "1")
-	target, err := Inspect(server.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	h, ended := &heard{}, make(chan error)
-	go func() { ended <- p.Run(ctx, h) }()
-	server.Kill()
-	h.wait(t, "the end of the process", func(e event.Event) bool {
-		info, ok := e.Data.(*event.EngineInfo)
-		return ok && info.State == event.EngineStopped
-	})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	expectNoPrograms(t)
 }

@@ -1,7 +1,10 @@
 package probe
 
 import (
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -22,12 +25,44 @@ func (t *tracker) addPicks(tid uint32, p *picked) {
 			id := p.pick[i][j]
 			if id < 0 || int(id) >= t.experts.Experts {
 				picks = nil
+				t.unread++
 				break
 			}
 			picks[j] = uint16(id)
 		}
 		f.picks[p.layer] = append(f.picks[p.layer], picks)
 	}
+}
+
+// enoughPasses is how many passes must be counted before a layer without picks is reported.
+const enoughPasses = 20
+
+// lookForPicks notes in which layers a pass had picks, all of which were counted, and reports once which have none.
+func (t *tracker) lookForPicks(f *forward, at int64) {
+	if !slices.ContainsFunc(f.rows, func(v row) bool { return v.output }) {
+		return // has no rows in the last layer
+	}
+	for layer, rows := range f.picks {
+		t.seen[layer] = t.seen[layer] || slices.ContainsFunc(rows, func(picks []uint16) bool { return picks != nil })
+	}
+	if t.whole++; t.whole != enoughPasses {
+		return
+	}
+	var without []string
+	for layer := range t.experts.Layers {
+		if !t.seen[layer] {
+			without = append(without, strconv.Itoa(layer))
+		}
+	}
+	if n := len(without); n > 0 && n < t.experts.Layers {
+		text := "no router picks seen in layers " + strings.Join(without, ", ") + ": dense, or not computed on the CPU"
+		t.emit(event.Event{Kind: event.KindLog, Text: text}, at)
+	}
+}
+
+// blind reports whether passes have no picks that could be seen, in any layer.
+func (t *tracker) blind() bool {
+	return t.whole >= enoughPasses && !slices.Contains(slices.Collect(maps.Values(t.seen)), true)
 }
 
 // rowsOf returns the rows of a pass to which n picks of a layer belong, in their order: all rows, or those with outputs,

@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -27,7 +28,8 @@ type Probe struct {
 	clock   engine.Clock
 	objects probesObjects
 	links   []link.Link
-	picks   *toggle // of the probe of picks; nil without one
+	since   int64   // ns of CLOCK_MONOTONIC when all were attached: what came before is incomplete
+	picks   *toggle // of the probes of picks; nil without them
 	every   int     // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
 	record  ringbuf.Record
@@ -44,7 +46,14 @@ const (
 
 // Open attaches probes to a process. Close detaches them; so does the kernel when llmtop ends. The router's picks are
 // counted as hooks say.
-func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err error) {
+func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (*Probe, error) {
+	return open(t, clock, hooks, ringBytes)
+}
+
+// ringBytes is the size of the ring buffer: of about 30,000 decoded tokens without picks.
+const ringBytes = 8 << 20
+
+func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (_ *Probe, err error) {
 	p := &Probe{target: t, clock: clock, every: hooks.Every}
 	if !hooks.Experts || !t.has(getRows) {
 		p.every = -1
@@ -61,6 +70,7 @@ func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err erro
 	if err != nil {
 		return nil, fmt.Errorf("read probes: %w", err)
 	}
+	spec.Maps[probesMapRing].MaxEntries = ringBytes
 	if err := spec.Variables[probesVarTarget].Set(uint32(t.PID)); err != nil {
 		return nil, fmt.Errorf("set process: %w", err)
 	}
@@ -73,6 +83,9 @@ func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err erro
 	p.ring, err = ringbuf.NewReader(p.objects.Ring)
 	if err != nil {
 		return nil, fmt.Errorf("open ring buffer: %w", err)
+	}
+	if p.since, err = monotonic(); err != nil {
+		return nil, err
 	}
 	p.model, p.ends, err = readModel(t)
 	if err != nil {
@@ -89,20 +102,17 @@ func (p *Probe) attach() error {
 	o := &p.objects
 	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
 		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
-		order: {o.UbatchEntry}, samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn},
-		resets: {o.ClearEntry},
+		samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn}, resets: {o.ClearEntry},
+		follows: {o.FollowEntry, o.DraftReturn}, encodes: {o.DecodeEntry, o.DecodeReturn}, syncs: {o.SyncEntry, o.SyncReturn},
 	}
+	sampled := map[string]*ebpf.Program{order: o.UbatchEntry, picks: o.GetRowsEntry} // only while picks are counted
+	var probes []switched
 	for _, s := range slices.Backward(p.target.Symbols) { // passes last: what they depend on is seen from the first one
 		if s.path == "" {
 			continue
 		}
-		if s.Name == getRows {
-			if p.every >= 0 {
-				var err error
-				if p.picks, err = newToggle(o.GetRowsEntry, s, p.target.PID); err != nil {
-					return err
-				}
-			}
+		if program := sampled[s.Purpose]; program != nil {
+			probes = append(probes, switched{program, s})
 			continue
 		}
 		file, err := link.OpenExecutable(s.path)
@@ -124,6 +134,12 @@ func (p *Probe) attach() error {
 		}
 		p.links = append(p.links, l)
 	}
+	if p.every >= 0 {
+		var err error
+		if p.picks, err = newToggle(probes, p.target.PID); err != nil {
+			return err
+		}
+	}
 	for _, call := range []struct {
 		name    string
 		program *ebpf.Program
@@ -142,17 +158,17 @@ func (p *Probe) attach() error {
 	return nil
 }
 
-// detach detaches the probes.
+// detach detaches the probes: all at once, since for each the kernel waits until nobody runs it.
 func (p *Probe) detach() error {
-	var errs []error
+	var tasks errgroup.Group
 	if p.picks != nil {
-		errs = append(errs, p.picks.Close())
+		tasks.Go(p.picks.Close)
 	}
 	for _, l := range p.links {
-		errs = append(errs, l.Close())
+		tasks.Go(l.Close)
 	}
 	p.picks, p.links = nil, nil
-	return errors.Join(errs...)
+	return tasks.Wait()
 }
 
 // Close detaches the probes, and frees what they use.
@@ -167,13 +183,27 @@ func (p *Probe) Close() error {
 // PID returns the watched process.
 func (p *Probe) PID() int { return p.target.PID }
 
+// Processes returns the watched process; none once it has ended.
+func (p *Probe) Processes() []int {
+	if !p.target.alive() {
+		return nil
+	}
+	return []int{p.target.PID}
+}
+
 // offset returns the time on the session's clock minus CLOCK_MONOTONIC, in ns.
 func offset(clock engine.Clock) (int64, error) {
+	now, err := monotonic()
+	return int64(clock.Now()) - now, err
+}
+
+// monotonic returns CLOCK_MONOTONIC, in ns.
+func monotonic() (int64, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return 0, fmt.Errorf("read clock: %w", err)
 	}
-	return int64(clock.Now()) - now.Nano(), nil
+	return now.Nano(), nil
 }
 
 // watchEvery is how often Run checks that the process lives and whether records were lost.
@@ -189,9 +219,11 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	t.sampling.every = max(p.every, 0)
 	info := event.EngineInfo{
 		Name: "llama.cpp", Version: p.target.Version, PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
-		Caps:   event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost | p.caps(),
-		Reason: "watched by probes in process " + strconv.Itoa(p.target.PID), Device: event.Device{Name: "CPU", Host: true},
 	}
+	if t.device = p.target.has(synchronize); !p.target.device { // otherwise unknown
+		info.Device = event.Device{Name: "CPU", Host: true}
+	}
+	info.Caps, info.Reason = p.view(t)
 	introduce := func() {
 		current := info
 		sink.Emit(event.Event{Kind: event.KindEngine, At: p.clock.Now(), Layer: -1, Data: &current})
@@ -223,9 +255,12 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		if time.Since(checked) >= watchEvery {
 			checked = time.Now()
 			p.reportLost(t)
-			if info.State, info.Reason = p.state(t, info); info.State != event.EngineReady {
-				t.endAll()
+			was := info
+			if p.describe(t, &info); info != was {
 				introduce()
+			}
+			if info.State != event.EngineReady {
+				t.endAll()
 				err := p.detach() // another process may get its number
 				<-ctx.Done()
 				if broken != nil {
@@ -245,23 +280,35 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
-// caps returns the capabilities that need the router's picks.
-func (p *Probe) caps() event.Caps {
-	if p.picks != nil {
-		return event.CapExperts | event.CapPicks
+// view returns what is seen of the process, and how.
+func (p *Probe) view(t *tracker) (event.Caps, string) {
+	caps := event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost
+	how := "probes in process " + strconv.Itoa(p.target.PID)
+	switch n := t.sampling.share; {
+	case p.model.Experts == 0 && p.model.Architecture != "":
+		return caps, how
+	case p.picks == nil:
+		return caps, "router picks off, " + how
+	case t.blind():
+		return caps, "router picks not visible: not computed on the CPU, " + how
+	case n > 1:
+		how = "router picks of 1 pass in " + strconv.Itoa(n) + ", " + how
+	default:
+		how = "router picks of all passes, " + how
 	}
-	return 0
+	return caps | event.CapExperts | event.CapPicks, how
 }
 
-// state returns whether the process can still be watched.
-func (p *Probe) state(t *tracker, info event.EngineInfo) (event.EngineState, string) {
+// describe updates whether the process can still be watched, and what is seen of it.
+func (p *Probe) describe(t *tracker, info *event.EngineInfo) {
 	switch {
 	case !p.target.alive():
-		return event.EngineStopped, "the process has ended"
+		info.State, info.Reason = event.EngineStopped, "the process has ended"
 	case t.refused != "":
-		return event.EngineFailed, t.refused
+		info.State, info.Reason = event.EngineFailed, t.refused
+	default:
+		info.Caps, info.Reason = p.view(t)
 	}
-	return info.State, info.Reason
 }
 
 // samplePicks attaches or detaches the probe of picks when it is time.
@@ -275,14 +322,23 @@ func (p *Probe) samplePicks(t *tracker, shift int64) error {
 	}
 	now := func() int64 { return int64(p.clock.Now()) - shift }
 	switch s := &t.sampling; {
+	case s.lapsed(now()):
+		s.close(now(), gathers)
 	case s.full(now(), gathers):
 		s.close(now(), gathers)
 		return p.picks.set(false)
-	case s.due():
+	case s.expires(now()):
+		asked := now()
 		if err := p.picks.set(true); err != nil {
 			return err
 		}
-		s.open(now(), gathers)
+		s.renew(asked)
+	case s.due():
+		asked := now()
+		if err := p.picks.set(true); err != nil {
+			return err
+		}
+		s.open(asked, now(), gathers)
 	}
 	return nil
 }
@@ -301,7 +357,7 @@ func (p *Probe) read(t *tracker) (n int, err error) {
 		n++
 		if r, err := parse(p.record.RawSample); err != nil {
 			t.malformed++
-		} else {
+		} else if r.at >= p.since {
 			t.apply(r)
 		}
 	}

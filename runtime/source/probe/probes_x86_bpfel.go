@@ -30,6 +30,7 @@ const (
 	probesMapPasses          = "passes"
 	probesMapRing            = "ring"
 	probesMapSampling        = "sampling"
+	probesMapSyncing         = "syncing"
 	probesMapTokenizing      = "tokenizing"
 	probesMapTransfers       = "transfers"
 	probesProgClearEntry     = "clear_entry"
@@ -37,6 +38,7 @@ const (
 	probesProgDecodeReturn   = "decode_return"
 	probesProgDraftEntry     = "draft_entry"
 	probesProgDraftReturn    = "draft_return"
+	probesProgFollowEntry    = "follow_entry"
 	probesProgGetRowsEntry   = "get_rows_entry"
 	probesProgRecvfromEnter  = "recvfrom_enter"
 	probesProgRecvfromExit   = "recvfrom_exit"
@@ -45,6 +47,8 @@ const (
 	probesProgSampleReturn   = "sample_return"
 	probesProgSendtoEnter    = "sendto_enter"
 	probesProgSendtoExit     = "sendto_exit"
+	probesProgSyncEntry      = "sync_entry"
+	probesProgSyncReturn     = "sync_return"
 	probesProgTokenizeEntry  = "tokenize_entry"
 	probesProgTokenizeReturn = "tokenize_return"
 	probesProgUbatchEntry    = "ubatch_entry"
@@ -100,6 +104,7 @@ type probesProgramSpecs struct {
 	DecodeReturn   *ebpf.ProgramSpec `ebpf:"decode_return"`
 	DraftEntry     *ebpf.ProgramSpec `ebpf:"draft_entry"`
 	DraftReturn    *ebpf.ProgramSpec `ebpf:"draft_return"`
+	FollowEntry    *ebpf.ProgramSpec `ebpf:"follow_entry"`
 	GetRowsEntry   *ebpf.ProgramSpec `ebpf:"get_rows_entry"`
 	RecvfromEnter  *ebpf.ProgramSpec `ebpf:"recvfrom_enter"`
 	RecvfromExit   *ebpf.ProgramSpec `ebpf:"recvfrom_exit"`
@@ -108,6 +113,8 @@ type probesProgramSpecs struct {
 	SampleReturn   *ebpf.ProgramSpec `ebpf:"sample_return"`
 	SendtoEnter    *ebpf.ProgramSpec `ebpf:"sendto_enter"`
 	SendtoExit     *ebpf.ProgramSpec `ebpf:"sendto_exit"`
+	SyncEntry      *ebpf.ProgramSpec `ebpf:"sync_entry"`
+	SyncReturn     *ebpf.ProgramSpec `ebpf:"sync_return"`
 	TokenizeEntry  *ebpf.ProgramSpec `ebpf:"tokenize_entry"`
 	TokenizeReturn *ebpf.ProgramSpec `ebpf:"tokenize_return"`
 	UbatchEntry    *ebpf.ProgramSpec `ebpf:"ubatch_entry"`
@@ -121,6 +128,7 @@ type probesMapSpecs struct {
 	Passes     *ebpf.MapSpec `ebpf:"passes"`
 	Ring       *ebpf.MapSpec `ebpf:"ring"`
 	Sampling   *ebpf.MapSpec `ebpf:"sampling"`
+	Syncing    *ebpf.MapSpec `ebpf:"syncing"`
 	Tokenizing *ebpf.MapSpec `ebpf:"tokenizing"`
 	Transfers  *ebpf.MapSpec `ebpf:"transfers"`
 }
@@ -158,6 +166,7 @@ type probesMaps struct {
 	Passes     *ebpf.Map `ebpf:"passes"`
 	Ring       *ebpf.Map `ebpf:"ring"`
 	Sampling   *ebpf.Map `ebpf:"sampling"`
+	Syncing    *ebpf.Map `ebpf:"syncing"`
 	Tokenizing *ebpf.Map `ebpf:"tokenizing"`
 	Transfers  *ebpf.Map `ebpf:"transfers"`
 }
@@ -168,6 +177,7 @@ func (m *probesMaps) Close() error {
 		m.Passes,
 		m.Ring,
 		m.Sampling,
+		m.Syncing,
 		m.Tokenizing,
 		m.Transfers,
 	)
@@ -191,6 +201,7 @@ type probesPrograms struct {
 	DecodeReturn   *ebpf.Program `ebpf:"decode_return"`
 	DraftEntry     *ebpf.Program `ebpf:"draft_entry"`
 	DraftReturn    *ebpf.Program `ebpf:"draft_return"`
+	FollowEntry    *ebpf.Program `ebpf:"follow_entry"`
 	GetRowsEntry   *ebpf.Program `ebpf:"get_rows_entry"`
 	RecvfromEnter  *ebpf.Program `ebpf:"recvfrom_enter"`
 	RecvfromExit   *ebpf.Program `ebpf:"recvfrom_exit"`
@@ -199,6 +210,8 @@ type probesPrograms struct {
 	SampleReturn   *ebpf.Program `ebpf:"sample_return"`
 	SendtoEnter    *ebpf.Program `ebpf:"sendto_enter"`
 	SendtoExit     *ebpf.Program `ebpf:"sendto_exit"`
+	SyncEntry      *ebpf.Program `ebpf:"sync_entry"`
+	SyncReturn     *ebpf.Program `ebpf:"sync_return"`
 	TokenizeEntry  *ebpf.Program `ebpf:"tokenize_entry"`
 	TokenizeReturn *ebpf.Program `ebpf:"tokenize_return"`
 	UbatchEntry    *ebpf.Program `ebpf:"ubatch_entry"`
@@ -211,6 +224,7 @@ func (p *probesPrograms) Close() error {
 		p.DecodeReturn,
 		p.DraftEntry,
 		p.DraftReturn,
+		p.FollowEntry,
 		p.GetRowsEntry,
 		p.RecvfromEnter,
 		p.RecvfromExit,
@@ -219,6 +233,8 @@ func (p *probesPrograms) Close() error {
 		p.SampleReturn,
 		p.SendtoEnter,
 		p.SendtoExit,
+		p.SyncEntry,
+		p.SyncReturn,
 		p.TokenizeEntry,
 		p.TokenizeReturn,
 		p.UbatchEntry,

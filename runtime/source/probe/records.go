@@ -19,6 +19,8 @@ const (
 	kindRemoved
 	kindReceived
 	kindSent
+	kindDrafted
+	kindSynced
 	numKinds
 )
 
@@ -45,15 +47,16 @@ type record struct {
 	kind uint32
 	tid  uint32
 	at   int64
-	data any // pass, batch, picked, tokenized, sampled, removed or transfer
+	data any // pass, batch, picked, tokenized, sampled, removed, transfer, drafted or synced
 }
 
-// pass is the begin or the end of llama_decode.
+// pass is the begin or the end of llama_decode or llama_encode.
 type pass struct {
 	ctx    uint64
 	tokens int
-	result int32
+	result int32 // of a begin: 1 if it computes a draft
 	began  int64
+	lost   uint64 // records of picks, from its begin to its end
 }
 
 // batch is a part of a batch of tokens: n tokens from first, of total.
@@ -93,9 +96,22 @@ type removed struct {
 	seq, from, to int32
 }
 
-// transfer is a system call that received or sent bytes.
+// transfer is a system call that received or sent bytes. 0 received bytes: the other side has closed the connection; negative
+// ones are an error.
 type transfer struct {
 	fd, bytes int32
+	headers   bool // what was sent ends with an empty line, as headers do
+}
+
+// drafted is a call that worked on drafts for all sequences.
+type drafted struct {
+	began   int64
+	follows bool // the draft model got a batch of the other; otherwise tokens were drafted
+}
+
+// synced is the end of llama_synchronize.
+type synced struct {
+	ctx uint64
 }
 
 var errRecord = errors.New("unexpected record")
@@ -128,9 +144,19 @@ func (r *reader) part(limit int) (total, first, n int, ok bool) {
 	return int(t), int(f), int(c), ok
 }
 
-func (r *reader) list(to *[chunkTokens]int32) {
-	for i := range to {
-		to[i] = r.i32()
+// room returns the entries that a record has room for if n are in it.
+func room(n, limit int) int {
+	if n == 1 {
+		return 1
+	}
+	return limit
+}
+
+// list reads the n first entries of a list, and skips the room for others.
+func (r *reader) list(to *[chunkTokens]int32, n, room int) {
+	raw := r.take(4 * room)
+	for i := range n {
+		to[i] = int32(binary.NativeEndian.Uint32(raw[4*i:]))
 	}
 }
 
@@ -141,17 +167,14 @@ func parse(raw []byte) (record, error) {
 	ok := true
 	switch out.kind {
 	case kindPassBegin, kindPassEnd:
-		p := &pass{ctx: r.u64(), tokens: int(r.i32()), result: r.i32(), began: r.i64()}
+		p := &pass{ctx: r.u64(), tokens: int(r.i32()), result: r.i32(), began: r.i64(), lost: r.u64()}
 		out.data = p
 	case kindBatch:
 		b := &batch{ctx: r.u64()}
 		b.total, b.first, b.n, ok = r.part(chunkTokens)
 		b.flags = r.u32()
-		r.list(&b.token)
-		r.list(&b.pos)
-		r.list(&b.seq)
-		for i, v := range r.take(chunkTokens) {
-			b.output[i] = int8(v)
+		if ok {
+			parseBatch(&r, b)
 		}
 		out.data = b
 	case kindPicked:
@@ -160,7 +183,9 @@ func parse(raw []byte) (record, error) {
 		t := &tokenized{began: r.i64()}
 		t.total, t.first, t.n, ok = r.part(chunkTokens)
 		r.u32()
-		r.list(&t.token)
+		if ok {
+			r.list(&t.token, t.n, chunkTokens)
+		}
 		out.data = t
 	case kindSampled:
 		out.data = &sampled{began: r.i64(), ctx: r.u64(), index: r.i32(), token: r.i32()}
@@ -168,7 +193,11 @@ func parse(raw []byte) (record, error) {
 		r.u64()
 		out.data = &removed{seq: r.i32(), from: r.i32(), to: r.i32()}
 	case kindReceived, kindSent:
-		out.data = &transfer{fd: r.i32(), bytes: r.i32()}
+		out.data = &transfer{fd: r.i32(), bytes: r.i32(), headers: r.u64() != 0}
+	case kindDrafted:
+		out.data = &drafted{began: r.i64(), follows: r.u64() != 0}
+	case kindSynced:
+		out.data = &synced{ctx: r.u64()}
 	default:
 		ok = false
 	}
@@ -176,6 +205,16 @@ func parse(raw []byte) (record, error) {
 		return record{}, errRecord
 	}
 	return out, nil
+}
+
+func parseBatch(r *reader, b *batch) {
+	size := room(b.n, chunkTokens)
+	r.list(&b.token, b.n, size)
+	r.list(&b.pos, b.n, size)
+	r.list(&b.seq, b.n, size)
+	for i, v := range r.take(size)[:b.n] {
+		b.output[i] = int8(v)
+	}
 }
 
 // pickTensor is the prefix of the names of the tensors that hold picks; the layer follows.
@@ -187,12 +226,16 @@ func parsePicked(r *reader) (*picked, bool) {
 	p := &picked{layer: layer, used: int(r.u32())}
 	var ok bool
 	p.total, p.first, p.n, ok = r.part(chunkRows)
-	for i := range p.pick {
+	if !ok {
+		return nil, false
+	}
+	raw := r.take(4 * maxUsed * room(p.n, chunkRows))
+	for i := range p.n {
 		for j := range p.pick[i] {
-			p.pick[i][j] = r.i32()
+			p.pick[i][j] = int32(binary.NativeEndian.Uint32(raw[4*(i*maxUsed+j):]))
 		}
 	}
-	return p, ok && err == nil && layer >= 0 && layer < maxLayers && p.used > 0 && p.used <= maxUsed
+	return p, err == nil && layer >= 0 && layer < maxLayers && p.used > 0 && p.used <= maxUsed
 }
 
 // maxLayers bounds the layers whose picks are kept.

@@ -53,5 +53,8 @@ func (*Probe) Run(context.Context, event.Sink) error { return errUnsupported }
 // PID returns 0.
 func (*Probe) PID() int { return 0 }
 
+// Processes returns none.
+func (*Probe) Processes() []int { return nil }
+
 // Close does nothing.
 func (*Probe) Close() error { return nil }

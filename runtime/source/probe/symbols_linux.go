@@ -36,6 +36,7 @@ const (
 	getRows      = "ggml_compute_forward_get_rows" // gathers the weights of the picked experts
 	sampler      = "_Z21common_sampler_sampleP14common_samplerP13llama_contextib"
 	plainSampler = "llama_sampler_sample"
+	synchronize  = "llama_synchronize"
 )
 
 // What functions are watched for.
@@ -47,7 +48,10 @@ const (
 	order   = "order of rows in large batches"
 	samples = "sampling, token by token"
 	picks   = "router picks"
-	drafts  = "drafts, which are left out"
+	drafts  = "drafts, their time"
+	follows = "the draft model's share of a pass"
+	encodes = "passes of encoders"
+	syncs   = "the end of passes on a GPU"
 )
 
 // functions are the watched functions.
@@ -61,7 +65,9 @@ var functions = []function{
 	{getRows, picks, false, false},
 	{plainSampler, samples, false, false},
 	{"_Z24common_speculative_draft", drafts, false, true},
-	{"_Z26common_speculative_process", drafts, false, true},
+	{"_Z26common_speculative_process", follows, false, true},
+	{"llama_encode", encodes, false, false},
+	{synchronize, syncs, false, false},
 }
 
 // Symbol is a function found in a process.
@@ -84,6 +90,7 @@ type Target struct {
 	Symbols []Symbol
 	model   string // opens the file
 	facts   facts
+	device  bool // a GPU may compute passes, so that llama_decode returns before they end
 }
 
 // mapping is a file that is mapped into a process.
@@ -124,6 +131,7 @@ func inspect(pid int) (*Target, error) {
 	var unread error
 	var models []mapping
 	for _, m := range maps {
+		t.device = t.device || isDriver(m.name)
 		switch {
 		case m.executable:
 			unread = cmp.Or(unread, t.find(m))
@@ -139,9 +147,24 @@ func inspect(pid int) (*Target, error) {
 		return nil, cmp.Or(unread, err)
 	}
 	if t.has(sampler) { // it may call the other one
-		t.Symbols = slices.DeleteFunc(t.Symbols, func(s Symbol) bool { return s.Name == plainSampler })
+		t.drop(plainSampler)
+	}
+	if !t.device { // llama_decode returns at the end of a pass
+		t.drop(synchronize)
 	}
 	return t, nil
+}
+
+// drop leaves a function out.
+func (t *Target) drop(name string) {
+	t.Symbols = slices.DeleteFunc(t.Symbols, func(s Symbol) bool { return s.Name == name })
+}
+
+// drivers are the begins of the names of libraries by which llama.cpp's backends use a GPU.
+var drivers = []string{"libcuda.so", "libamdhip64.so", "libvulkan.so", "libOpenCL.so", "libze_loader.so", "libmusa.so", "libascendcl.so"}
+
+func isDriver(name string) bool {
+	return slices.ContainsFunc(drivers, func(d string) bool { return strings.HasPrefix(filepath.Base(name), d) })
 }
 
 // complete checks that the required functions were found, and refuses those whose arguments have an unknown layout.

@@ -10,14 +10,16 @@ import (
 	"os/exec"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
-// toggle attaches and detaches the probe of picks. A process of its own does that, since it needs the privileges that
+// toggle attaches and detaches the probes of picks. A process of its own does that, since it needs the privileges that
 // this one gives up. It reads one byte for each change and knows nothing else. It ends when its input does, also when
-// this process is killed; its probe is then detached.
+// this process is killed; its probes are then detached. It detaches them also if it is not asked for them again in time.
 type toggle struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -31,20 +33,30 @@ const (
 	toggleDone = '.'
 )
 
-// programFD is the descriptor of the BPF program in the process of a toggle.
+// programFD is the descriptor of the first BPF program in the process of a toggle.
 const programFD = 3
 
-// newToggle starts the process for a program, a function and the process that has it.
-func newToggle(program *ebpf.Program, s Symbol, pid int) (*toggle, error) {
-	fd, err := program.Clone()
-	if err != nil {
-		return nil, fmt.Errorf("start probe of picks: %w", err)
+// switched is a probe that a toggle attaches and detaches.
+type switched struct {
+	program *ebpf.Program
+	at      Symbol
+}
+
+// newToggle starts the process of a toggle.
+func newToggle(probes []switched, pid int) (*toggle, error) {
+	t := &toggle{cmd: exec.Command("/proc/self/exe", ToggleCommand, strconv.Itoa(pid))}
+	for _, p := range probes {
+		fd, err := unix.FcntlInt(uintptr(p.program.FD()), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("start probe of picks: %w", err)
+		}
+		file := os.NewFile(uintptr(fd), "program")
+		defer file.Close()
+		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles, file)
+		t.cmd.Args = append(t.cmd.Args, p.at.path, p.at.Name)
 	}
-	defer fd.Close()
-	file := os.NewFile(uintptr(fd.FD()), "program")
-	t := &toggle{cmd: exec.Command("/proc/self/exe", ToggleCommand, s.path, s.Name, strconv.Itoa(pid))}
-	t.cmd.ExtraFiles = []*os.File{file}
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl+C in a terminal is for this process
+	var err error
 	if t.in, err = t.cmd.StdinPipe(); err == nil {
 		if t.out, err = t.cmd.StdoutPipe(); err == nil {
 			err = t.cmd.Start()
@@ -78,40 +90,97 @@ func (t *toggle) Close() error {
 }
 
 // Toggle is the process of a toggle; see ToggleCommand. It returns when in ends.
-func Toggle(in io.Reader, out io.Writer, args []string) (err error) {
-	if len(args) != 3 {
-		return errors.New("switch probe of picks: needs a file, a function and a process")
-	}
-	pid, err := strconv.Atoi(args[2])
+func Toggle(in io.Reader, out io.Writer, args []string) error {
+	h, err := newHolder(args)
 	if err != nil {
 		return fmt.Errorf("switch probe of picks: %w", err)
 	}
-	program, err := ebpf.NewProgramFromFD(programFD)
-	if err != nil {
-		return fmt.Errorf("switch probe of picks: %w", err)
-	}
-	file, err := link.OpenExecutable(args[0])
-	if err != nil {
-		return fmt.Errorf("switch probe of picks: %w", err)
-	}
-	var attached link.Link
-	request := []byte{0}
-	for {
-		if _, err := io.ReadFull(in, request); err != nil {
-			return nil // the input has ended, and the probe with this process
+	requests := make(chan byte)
+	go func() {
+		defer close(requests)
+		request := []byte{0}
+		for {
+			if _, err := io.ReadFull(in, request); err != nil {
+				return // the input has ended, and the probes with this process
+			}
+			requests <- request[0]
 		}
-		switch on := request[0] == toggleOn; {
-		case on && attached == nil:
-			attached, err = file.Uprobe(args[1], program, &link.UprobeOptions{PID: pid})
-		case !on && attached != nil:
-			err = attached.Close()
-			attached = nil
+	}()
+	lease := time.NewTimer(0)
+	for {
+		select {
+		case request, ok := <-requests:
+			if !ok {
+				return nil
+			}
+			if request == toggleOn {
+				lease.Reset(time.Duration(pickLease))
+				err = h.attach()
+			} else {
+				err = h.detach()
+			}
+			if err == nil {
+				_, err = out.Write([]byte{toggleDone})
+			}
+		case <-lease.C:
+			err = h.detach()
 		}
 		if err != nil {
 			return fmt.Errorf("switch probe of picks: %w", err)
 		}
-		if _, err := out.Write([]byte{toggleDone}); err != nil {
-			return nil
-		}
 	}
+}
+
+// holder holds the probes of a toggle.
+type holder struct {
+	pid      int
+	programs []*ebpf.Program
+	files    []*link.Executable
+	names    []string // of the functions
+	attached []link.Link
+}
+
+// newHolder opens the programs and files that the arguments of a toggle name.
+func newHolder(args []string) (h *holder, err error) {
+	h = &holder{}
+	if len(args) < 3 || len(args)%2 == 0 {
+		return nil, errors.New("needs a process, files and functions")
+	}
+	if h.pid, err = strconv.Atoi(args[0]); err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(args); i += 2 {
+		program, err := ebpf.NewProgramFromFD(programFD + i/2)
+		if err != nil {
+			return nil, err
+		}
+		file, err := link.OpenExecutable(args[i])
+		if err != nil {
+			return nil, err
+		}
+		h.programs, h.files, h.names = append(h.programs, program), append(h.files, file), append(h.names, args[i+1])
+	}
+	return h, nil
+}
+
+// attach attaches the probes, unless they are.
+func (h *holder) attach() error {
+	for i := len(h.attached); i < len(h.names); i++ {
+		l, err := h.files[i].Uprobe(h.names[i], h.programs[i], &link.UprobeOptions{PID: h.pid})
+		if err != nil {
+			return err
+		}
+		h.attached = append(h.attached, l)
+	}
+	return nil
+}
+
+// detach detaches the probes.
+func (h *holder) detach() error {
+	var errs []error
+	for _, l := range h.attached {
+		errs = append(errs, l.Close())
+	}
+	h.attached = nil
+	return errors.Join(errs...)
 }

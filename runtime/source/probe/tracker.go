@@ -8,14 +8,14 @@ import (
 
 // Bounds of what a tracker remembers.
 const (
-	maxTexts    = 256                  // tokenized texts that no prompt has matched yet
-	maxThreads  = 4096                 // threads with transfers
-	maxContexts = 64                   // contexts of models
-	maxSequence = 1 << 12              // sequence ids of a context; larger ones are refused
-	textAge     = int64(10 * 60 * 1e9) // ns that a text waits for its prompt
+	maxContexts = 64      // contexts of models
+	maxSequence = 1 << 12 // sequence ids of a context; larger ones are refused
+	maxTokens   = 1 << 20 // tokens that are remembered of a sequence
 	// idleEnd is how long nothing happens to a request before it is taken to have ended, in ns. The end is stamped with
 	// its last token.
 	idleEnd = int64(1e9)
+	// syncWait is how long a device may compute a pass after llama_decode has returned, in ns.
+	syncWait = int64(60e9)
 	// expertsEvery is the time between two reports of the router's picks, in ns.
 	expertsEvery = int64(100e6)
 )
@@ -26,22 +26,29 @@ type tracker struct {
 	sink   event.Sink
 	model  event.Model
 	ends   func(int32) bool // whether a token ends a text; nil: unknown
+	device bool             // passes may end after llama_decode, when llama_synchronize returns
 	offset int64            // ns: event.Time = CLOCK_MONOTONIC + offset
 	now    event.Time       // of the last record
 
 	contexts map[uint64]*llamaContext
-	threads  map[uint32]*thread
-	texts    []*text // tokenized, oldest first
+	threads  map[uint32]*exchange // the last one of each thread
+	texts    []*text              // tokenized, oldest first
 	lastID   event.RequestID
 
 	sampling  sampling
 	experts   event.Experts
 	expertsAt int64
-	unsent    bool   // picks were counted since
-	refused   string // why the records cannot be understood
-	begun     int    // passes
-	malformed uint64 // records that could not be read
+	unsent    bool         // picks were counted since
+	seen      map[int]bool // layers whose picks were seen
+	whole     int          // passes whose picks were all counted
+	unread    uint64       // rows of picks that could not be read
+	refused   string       // why the records cannot be understood
+	begun     int          // passes
+	malformed uint64       // records that could not be read
 	drops     event.Drops
+	lostEnds  uint64 // lost ends of passes
+
+	speculation speculation
 }
 
 // llamaContext is a llama_context: the target model, or a draft.
@@ -51,21 +58,25 @@ type llamaContext struct {
 	pass      *forward // in progress
 	last      *forward // ended last: samples refer to its rows
 	samples   bool     // tokens are sampled with a known function
+	draft     bool     // it computes drafts for another context: it has no requests
 }
 
 // sequence is a sequence of the KV cache.
 type sequence struct {
-	length  int32 // positions in the cache
+	length  int32   // positions in the cache
+	tokens  []int32 // at the positions from 0 on, as far as seen
 	request *request
 }
 
 // request is a request in a sequence.
 type request struct {
 	id         event.RequestID // 0: it began before the probes
-	thread     *thread         // that received it; nil: unknown
+	exchange   *exchange       // in which it came; nil: unknown
 	began      int64           // of its first pass
-	prompt     int             // tokens, cached ones included
+	text       int             // tokens of its text; 0: unknown
+	prompt     int             // tokens so far, cached ones included
 	cached     int
+	anyCached  bool // what is before its first pass may be of passes that were not seen
 	promptDone bool
 	pass       *forward // the last one, which yields the next token; nil: none
 	row        int      // in it
@@ -73,28 +84,19 @@ type request struct {
 	last       int64 // of the last token; 0: none
 	lastToken  int32
 	active     int64 // last record about it
-}
+	computed   bool  // a pass works on its next token
 
-// thread is a thread that handles connections.
-type thread struct {
-	received int64 // first byte since the last byte was sent; 0: none
-	sent     int64 // last byte sent
-	request  *request
-}
-
-// text is a tokenized text.
-type text struct {
-	tid        uint32
-	began, end int64
-	tokens     []int32
-	missing    int // tokens that have not come yet
+	held          bool  // its events wait until its first token was sent
+	firstAt, sent int64 // of the first token, and when it was sent; 0: not seen
+	events        []event.Event
 }
 
 // forward is a forward pass.
 type forward struct {
 	tid          uint32 // of the thread that computes it
 	tokens       int    // of the batch; rows has fewer if some were lost
-	began, ended int64
+	began, ended int64  // ended: of llama_decode, or the synchronisation with a device after it; 0: not yet
+	lost         uint64 // records of picks
 	step         uint64
 	rows         []row
 	order        []int              // rows in the order of the graph's tensors, as far as reported
@@ -106,13 +108,14 @@ type forward struct {
 
 // share is the rows of one sequence in a pass.
 type share struct {
-	seq    int32
-	tokens []int32
-	first  int32 // position of the first
-	output bool
-	decode bool // the request goes on; otherwise these are prompt tokens
-	last   int  // row of the last token
-	r      *request
+	seq     int32
+	tokens  []int32
+	first   int32 // position of the first
+	outputs int   // rows with outputs
+	decode  bool  // the request goes on; otherwise these are prompt tokens
+	last    int   // row of the last token
+	sampled int   // tokens sampled from its outputs
+	r       *request
 }
 
 // row is a token of a batch.
@@ -125,7 +128,7 @@ type row struct {
 func newTracker(sink event.Sink, model event.Model, ends func(int32) bool, offset int64) *tracker {
 	t := &tracker{
 		sink: sink, model: model, offset: offset, ends: ends,
-		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*thread{},
+		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*exchange{}, seen: map[int]bool{},
 	}
 	if n := model.Layers * model.Experts; n > 0 {
 		t.experts = event.Experts{
@@ -151,10 +154,17 @@ func (t *tracker) apply(r record) {
 	switch d := r.data.(type) {
 	case *pass:
 		c := t.context(d.ctx)
-		if r.kind == kindPassBegin {
+		c.draft = c.draft || r.kind == kindPassBegin && d.result != 0
+		switch {
+		case c.draft:
+			t.addDraftPass(c, r.kind)
+		case r.kind == kindPassBegin:
 			t.beginPass(c, r, d)
-		} else if c.pass != nil {
-			t.endPass(c, r.at)
+		case c.pass != nil:
+			c.pass.ended, c.pass.lost = r.at, d.lost
+			if !t.device {
+				t.endPass(c)
+			}
 		}
 	case *batch:
 		t.addRows(r, d)
@@ -167,7 +177,14 @@ func (t *tracker) apply(r record) {
 	case *removed:
 		t.remove(d)
 	case *transfer:
-		t.addTransfer(r)
+		t.addTransfer(r, d)
+	case *synced:
+		if c := t.context(d.ctx); c.returned() {
+			c.pass.ended = r.at
+			t.endPass(c)
+		}
+	case *drafted:
+		t.speculation.add(r, d)
 	}
 }
 
@@ -282,7 +299,10 @@ func (t *tracker) beginRows(c *llamaContext, f *forward, at int64) {
 			v.pos = c.sequence(v.seq).length + int32(len(s.tokens))
 			s.first = v.pos - int32(len(s.tokens))
 		}
-		s.tokens, s.output, s.last = append(s.tokens, v.token), s.output || v.output, i
+		s.tokens, s.last = append(s.tokens, v.token), i
+		if v.output {
+			s.outputs++
+		}
 	}
 	for seq, s := range c.sequences { // a pass has the next token of every request that goes on
 		if r := s.request; r != nil && r.last != 0 && !slices.ContainsFunc(f.shares, func(s share) bool { return s.seq == seq }) {
@@ -300,7 +320,8 @@ func (t *tracker) beginShare(c *llamaContext, f *forward, x *share, at int64) {
 	r := s.request
 	switch {
 	case r != nil && !r.promptDone && x.first == s.length:
-	case r != nil && r.promptDone && c.samples && x.tokens[0] == r.lastToken && x.first <= s.length:
+	case r != nil && r.promptDone && c.samples && x.tokens[0] == r.lastToken && x.first <= s.length &&
+		x.outputs == len(x.tokens) && !t.restarts(s, int(x.first), x.tokens):
 		x.decode = true
 	case r != nil && r.promptDone && !c.samples && len(x.tokens) == 1 && x.first == s.length:
 		x.decode = true
@@ -309,7 +330,7 @@ func (t *tracker) beginShare(c *llamaContext, f *forward, x *share, at int64) {
 		r = t.begin(s, x, f.began)
 	}
 	x.r = r
-	s.length = x.first + int32(len(x.tokens))
+	s.put(x.first, x.tokens)
 	r.active = at
 	if x.decode && !c.samples && r.pass != nil { // the token that the pass before yielded
 		if r.generated == 0 {
@@ -317,9 +338,32 @@ func (t *tracker) beginShare(c *llamaContext, f *forward, x *share, at int64) {
 		}
 		t.token(r, r.pass, r.row, x.tokens[0], f.began)
 	}
-	if !r.promptDone {
-		r.prompt, r.promptDone = int(s.length), x.output
+	r.computed = x.decode
+	if x.decode && r.sent != 0 {
+		t.release(r)
 	}
+	if x.decode && c.samples && len(x.tokens) > 1 {
+		t.addDraft(r, len(x.tokens)-1)
+	}
+	if !r.promptDone {
+		part := len(x.tokens) > 1 && x.outputs == len(x.tokens) && int(s.length) < r.text // embeddings are of all tokens
+		r.prompt, r.promptDone = int(s.length), x.outputs > 0 && !part
+	}
+}
+
+// put notes tokens that a sequence gets at a position.
+func (s *sequence) put(first int32, tokens []int32) {
+	s.length = first + int32(len(tokens))
+	if int(first) > len(s.tokens) || s.length > maxTokens {
+		s.tokens = nil // some are unknown
+		return
+	}
+	s.tokens = append(s.tokens[:first], tokens...)
+}
+
+// begins reports whether a sequence is known to begin with tokens.
+func (s *sequence) begins(tokens []int32) bool {
+	return len(s.tokens) >= len(tokens) && slices.Equal(s.tokens[:len(tokens)], tokens)
 }
 
 func (c *llamaContext) sequence(seq int32) *sequence {
@@ -331,67 +375,77 @@ func (c *llamaContext) sequence(seq int32) *sequence {
 	return s
 }
 
-// begin begins a request in a sequence. One that began before the probes gets no number, and no events.
+// begin begins a request in a sequence. One that began before the probes gets no number, and no events. Where requests come
+// over connections, one whose connection or text is unknown gets no begin, since it was received earlier.
 func (t *tracker) begin(s *sequence, x *share, at int64) *request {
 	r := &request{cached: int(x.first), began: at}
 	s.request = r
-	source := t.matching(r.cached, x.tokens)
+	source := t.matching(s, r.cached, x.tokens)
 	if source == nil && len(x.tokens) == 1 && x.first > s.length {
 		r.promptDone, x.decode = true, true
 		t.emit(event.Event{Kind: event.KindLog, Text: "a request ran before its passes were seen: the rest of it is not measured"}, at)
 		return r
 	}
 	t.lastID++
-	r.id = t.lastID
-	queued := at
-	if source != nil {
-		queued = source.began
-		if th := t.threads[source.tid]; th != nil {
-			r.thread, th.request = th, r
-			if th.received != 0 && th.received <= source.began {
-				queued = th.received
-			}
-		}
-	}
-	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, queued)
-	if source != nil {
-		t.about(r, event.Event{Kind: event.KindStage, Stage: event.StageTokenize, Dur: source.end - source.began, N: int32(len(source.tokens))}, source.end)
-		t.about(r, event.Event{Kind: event.KindStage, Stage: event.StageQueue, Dur: at - source.end}, at)
+	r.id, r.anyCached = t.lastID, source == nil && x.first > s.length
+	switch {
+	case source != nil:
+		t.arrive(r, source, at)
+	case len(t.threads) == 0 && !r.anyCached:
+		t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, at)
 	}
 	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateDispatched}, at)
 	return r
 }
 
+// arrive emits what happened to a request before its first pass.
+func (t *tracker) arrive(r *request, source *text, at int64) {
+	r.text = len(source.tokens)
+	queued := source.began
+	if x := source.exchange; x != nil {
+		r.exchange, x.matched, queued = x, true, x.received
+	}
+	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, queued)
+	stage := func(s event.Stage, from, to int64, tokens int) {
+		t.about(r, event.Event{Kind: event.KindStage, Stage: s, Dur: to - from, N: int32(tokens)}, to)
+	}
+	if r.exchange != nil {
+		stage(event.StageReceive, queued, source.began, 0)
+	}
+	stage(event.StageTokenize, source.began, source.end, len(source.tokens))
+	stage(event.StageQueue, source.end, at, 0)
+}
+
 // about emits an event about a request, unless the request has no number.
 func (t *tracker) about(r *request, e event.Event, at int64) {
-	if r.id != 0 {
-		e.Req = r.id
-		t.emit(e, at)
+	if r.id == 0 {
+		return
 	}
+	e.Req = r.id
+	if r.held {
+		e.At, e.Layer = t.time(at), -1
+		r.events = append(r.events, e)
+		return
+	}
+	t.emit(e, at)
 }
 
-// matching removes and returns the oldest tokenized text that continues with these tokens at a position.
-func (t *tracker) matching(at int, tokens []int32) *text {
-	for i, x := range t.texts {
-		if x.missing == 0 && at+len(tokens) <= len(x.tokens) && slices.Equal(x.tokens[at:at+len(tokens)], tokens) {
-			t.texts = slices.Delete(t.texts, i, i+1)
-			return x
-		}
-	}
-	return nil
-}
+// returned reports whether a pass has begun, and llama_decode has returned. A device may still compute it.
+func (c *llamaContext) returned() bool { return c.pass != nil && c.pass.ended != 0 }
 
 // endPass ends the pass in progress of a context.
-func (t *tracker) endPass(c *llamaContext, at int64) {
+func (t *tracker) endPass(c *llamaContext) {
 	f := c.pass
+	at := f.ended
 	c.pass, c.last = nil, nil
 	if len(f.rows) < f.tokens { // some were lost, and counted
 		return
 	}
 	c.last = f
-	f.ended = at
-	if !t.sampling.add(f.began, at) {
+	if !t.sampling.add(f.began, at) || f.lost > 0 {
 		f.picks = nil // some may be missing
+	} else {
+		t.lookForPicks(f, at)
 	}
 	var decode, prompt int32
 	for _, x := range f.shares {
@@ -420,6 +474,9 @@ func (t *tracker) endPass(c *llamaContext, at int64) {
 func (t *tracker) addSample(rec record, d *sampled) {
 	c := t.context(d.ctx)
 	c.samples = true
+	if c.returned() {
+		t.endPass(c)
+	}
 	f := c.last
 	if f == nil {
 		return
@@ -428,7 +485,8 @@ func (t *tracker) addSample(rec record, d *sampled) {
 	if row < 0 {
 		row += len(f.rows)
 	}
-	for _, x := range f.shares {
+	for i := range f.shares {
+		x := &f.shares[i]
 		s := c.sequences[x.seq]
 		if row < 0 || row >= len(f.rows) || f.rows[row].seq != x.seq || s == nil || s.request != x.r || !x.r.promptDone {
 			continue
@@ -436,6 +494,10 @@ func (t *tracker) addSample(rec record, d *sampled) {
 		if x.r.generated == 0 && !x.decode {
 			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.at - f.ended}, rec.at)
 		}
+		if x.decode && x.sampled > 0 {
+			t.speculation.accepted++
+		}
+		x.sampled++
 		t.token(x.r, f, x.last, d.token, rec.at)
 	}
 }
@@ -443,9 +505,12 @@ func (t *tracker) addSample(rec record, d *sampled) {
 // token emits a token of a request, which a row of a pass yielded.
 func (t *tracker) token(r *request, f *forward, row int, id int32, at int64) {
 	e := event.Event{Kind: event.KindToken, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(row, t.experts)}
+	if r.generated == 0 {
+		t.hold(r, at)
+	}
 	t.about(r, e, at)
 	r.generated++
-	r.last, r.lastToken, r.active = at, id, at
+	r.last, r.lastToken, r.active, r.computed = at, id, at, false
 }
 
 // end ends the request of a sequence at its last token.
@@ -455,28 +520,40 @@ func (t *tracker) end(s *sequence) {
 		return
 	}
 	s.request = nil
-	if r.thread != nil && r.thread.request == r {
-		r.thread.request = nil
+	if r.held {
+		r.sent = 0 // the whole answer left at once
+		t.release(r)
 	}
-	reason := ""
-	if r.generated > 0 && t.ends != nil && t.ends(r.lastToken) {
+	state, reason := event.StateFinished, ""
+	if r.cancelled() {
+		state, reason = event.StateCancelled, "cancelled"
+	} else if r.generated > 0 && t.ends != nil && t.ends(r.lastToken) {
 		reason = "stop"
 	}
 	t.about(r, event.Event{
-		Kind: event.KindRequest, State: event.StateFinished,
-		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, Generated: r.generated},
+		Kind: event.KindRequest, State: state,
+		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, AnyCached: r.anyCached, Generated: r.generated},
 	}, max(r.last, r.active))
 }
 
-// expire ends requests to which nothing happens, and forgets texts that no prompt has matched.
+// expire ends requests to which nothing happens, and forgets texts that no prompt has matched. It emits what is held or
+// summed.
 func (t *tracker) expire(now int64) {
+	t.reportSpeculation(now)
 	for _, c := range t.contexts {
+		if c.returned() && now-c.pass.ended > syncWait { // nobody needs its results
+			t.endPass(c)
+		}
 		if c.pass != nil {
 			continue
 		}
 		for _, s := range c.sequences {
-			if r := s.request; r != nil && now-r.active > idleEnd {
+			switch r := s.request; {
+			case r == nil:
+			case now-r.active > idleEnd, r.embedded(c):
 				t.end(s)
+			case r.held && r.sent == 0 && now-r.firstAt > sendWait:
+				t.release(r)
 			}
 		}
 	}
@@ -486,61 +563,23 @@ func (t *tracker) expire(now int64) {
 	t.texts = slices.DeleteFunc(t.texts, func(x *text) bool { return now-x.end > textAge })
 }
 
-// addText adds a part of a tokenized text.
-func (t *tracker) addText(r record, d *tokenized) {
-	if d.first == 0 {
-		if len(t.texts) == maxTexts {
-			t.texts = slices.Delete(t.texts, 0, 1)
-		}
-		t.texts = append(t.texts, &text{tid: r.tid, began: d.began, tokens: make([]int32, 0, d.total), missing: d.total})
-	}
-	for i := len(t.texts) - 1; i >= 0; i-- {
-		if x := t.texts[i]; x.tid == r.tid && x.missing > 0 {
-			if len(x.tokens) == d.first && d.n > 0 {
-				x.tokens = append(x.tokens, d.token[:d.n]...)
-				x.missing = d.total - len(x.tokens)
-				x.end = r.at
-			}
-			return
-		}
-	}
-}
-
 // remove removes positions from a sequence.
 func (t *tracker) remove(d *removed) {
+	from := max(d.from, 0)
 	for _, c := range t.contexts {
 		for seq, s := range c.sequences {
-			if d.to >= 0 || d.seq >= 0 && d.seq != seq {
-				continue
+			switch {
+			case d.seq >= 0 && d.seq != seq:
+			case d.to >= 0: // the positions of others may change
+				s.tokens = nil
+			default:
+				s.length = min(s.length, from)
+				if d.seq < 0 && s.length == 0 {
+					t.end(s)
+				}
 			}
-			s.length = min(s.length, max(d.from, 0))
-			if d.seq < 0 && s.length == 0 {
-				t.end(s)
-			}
 		}
 	}
-}
-
-// addTransfer notes when a thread received a request, and when it sent the first byte of the answer.
-func (t *tracker) addTransfer(r record) {
-	if d, ok := r.data.(*transfer); !ok || d.bytes <= 0 { // the other side has closed, or an error
-		return
-	}
-	th := t.threads[r.tid]
-	if th == nil {
-		if len(t.threads) == maxThreads {
-			clear(t.threads)
-		}
-		th = &thread{}
-		t.threads[r.tid] = th
-	}
-	if r.kind == kindReceived {
-		if th.received == 0 || th.sent > th.received {
-			th.received = r.at
-		}
-		return
-	}
-	th.sent = r.at
 }
 
 // endAll ends all requests.
@@ -554,11 +593,17 @@ func (t *tracker) endAll() {
 
 // reportLost emits the number of lost records, given by kind, if it has changed.
 func (t *tracker) reportLost(lost [numKinds]uint64) {
+	if n := lost[kindPassEnd]; n != t.lostEnds {
+		t.lostEnds = n
+		for _, c := range t.contexts {
+			c.pass = nil // it may have ended
+		}
+	}
 	var d event.Drops
 	d[event.KindStep] = lost[kindPassBegin] + lost[kindPassEnd] + lost[kindBatch] + t.malformed
 	d[event.KindToken] = lost[kindSampled]
-	d[event.KindExperts] = lost[kindPicked]
-	d[event.KindRequest] = lost[kindTokenized] + lost[kindReceived] + lost[kindSent] + lost[kindRemoved]
+	d[event.KindExperts] = lost[kindPicked] + t.unread
+	d[event.KindRequest] = lost[kindTokenized] + lost[kindReceived] + lost[kindSent] + lost[kindRemoved] + lost[kindDrafted]
 	if d != t.drops {
 		t.drops = d
 		t.sink.Emit(event.Event{Kind: event.KindDrops, At: t.now, Layer: -1, Data: &d})

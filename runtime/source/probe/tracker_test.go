@@ -38,6 +38,14 @@ func (l *log) Emit(e event.Event) {
 		l.lines = append(l.lines, line)
 	case event.KindStep:
 		l.lines = append(l.lines, fmt.Sprintf("pass %d decode %d prompt %d", e.Step, e.N, e.Prompt))
+	case event.KindCounters:
+		line := "counters"
+		if c, ok := e.Data.(*event.Counters); ok {
+			for _, v := range c.Values {
+				line += fmt.Sprint(" ", v.Name, " ", v.Value)
+			}
+		}
+		l.lines = append(l.lines, line)
 	case event.KindLog:
 		l.lines = append(l.lines, e.Text)
 	}
@@ -107,7 +115,7 @@ func watch() (*process, *log) {
 	l := &log{}
 	model := event.Model{Layers: 2, Experts: 8, ExpertsUsed: 2}
 	t := newTracker(l, model, func(id int32) bool { return id == 0 }, 0)
-	t.sampling.open(0, 0)
+	t.sampling.open(0, 0, 0)
 	return &process{t: t}, l
 }
 
@@ -126,6 +134,7 @@ func expect(t *testing.T, l *log, want string) {
 func TestRequest(t *testing.T) {
 	p, l := watch()
 	p.apply(kindReceived, 7, &transfer{bytes: 9})
+	p.apply(kindReceived, 7, &transfer{bytes: 9}) // the rest
 	p.tokenize(7, 10, 11, 12, 13)
 	p.begin(rows{0, 1, true, []int32{11, 12, 13}}) // token 10 is cached
 	p.pick(0, [2]int32{1, 2}, [2]int32{3, 4}, [2]int32{5, 6})
@@ -133,6 +142,7 @@ func TestRequest(t *testing.T) {
 	p.end()
 	p.sample(2, 20)
 	p.begin(rows{0, 4, true, []int32{20}})
+	p.apply(kindSent, 7, &transfer{bytes: 3}) // the answer is streamed
 	p.pick(0, [2]int32{1, 3})
 	p.pick(1, [2]int32{2, 8}) // no such expert
 	p.end()
@@ -140,16 +150,18 @@ func TestRequest(t *testing.T) {
 	p.t.expire(p.now + idleEnd + 1)
 	expect(t, l, `
 		#1 queued at 1000
-		#1 tokenize 1000..2000
-		#1 queue 2000..3000
-		#1 running at 3000
-		#1 prompt 3000..7000
+		#1 receive 1000..2000
+		#1 tokenize 2000..3000
+		#1 queue 3000..4000
+		#1 running at 4000
+		#1 prompt 4000..8000
 		pass 1 decode 0 prompt 3
-		#1 first_token 7000..8000
-		#1 token 20 at 8000 pass 1 picks [5 6 7 0]
+		#1 first_token 8000..9000
+		#1 send 9000..12000
+		#1 token 20 at 9000 pass 1 picks [5 6 0 7]
 		pass 2 decode 1 prompt 0
-		#1 token 0 at 14000 pass 2 picks [1 3 65535 65535]
-		#1 finished at 14000 "stop" prompt 4 cached 1 generated 2`)
+		#1 token 0 at 16000 pass 2 picks [1 3 65535 65535]
+		#1 finished at 16000 "stop" prompt 4 cached 1 generated 2`)
 	if e := p.t.experts; e.Prompt[1] != 1 || e.Prompt[8+7] != 1 || e.Decode[1] != 1 || e.Decode[8+2] != 0 || e.PromptTokens != 3 || e.DecodeTokens != 1 {
 		t.Errorf("picks: %+v", e)
 	}
@@ -282,6 +294,120 @@ func TestCleared(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestDevice follows passes that a device computes after llama_decode has returned: they end when the results are there,
+// or were never waited for.
+func TestDevice(t *testing.T) {
+	p, l := watch()
+	p.t.device = true
+	p.begin(rows{0, 0, false, []int32{1, 2}})
+	p.end()                                  // at 3000; nobody waits for it
+	p.begin(rows{0, 2, true, []int32{3, 4}}) // at 4000
+	p.end()
+	p.t.expire(p.now + idleEnd + 1) // the device still computes
+	p.now = 9000
+	p.apply(kindSynced, 1, &synced{ctx: 1}) // at 10000
+	p.apply(kindSynced, 1, &synced{ctx: 1}) // of another result
+	p.sample(1, 5)
+	p.t.expire(p.now + idleEnd + 1)
+	expect(t, l, `
+		#1 queued at 1000
+		#1 running at 1000
+		pass 1 decode 0 prompt 2
+		#1 prompt 1000..10000
+		pass 2 decode 0 prompt 2
+		#1 first_token 10000..12000
+		#1 token 5 at 12000 pass 2
+		#1 finished at 12000 "" prompt 4 cached 0 generated 1`)
+}
+
+// TestUnreadablePicks follows passes whose picks are in memory that cannot be read, or lost: they are counted as lost.
+func TestUnreadablePicks(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1}})
+	p.pick(0, [2]int32{-1, 0})
+	p.pick(1, [2]int32{3, 4})
+	p.end()
+	p.sample(0, 2)
+	p.begin(rows{0, 1, true, []int32{2}})
+	p.pick(0, [2]int32{5, 6})
+	p.apply(kindPassEnd, 1, &pass{ctx: 1, lost: 1})
+	p.sample(0, 3)
+	got := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "#1 token") })
+	want := []string{
+		fmt.Sprintf("#1 token 2 at 6000 pass 1 picks [%d %d 3 4]", engine.NoPick, engine.NoPick),
+		"#1 token 3 at 11000 pass 2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.t.reportLost([numKinds]uint64{kindPicked: 1})
+	if n := p.t.drops[event.KindExperts]; n != 2 {
+		t.Errorf("%d picks are lost, want one that was not read and one that did not fit", n)
+	}
+}
+
+// TestInvisiblePicks follows passes whose experts are computed elsewhere: in one layer, and in all.
+func TestInvisiblePicks(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		visible bool
+		log     string
+	}{
+		{"one layer", true, "no router picks seen in layers 1: dense, or not computed on the CPU"},
+		{"all layers", false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, l := watch()
+			for i := range int32(enoughPasses) {
+				if p.t.blind() {
+					t.Fatalf("blind after %d passes", i)
+				}
+				p.begin(rows{0, i, true, []int32{9}})
+				p.pick(1, [2]int32{-1, -1}) // on a GPU
+				if c.visible {
+					p.pick(0, [2]int32{1, 2})
+				}
+				p.end()
+				p.sample(0, 9)
+			}
+			if p.t.blind() == c.visible {
+				t.Errorf("blind is %v", !c.visible)
+			}
+			if logged := slices.Contains(l.lines, c.log); logged != c.visible {
+				t.Errorf("events: %s", strings.Join(l.lines, "\n"))
+			}
+			p.begin(rows{0, enoughPasses, true, []int32{9}})
+			p.pick(0, [2]int32{1, 2})
+			p.end()
+			if p.t.blind() {
+				t.Error("blind after picks were seen")
+			}
+		})
+	}
+}
+
+// TestLostRecords loses the batch of a pass, and the end of the next one: the first is no pass, and its request ends.
+func TestLostRecords(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1, 2}})
+	p.end()
+	p.sample(1, 3)
+	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+	p.end()
+	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+	p.t.expire(p.now + idleEnd + 1)
+	before := len(l.lines)
+	p.t.reportLost([numKinds]uint64{kindPassEnd: 1})
+	p.t.expire(p.now + idleEnd + 1)
+	want := []string{`#1 finished at 4000 "" prompt 2 cached 0 generated 1`}
+	if got := l.lines[before:]; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if slices.Contains(l.lines, "pass 2 decode 0 prompt 0") {
+		t.Error("a pass without its batch is reported")
 	}
 }
 

@@ -33,6 +33,11 @@ func TestGolden(t *testing.T) {
 	viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII().Show(&View{}).Golden("ascii")
 }
 
+// An idle engine shows the last values, dimmed.
+func TestGoldenIdle(t *testing.T) {
+	viewtest.NewScreen(t, viewtest.Idle().Snapshot(), viewtest.Medium).Show(&View{}).GoldenColours("idle")
+}
+
 // The latencies of servers that report histograms, slots or the times of their start, and of probes.
 func TestGoldenPolled(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {

@@ -19,7 +19,9 @@ func (v *View) Name() string { return "Latency" }
 func (v *View) Missing(s *store.Snapshot) (why, advice string) { return polled.MissingLatency(s) }
 
 // Draw implements view.View.
-func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) { drawLatency(a, v.Page, s, f) }
+func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	f.Windowed(a, s, func(s *store.Snapshot) { drawLatency(a, v.Page, s, f) })
+}
 
 // Keys implements view.View.
 func (v *View) Keys() []view.Key {

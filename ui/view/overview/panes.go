@@ -31,28 +31,31 @@ var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", 
 // String returns the title of the pane.
 func (id ID) String() string { return names[id] }
 
-// form is how a pane is drawn: in the overview, and zoomed to the full screen.
+// form is how a pane is drawn: in the overview, and zoomed to the full screen. All that a windowed one shows covers
+// windows.
 type form struct {
 	draw func(grid.Area, *store.Snapshot, *pane.Frame)
 	zoom func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom)
+
+	windowed bool
 }
 
 // forms holds the form of each pane for engines that report single requests.
 var forms = [NumPanes]form{
-	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.scroll) }},
-	{latency.DrawITL, same(latency.ZoomITL)},
-	{experts.DrawPane, same(experts.DrawPane)},
-	{drawThroughput, same(zoomThroughput)},
-	{system.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { system.DrawZoomed(a, &z.machine, s, c) }},
-	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.scroll) }},
-	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.scroll) }},
-	{drawQueue, same(drawQueue)},
+	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.scroll) }, true},
+	{latency.DrawITL, same(latency.ZoomITL), true},
+	{experts.DrawPane, same(experts.DrawPane), true},
+	{drawThroughput, same(zoomThroughput), false},
+	{system.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { system.DrawZoomed(a, &z.machine, s, c) }, false},
+	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.scroll) }, false},
+	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.scroll) }, false},
+	{drawQueue, same(drawQueue), false},
 }
 
 // polledForms holds the panes that differ for engines with aggregate metrics only.
 var polledForms = map[ID]form{
-	TTFT: {polled.DrawTTFT, same(polled.ZoomTTFT)},
-	ITL:  {polled.DrawITL, same(polled.DrawITL)},
+	TTFT: {polled.DrawTTFT, same(polled.ZoomTTFT), true},
+	ITL:  {polled.DrawITL, same(polled.DrawITL), true},
 }
 
 // same makes the zoomed form of a pane that does not scroll.
@@ -77,12 +80,20 @@ type Zoom struct {
 // Draw draws one pane in the overview, or in full screen if z is not nil.
 func Draw(id ID, a grid.Area, s *store.Snapshot, f *pane.Frame, focused bool, z *Zoom) {
 	f.Title, f.Focused = id.String(), focused
-	switch {
-	case a.W < pane.LeastWidth || a.H < pane.LeastHeight:
-		f.Box(a, "")
-	case z != nil:
-		formOf(id, s).zoom(a, s, f, z)
-	default:
-		formOf(id, s).draw(a, s, f)
+	form := formOf(id, s)
+	draw := func(s *store.Snapshot) {
+		switch {
+		case a.W < pane.LeastWidth || a.H < pane.LeastHeight:
+			f.Box(a, "")
+		case z != nil:
+			form.zoom(a, s, f, z)
+		default:
+			form.draw(a, s, f)
+		}
+	}
+	if form.windowed {
+		f.Windowed(a, s, draw)
+	} else {
+		draw(s)
 	}
 }

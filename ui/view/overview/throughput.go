@@ -14,7 +14,7 @@ import (
 )
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, "tokens/s")
+	in := c.Box(a, rateCovers("tokens/s", s)...)
 	if !s.Reported() && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
 		if !c.Waiting(in, s) {
 			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
@@ -28,12 +28,20 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	r.Trend("tokens/s", len(pts), func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
 }
 
+// rateCovers returns titles of the throughput, the longest first, with the age of the rates of an idle engine.
+func rateCovers(title string, s *store.Snapshot) []string {
+	if age := pane.AgeOf(s); age != "" {
+		return []string{title + ", rates " + age, age}
+	}
+	return []string{title}
+}
+
 // drawNumbers draws the throughput, the load, what a server reports besides, and the totals of the session.
 func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	drawRates(r, s, c)
+	drawLast(r, s, c, drawRates)
 	drawRequests(r, s)
 	drawKV(r, s, c)
-	drawBandwidth(r, s, c)
+	drawLast(r, s, c, drawBandwidth)
 	out, in := true, true
 	if s.Reported() {
 		polled.DrawCacheHits(r, s)
@@ -48,6 +56,17 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		}
 		polled.DrawMore(r, s, c)
 	}
+}
+
+// drawLast draws rows of rates: the last ones, dimmed, of an idle engine.
+func drawLast(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, draw func(*pane.RowWriter, *store.Snapshot, *pane.Frame)) {
+	if s.LastActive == nil {
+		draw(r, s, c)
+		return
+	}
+	from := r.Y
+	draw(r, s.LastActive, c)
+	r.A.Sub(0, from, r.A.W, r.Y-from).Fade()
 }
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.
@@ -114,7 +133,11 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		return
 	}
 	if !s.KV.Usage.OK() {
-		a.Text(1, 0, pane.Dim, s.KV.Usage.Origin.String())
+		l := a.Line(1, 0)
+		if s.KV.Used > 0 {
+			l.Put(pane.Plain, metric.Count(float64(s.KV.Used))).Put(pane.Dim, " cells, total ")
+		}
+		l.Put(pane.Dim, s.KV.Usage.Origin.String())
 		return
 	}
 	a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(s.KV.Usage.V))

@@ -17,7 +17,7 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		drawThroughput(a, s, c)
 		return
 	}
-	in := c.Box(a, "tokens per second, queue and KV cache")
+	in := c.Box(a, rateCovers("tokens per second, queue and KV cache", s)...)
 	left := min(max(in.W/3, 38), 56)
 	r := pane.RowWriter{A: in.Sub(0, 0, left, in.H)}
 	drawNumbers(&r, s, c)

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -118,7 +119,7 @@ func uncovered(r *store.Request, x axis) (out [][2]float64) {
 	for at < r.First {
 		next, end := r.First, at
 		for _, p := range r.Spans {
-			if p.Stage == event.StageNone || p.Stage > event.StageDeviceToHost {
+			if p.Stage == event.StageNone || p.Stage > event.StageSend {
 				continue
 			}
 			switch {
@@ -196,7 +197,46 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 		y++
 	}
 	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
+	if y+2 < a.H && DrawWaits(a.Sub(0, 2+y, a.W, 1), s.WaitsOf(r), c) {
+		y++
+	}
 	return min(y+2, a.H)
+}
+
+// leastWait is the share of a wait from which its part is shown.
+const leastWait = 0.01
+
+// DrawWaits writes what held a request up before its first token: "held up by slot of #12 3.10 s · #14's prompt 400 ms".
+// It draws nothing and returns false if no part of the wait is explained.
+func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) bool {
+	all, explained := int64(0), false
+	for i := range ws {
+		all += ws[i].NS
+		explained = explained || ws[i].Cause != verdict.Unknown
+	}
+	if !explained {
+		return false
+	}
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "Held up by").Gap(2)
+	for i := range ws {
+		w := &ws[i]
+		if float64(w.NS) < leastWait*float64(all) {
+			continue
+		}
+		lead := ""
+		if i > 0 {
+			lead = " " + string(c.Skin.Glyphs.Bullet) + " "
+		}
+		st := pane.Plain
+		if w.Cause == verdict.Unknown {
+			st = pane.Dim
+		}
+		if !l.Fit(grid.Piece{Style: pane.Dim, Words: lead}, grid.Piece{Style: st, Words: w.Words() + " "}, grid.Piece{Style: pane.Data, Words: metric.Duration(w.NS)}) {
+			break
+		}
+	}
+	return true
 }
 
 // fold merges the shortest rows into one if there are more than n.

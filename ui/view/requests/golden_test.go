@@ -40,6 +40,13 @@ func TestGoldenTable(t *testing.T) {
 	show(viewtest.NewScreen(t, viewtest.Crowd(5000), viewtest.Medium).ASCII()).Golden("ascii")
 }
 
+// The timeline of many requests, of an idle engine, and of one request that waits behind another.
+func TestGoldenTimeline(t *testing.T) {
+	show(viewtest.NewScreen(t, viewtest.Crowd(5000), viewtest.Wide)).Press("v").Golden("timeline_crowd")
+	show(viewtest.NewScreen(t, viewtest.Idle().Snapshot(), viewtest.Narrow)).Press("v").Golden("timeline_idle")
+	show(viewtest.NewScreen(t, viewtest.Crowd(20), viewtest.Medium).ASCII()).Press("v", "down", "down").Golden("timeline_ascii")
+}
+
 // The requests of servers that report their slots, that are probed, and that send traces.
 func TestGoldenPolled(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {

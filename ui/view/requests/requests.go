@@ -33,6 +33,7 @@ var requestTable = []requestColumn{
 	{Field: table.Stalls, W: 7, Rank: 14},
 	{Field: table.Reason, W: 12, Rank: 13},
 	{Field: table.Model, W: 16, Rank: 5},
+	{Field: table.Text, W: 26, Rank: 13},
 }
 
 const (

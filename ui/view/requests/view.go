@@ -15,7 +15,8 @@ import (
 type View struct {
 	pane.Rows[table.Field]
 	*table.Selection
-	List *table.List
+	List     *table.List
+	Timeline bool // show the timeline instead of the list
 
 	program view.Program
 	filter  input.Filter[table.Filter]
@@ -36,7 +37,11 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) { return request.
 // Draw updates and draws the table, with the filter in the bottom border.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.update(s)
-	drawTable(a, v, s, f)
+	if v.Timeline {
+		f.Windowed(a, s, func(s *store.Snapshot) { drawTimeline(a, v, s, f) })
+	} else {
+		drawTable(a, v, s, f)
+	}
 	v.filter.Draw(a, v.List.Filter.Text(), table.Syntax, f.Skin)
 }
 
@@ -85,6 +90,7 @@ func (v *View) pin(row int) {
 // Keys implements view.View.
 func (v *View) Keys() []view.Key {
 	keys := []view.Key{{Keys: []string{"enter"}, Show: "enter", Word: "open", Help: "open the selected request; or click it", Do: v.openSelected}}
+	keys = append(keys, view.Key{Keys: []string{"v"}, Show: "v", Word: "timeline", Help: "switch between the list and the timeline of the window: who ran and who waited", Do: func() { v.Timeline = !v.Timeline }})
 	start := func() { v.filter.Start(v.List.Filter, v.List.Filter.Text()) }
 	keys = append(keys, view.TableKeys("requests", table.Syntax, start, v.sortColumn, func() { v.sort(v.List.By) }, nil)...)
 	return append(keys, request.SelectionKeys(v.program, v.Selection, v)...)

@@ -21,6 +21,7 @@ var Scenes = []struct {
 	{"ready", Ready},
 	{"failed", Failed},
 	{"live", Live},
+	{"idle", Idle},
 	{"dense", Dense},
 	{"silent", Silent},
 	{"huge", Huge},
@@ -44,6 +45,17 @@ func Live() *Scene {
 	}
 	s.Request(8, "scripture", PromptText, AnswerText, 74, 420, false)
 	s.Now += 3 * Millisecond
+	return s
+}
+
+// Idle is the live session a minute after its last token.
+func Idle() *Scene {
+	s := Live()
+	s.Outcome(8, event.StateFinished, "stop", 40, 74)
+	for range 62 {
+		s.Now += 1000 * Millisecond
+		s.Host()
+	}
 	return s
 }
 

@@ -33,6 +33,7 @@ struct pt_regs {
 char _license[] SEC("license") = "GPL";
 
 #define EAGAIN 11
+#define MSG_PEEK 2
 
 #define CHUNK 64 // tokens of a batch record
 #define ROWS 16 // rows of a picks record
@@ -49,6 +50,8 @@ enum kind {
 	REMOVED,
 	RECEIVED,
 	SENT,
+	DRAFTED,
+	SYNCED,
 	KINDS,
 };
 
@@ -62,18 +65,29 @@ struct pass {
 	struct head head;
 	u64 ctx;
 	u32 tokens;
-	s32 result; // PASS_END
+	s32 result; // PASS_END; of PASS_BEGIN, whether it computes a draft
 	u64 began; // PASS_END
+	u64 lost; // PASS_END: records of picks, in the meantime
 };
+
+// A record of one entry, as when one token is decoded, has room for one only: it is what fills the ring buffer.
 
 struct batch {
 	struct head head;
 	u64 ctx;
 	u32 total, first, n; // tokens of the physical batch; those of this record
 	u32 flags; // see below
-	s32 token[CHUNK];
-	s32 pos[CHUNK];
-	s32 seq[CHUNK];
+};
+
+struct batch_one {
+	struct batch of;
+	s32 token[1], pos[1], seq[1];
+	u8 output[1];
+};
+
+struct batch_many {
+	struct batch of;
+	s32 token[CHUNK], pos[CHUNK], seq[CHUNK];
 	u8 output[CHUNK];
 };
 
@@ -87,6 +101,15 @@ struct picked {
 	struct head head;
 	char name[64]; // of the tensor
 	u32 used, total, first, n; // picks of a row; rows of the tensor; rows of this record
+};
+
+struct picked_one {
+	struct picked of;
+	s32 pick[1][PICKS];
+};
+
+struct picked_many {
+	struct picked of;
 	s32 pick[ROWS][PICKS];
 };
 
@@ -113,15 +136,27 @@ struct removed {
 	u32 pad;
 };
 
+struct drafted {
+	struct head head;
+	u64 began;
+	u64 follows; // 1: the draft model got a batch of the other; 0: tokens were drafted
+};
+
+struct synced {
+	struct head head;
+	u64 ctx;
+};
+
 struct transfer {
 	struct head head;
 	s32 fd;
-	s32 bytes; // 0: the other side has closed; negative: an error
+	s32 bytes; // 0 received: the other side has closed; negative: an error
+	u64 headers; // what was sent ends with an empty line
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
+	__uint(max_entries, 1 << 20); // set before it is loaded
 } ring SEC(".maps");
 
 // lost counts the records that did not fit, by kind. Reading it needs no privilege.
@@ -131,9 +166,11 @@ u64 lost[KINDS];
 // in a context.
 u64 gathers;
 
-// call holds the arguments of a function that a thread is in.
+// call holds the arguments of a function that a thread is in. It stays in its map for the next call: that is cheaper than to
+// delete it.
 struct call {
-	u64 at, a, b;
+	u64 at; // 0: the thread is in none
+	u64 a, b;
 	s32 c;
 };
 
@@ -150,33 +187,36 @@ CALLS(tokenizing);
 CALLS(sampling);
 CALLS(transfers);
 CALLS(drafting);
+CALLS(syncing);
 
 // target is the process whose system calls are recorded.
 volatile const u32 target;
 
 static u32 thread(void) { return (u32)bpf_get_current_pid_tgid(); }
 
+// enter returns the call of this thread that begins. It returns 0 without memory.
+static __always_inline struct call *enter(void *calls) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(calls, &tid);
+	if (!call) {
+		struct call none = {};
+		bpf_map_update_elem(calls, &tid, &none, BPF_ANY);
+		call = bpf_map_lookup_elem(calls, &tid);
+	}
+	if (call)
+		call->at = bpf_ktime_get_ns();
+	return call;
+}
+
+// within returns the call that this thread is in, 0 if it is in none.
+static __always_inline struct call *within(void *calls) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(calls, &tid);
+	return call && call->at ? call : 0;
+}
+
 // drafts reports whether the thread is computing a draft: its passes are those of another model.
-static int drafts(void) {
-	u32 tid = thread();
-	return bpf_map_lookup_elem(&drafting, &tid) != 0;
-}
-
-// common_speculative_draft(...) and common_speculative_process(...)
-SEC("uprobe/common_speculative")
-int draft_entry(struct pt_regs *c) {
-	struct call call = {};
-	u32 tid = thread();
-	bpf_map_update_elem(&drafting, &tid, &call, BPF_ANY);
-	return 0;
-}
-
-SEC("uretprobe/common_speculative")
-int draft_return(struct pt_regs *c) {
-	u32 tid = thread();
-	bpf_map_delete_elem(&drafting, &tid);
-	return 0;
-}
+static int drafts(void) { return within(&drafting) != 0; }
 
 static void lose(u32 kind) {
 	if (kind < KINDS)
@@ -214,24 +254,47 @@ struct fields {
 
 // Global functions are verified alone, not once for each round of the loops that call them. They return 0 on failure.
 
-__attribute__((noinline)) int read_part(struct fields *f, u32 first) {
-	if (!f || f->n <= first)
-		return 0;
-	struct batch *b = RESERVE(BATCH, batch);
-	if (!b)
-		return 0;
-	u32 count = f->n - first;
-	if (count > CHUNK)
-		count = CHUNK;
+static void describe(struct batch *b, struct fields *f, u32 first, u32 count) {
 	b->ctx = f->ctx;
 	b->total = f->n;
 	b->first = first;
 	b->n = count;
 	b->flags = f->flags | (f->pos ? HAS_POS : 0) | (f->seq ? HAS_SEQ : 0) | (f->output ? HAS_OUTPUT : 0);
+}
+
+static int read_one(struct fields *f, u32 first) {
+	struct batch_one *b = RESERVE(BATCH, batch_one);
+	if (!b)
+		return 0;
+	describe(&b->of, f, first, 1);
+	if (!f->token || READ(b->token, f->token + 4 * (u64)first))
+		b->of.flags |= NO_TOKENS;
+	READ(b->pos, f->pos + 4 * (u64)first); // fails without positions
+	READ(b->output, f->output + first);
+	u64 list = 0;
+	b->seq[0] = -1;
+	if (!READ(list, f->seq + 8 * (u64)first))
+		READ(b->seq, list);
+	SUBMIT(b);
+	return 1;
+}
+
+__attribute__((noinline)) int read_part(struct fields *f, u32 first) {
+	if (!f || f->n <= first)
+		return 0;
+	u32 count = f->n - first;
+	if (count > CHUNK)
+		count = CHUNK;
+	if (count == 1)
+		return read_one(f, first);
+	struct batch_many *b = RESERVE(BATCH, batch_many);
+	if (!b)
+		return 0;
+	describe(&b->of, f, first, count);
 	u64 bytes = count * 4;
 	CLAMP(bytes, sizeof(b->token));
 	if (!f->token || bpf_probe_read_user(b->token, bytes, (void *)(f->token + 4 * (u64)first)))
-		b->flags |= NO_TOKENS;
+		b->of.flags |= NO_TOKENS;
 	if (f->pos && bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first)))
 		b->pos[0] = -1; // where reading fails, zeros are written
 	if (f->output)
@@ -251,19 +314,48 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 	return 1;
 }
 
+static int draft(s32 follows) {
+	struct call *call = enter(&drafting);
+	if (call)
+		call->c = follows;
+	return 0;
+}
+
+SEC("uprobe/common_speculative_draft")
+int draft_entry(struct pt_regs *c) { return draft(0); }
+SEC("uprobe/common_speculative_process")
+int follow_entry(struct pt_regs *c) { return draft(1); }
+
+SEC("uretprobe/common_speculative")
+int draft_return(struct pt_regs *c) {
+	struct call *call = within(&drafting);
+	if (!call)
+		return 0;
+	struct drafted *d = RESERVE(DRAFTED, drafted);
+	if (d) {
+		d->began = call->at;
+		d->follows = call->c;
+		SUBMIT(d);
+	}
+	call->at = 0;
+	return 0;
+}
+
 static void read_batch(struct fields *f) {
 	for (u32 first = 0; first < MOST; first += CHUNK)
 		if (!read_part(f, first))
 			break;
 }
 
+// llama_decode(context, batch) and llama_encode(context, batch). Of passes that compute a draft, only the context and the
+// number of tokens are kept.
 SEC("uprobe/llama_decode")
 int decode_entry(struct pt_regs *c) {
-	if (drafts())
+	int drafted = drafts();
+	struct call *call = enter(&passes);
+	if (!call)
 		return 0;
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.a = ARG1(c);
+	call->a = ARG1(c);
 #if defined(__TARGET_ARCH_x86)
 	u64 at = c->sp + 8; // a large struct by value lies on the stack
 #else
@@ -271,25 +363,25 @@ int decode_entry(struct pt_regs *c) {
 #endif
 	s32 n = 0;
 	READ(n, at);
-	call.c = n;
-	u32 tid = thread();
-	bpf_map_update_elem(&passes, &tid, &call, BPF_ANY);
+	call->b = lost[PICKED];
+	call->c = n;
 	struct pass *p = RESERVE(PASS_BEGIN, pass);
 	if (p) {
-		p->ctx = call.a;
+		p->ctx = call->a;
 		p->tokens = n;
-		p->result = 0;
-		p->began = call.at;
+		p->result = drafted;
+		p->began = call->at;
+		p->lost = 0;
 		SUBMIT(p);
 	}
-	if (n > 0) {
+	if (n > 0 && !drafted) {
 		struct fields f = {};
 		f.n = n;
 		READ(f.token, at + 8);
 		READ(f.pos, at + 24);
 		READ(f.seq, at + 40);
 		READ(f.output, at + 48);
-		f.ctx = call.a;
+		f.ctx = call->a;
 		read_batch(&f);
 	}
 	return 0;
@@ -297,8 +389,7 @@ int decode_entry(struct pt_regs *c) {
 
 SEC("uretprobe/llama_decode")
 int decode_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&passes, &tid);
+	struct call *call = within(&passes);
 	if (!call)
 		return 0;
 	struct pass *p = RESERVE(PASS_END, pass);
@@ -307,9 +398,33 @@ int decode_return(struct pt_regs *c) {
 		p->tokens = call->c;
 		p->result = RESULT(c);
 		p->began = call->at;
+		p->lost = lost[PICKED] - call->b;
 		SUBMIT(p);
 	}
-	bpf_map_delete_elem(&passes, &tid);
+	call->at = 0;
+	return 0;
+}
+
+// llama_synchronize(context) waits until a device has computed what llama_decode began.
+SEC("uprobe/llama_synchronize")
+int sync_entry(struct pt_regs *c) {
+	struct call *call = enter(&syncing);
+	if (call)
+		call->a = ARG1(c);
+	return 0;
+}
+
+SEC("uretprobe/llama_synchronize")
+int sync_return(struct pt_regs *c) {
+	struct call *call = within(&syncing);
+	if (!call)
+		return 0;
+	struct synced *s = RESERVE(SYNCED, synced);
+	if (s) {
+		s->ctx = call->a;
+		SUBMIT(s);
+	}
+	call->at = 0;
 	return 0;
 }
 
@@ -318,10 +433,9 @@ int decode_return(struct pt_regs *c) {
 SEC("uprobe/process_ubatch")
 int ubatch_entry(struct pt_regs *c) {
 	u64 at = ARG2(c);
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&passes, &tid);
-	if (!call || call->c < 2)
-		return 0; // has no order
+	struct call *call = within(&passes);
+	if (!call || call->c < 2 || drafts())
+		return 0; // has no order, or it is of no interest
 	struct fields f = {};
 	READ(f.n, at + 4);
 	f.flags = PHYSICAL;
@@ -342,23 +456,37 @@ struct picks {
 	u64 used, rows, stride, data;
 };
 
-__attribute__((noinline)) int read_picks(struct picks *t, u32 first) {
-	if (!t || t->rows <= first)
-		return 0;
-	struct picked *p = RESERVE(PICKED, picked);
-	if (!p)
-		return 0;
+static void name_picks(struct picked *p, struct picks *t, u32 first, u32 n) {
 	__builtin_memcpy(p->name, t->name, sizeof(p->name));
-	u32 n = t->rows - first;
-	if (n > ROWS)
-		n = ROWS;
 	p->used = t->used;
 	p->total = t->rows;
 	p->first = first;
 	p->n = n;
+}
+
+__attribute__((noinline)) int read_picks(struct picks *t, u32 first) {
+	if (!t || t->rows <= first)
+		return 0;
+	u32 n = t->rows - first;
+	if (n > ROWS)
+		n = ROWS;
 	u64 bytes = t->used * 4;
-	CLAMP(bytes, sizeof(p->pick[0]));
+	CLAMP(bytes, sizeof(s32[PICKS]));
 	u64 from = t->data + t->stride * first;
+	if (n == 1) {
+		struct picked_one *p = RESERVE(PICKED, picked_one);
+		if (!p)
+			return 0;
+		name_picks(&p->of, t, first, 1);
+		if (bpf_probe_read_user(p->pick[0], bytes, (void *)from))
+			p->pick[0][0] = -1;
+		SUBMIT(p);
+		return 1;
+	}
+	struct picked_many *p = RESERVE(PICKED, picked_many);
+	if (!p)
+		return 0;
+	name_picks(&p->of, t, first, n);
 	for (u32 i = 0; i < ROWS; i++) {
 		if (i >= n)
 			break;
@@ -405,12 +533,11 @@ int get_rows_entry(struct pt_regs *c) {
 // llama_tokenize(vocab, text, bytes, tokens, ...) returns the number of tokens.
 SEC("uprobe/llama_tokenize")
 int tokenize_entry(struct pt_regs *c) {
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.a = ARG4(c);
-	call.c = ARG3(c);
-	u32 tid = thread();
-	bpf_map_update_elem(&tokenizing, &tid, &call, BPF_ANY);
+	struct call *call = enter(&tokenizing);
+	if (call) {
+		call->a = ARG4(c);
+		call->c = ARG3(c);
+	}
 	return 0;
 }
 
@@ -444,8 +571,7 @@ __attribute__((noinline)) int read_text(struct text *x, u32 first) {
 
 SEC("uretprobe/llama_tokenize")
 int tokenize_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&tokenizing, &tid);
+	struct call *call = within(&tokenizing);
 	s32 result = RESULT(c);
 	if (!call || result <= 0) // negative: the caller's buffer is too small, and it calls again
 		return 0;
@@ -453,7 +579,7 @@ int tokenize_return(struct pt_regs *c) {
 	for (u32 first = 0; first < MOST; first += CHUNK)
 		if (!read_text(&t, first))
 			break;
-	bpf_map_delete_elem(&tokenizing, &tid);
+	call->at = 0;
 	return 0;
 }
 
@@ -462,19 +588,17 @@ SEC("uprobe/common_sampler_sample")
 int sample_entry(struct pt_regs *c) {
 	if (drafts())
 		return 0;
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.a = ARG2(c);
-	call.c = ARG3(c);
-	u32 tid = thread();
-	bpf_map_update_elem(&sampling, &tid, &call, BPF_ANY);
+	struct call *call = enter(&sampling);
+	if (call) {
+		call->a = ARG2(c);
+		call->c = ARG3(c);
+	}
 	return 0;
 }
 
 SEC("uretprobe/common_sampler_sample")
 int sample_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&sampling, &tid);
+	struct call *call = within(&sampling);
 	if (!call)
 		return 0;
 	struct sampled *s = RESERVE(SAMPLED, sampled);
@@ -485,7 +609,7 @@ int sample_return(struct pt_regs *c) {
 		s->token = RESULT(c);
 		SUBMIT(s);
 	}
-	bpf_map_delete_elem(&sampling, &tid);
+	call->at = 0;
 	return 0;
 }
 
@@ -525,42 +649,41 @@ struct exit_args {
 	long result;
 };
 
-static int enter(struct enter_args *e) {
-	u64 id = bpf_get_current_pid_tgid();
-	if (id >> 32 != target)
-		return 0;
-	struct call call = {};
-	call.c = e->args[0];
-	u32 tid = id;
-	bpf_map_update_elem(&transfers, &tid, &call, BPF_ANY);
+static int transfer(struct enter_args *e) {
+	struct call *call = bpf_get_current_pid_tgid() >> 32 == target ? enter(&transfers) : 0;
+	if (call) {
+		call->c = e->args[0];
+		call->a = e->args[3]; // flags
+		call->b = e->args[1]; // bytes
+	}
 	return 0;
 }
 
-static int leave(struct exit_args *e, u32 kind) {
-	u64 id = bpf_get_current_pid_tgid();
-	if (id >> 32 != target)
-		return 0;
-	u32 tid = id;
-	struct call *call = bpf_map_lookup_elem(&transfers, &tid);
+static int transferred(struct exit_args *e, u32 kind) {
+	struct call *call = bpf_get_current_pid_tgid() >> 32 == target ? within(&transfers) : 0;
 	if (!call)
 		return 0;
-	if (e->result != -EAGAIN) {
+	if (e->result != -EAGAIN && (e->result <= 0 || !(call->a & MSG_PEEK))) {
 		struct transfer *t = RESERVE(kind, transfer);
 		if (t) {
 			t->fd = call->c;
 			t->bytes = e->result;
+			u32 end = 0;
+			if (kind == SENT && e->result >= 4)
+				READ(end, call->b + e->result - 4);
+			t->headers = end == 0x0a0d0a0d;
 			SUBMIT(t);
 		}
 	}
-	bpf_map_delete_elem(&transfers, &tid);
+	call->at = 0;
 	return 0;
 }
 
 SEC("tracepoint/syscalls/sys_enter_recvfrom")
-int recvfrom_enter(struct enter_args *e) { return enter(e); }
+int recvfrom_enter(struct enter_args *e) { return transfer(e); }
 SEC("tracepoint/syscalls/sys_exit_recvfrom")
-int recvfrom_exit(struct exit_args *e) { return leave(e, RECEIVED); }
+int recvfrom_exit(struct exit_args *e) { return transferred(e, RECEIVED); }
 SEC("tracepoint/syscalls/sys_enter_sendto")
-int sendto_enter(struct enter_args *e) { return enter(e); }
+int sendto_enter(struct enter_args *e) { return transfer(e); }
 SEC("tracepoint/syscalls/sys_exit_sendto")
-int sendto_exit(struct exit_args *e) { return leave(e, SENT); }
+int sendto_exit(struct exit_args *e) { return transferred(e, SENT); }

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// IdleAfter is how long nothing must have run before an engine counts as idle: the window of the throughput is empty
+// then.
+const IdleAfter = 10 * time.Second
+
+// activeWindows are the values over windows at the end of the last second in which something ran. They are immutable.
+type activeWindows struct {
+	at         event.Time
+	latency    Latency
+	throughput Throughput
+	experts    *Experts
+	histograms []WindowedHistogram
+}
+
+// active reports whether something ran in the second.
+func (p *RatePoint) active() bool {
+	return p.Running > 0 || p.Queued > 0 || p.Generated > 0 || p.Prefill > 0 || p.Decode > 0
+}
+
+func newActiveWindows(v *Snapshot) *activeWindows {
+	w := &activeWindows{at: v.Now, latency: v.Latency, throughput: v.Throughput, experts: v.Experts}
+	if v.Aggregates != nil {
+		w.histograms = v.Aggregates.Histograms
+	}
+	return w
+}
+
+// in returns v with the windows instead of its own; nil if something runs or has just run, or if the engine does not
+// report.
+func (w *activeWindows) in(v *Snapshot) *Snapshot {
+	pts := v.Throughput.Series
+	if w == nil || v.Now-w.at < event.Time(IdleAfter) || v.Throughput.Running+v.Throughput.Queued > 0 || pts[len(pts)-1].Silent {
+		return nil
+	}
+	last, now := *v, v.Throughput
+	last.Now, last.Wall = w.at, v.Wall.Add(-time.Duration(v.Now-w.at))
+	last.Latency, last.Throughput = w.latency, w.throughput
+	last.Latency.Targets = v.Latency.Targets
+	last.Throughput.Running, last.Throughput.Queued = now.Running, now.Queued
+	if w.experts != nil {
+		last.Experts = w.experts
+	}
+	if v.Aggregates != nil {
+		reports := *v.Aggregates
+		reports.Histograms = w.histograms
+		last.Aggregates = &reports
+	}
+	return &last
+}
+
+// frozen returns what the start of a history segment keeps: no router picks of large models while something runs, as
+// the next second replaces them.
+func (w *activeWindows) frozen(running bool) *activeWindows {
+	if w == nil || !running || w.experts == nil {
+		return w
+	}
+	k := *w
+	k.experts = nil
+	return &k
+}
+
+// size returns the memory in bytes that nothing else shares.
+func (w *activeWindows) size() int {
+	if w == nil || w.experts == nil {
+		return 0
+	}
+	return 8 * w.experts.Layers * w.experts.Experts * int(metric.NumWindows) * int(metric.NumPhases)
+}

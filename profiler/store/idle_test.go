@@ -1,0 +1,58 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// TestLastActive checks that an idle engine keeps the windows of the last second in which it ran, and that they are
+// never shown beside something that runs.
+func TestLastActive(t *testing.T) {
+	p := newSession()
+	p.engine(event.CapSteps | event.CapTokens)
+	if p.now += event.Time(60 * sec); p.store.Snapshot().LastActive != nil {
+		t.Error("last values of an engine that never ran")
+	}
+	run := func(id event.RequestID) {
+		p.state(0, id, event.StateQueued, nil)
+		p.state(0, id, event.StateDispatched, nil)
+		for range 20 {
+			p.step(20*ms, 1, 0)
+			p.token(0, id, 1)
+		}
+	}
+	run(1)
+	if p.now += event.Time(20 * sec); p.store.Snapshot().LastActive != nil {
+		t.Error("last values while a request is running")
+	}
+	p.state(0, 1, event.StateFinished, nil)
+	run(2)
+	p.state(0, 2, event.StateFinished, nil)
+	ended := p.now
+	if p.now += event.Time(int64(IdleAfter) - sec); p.store.Snapshot().LastActive != nil {
+		t.Error("last values before the engine counts as idle")
+	}
+	p.now = ended + event.Time(70*sec)
+	s := p.store.Snapshot()
+	want(t, "decode now", s.Throughput.Decode, "not yet")
+	if s.Latency.ITL[metric.Minute].Count != 0 {
+		t.Error("tokens within the last minute")
+	}
+	last := s.LastActive
+	if last == nil {
+		t.Fatal("no last values of an idle engine")
+	}
+	if age := int64(s.Now - last.Now); age < 69*sec || age > 70*sec {
+		t.Errorf("last values are %d ns old, want 69 to 70 s", age)
+	}
+	want(t, "last decode", last.Throughput.Decode, 50.)
+	if last.Latency.ITL[metric.Minute].Count != 38 || last.Throughput.Running != 0 {
+		t.Errorf("last values: %d gaps, %d running; want 38, 0", last.Latency.ITL[metric.Minute].Count, last.Throughput.Running)
+	}
+	run(3)
+	if p.store.Snapshot().LastActive != nil {
+		t.Error("last values after the engine runs again")
+	}
+}

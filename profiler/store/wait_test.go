@@ -1,0 +1,72 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
+)
+
+// TestWaits plays two requests behind one slot: the first is held up by the prompt and by the decoding of another, and
+// the second by both requests before it.
+func TestWaits(t *testing.T) {
+	p := newSession()
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: event.CapQueue | event.CapTokens, Slots: 1, State: event.EngineReady}})
+	run := func(id event.RequestID) {
+		p.state(0, id, event.StateDispatched, nil)
+		p.stage(id, event.StagePrompt, 400*ms, 8)
+		p.token(0, id, 1)
+		p.token(300*ms, id, 1)
+		p.state(0, id, event.StateFinished, nil)
+	}
+	for id := range event.RequestID(3) {
+		p.state(0, id+1, event.StateQueued, nil)
+	}
+	check := func(when string, id event.RequestID, want ...Wait) {
+		t.Helper()
+		s := p.store.Snapshot()
+		got := s.WaitsOf(p.request(t, id))
+		if len(got) != len(want) {
+			t.Fatalf("%s: #%d waited %+v, want %+v", when, id, got, want)
+		}
+		for i, w := range want {
+			if g := got[i]; g.Cause != w.Cause || g.By != w.By || g.NS != w.NS {
+				t.Errorf("%s: #%d waited %+v, want %+v", when, id, g, w)
+			}
+		}
+	}
+	run(1)
+	check("ended", 1)
+	p.state(0, 2, event.StateDispatched, nil)
+	p.now += event.Time(100 * ms)
+	check("while #2 holds the slot", 3, Wait{Cause: verdict.PromptOfOther, By: 1, NS: 400 * ms}, Wait{Cause: verdict.Queue, By: 1, NS: 300 * ms}, Wait{Cause: verdict.Queue, By: 2, NS: 100 * ms})
+	p.stage(2, event.StagePrompt, 50*ms, 8)
+	p.token(0, 2, 1)
+	check("with a first token", 2, Wait{Cause: verdict.PromptOfOther, By: 1, NS: 400 * ms}, Wait{Cause: verdict.Queue, By: 1, NS: 300 * ms})
+}
+
+// TestWaitsOfSlots checks that nothing is blamed while a slot is free, and none of several that may leave next.
+func TestWaitsOfSlots(t *testing.T) {
+	p := newSession()
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: event.CapQueue | event.CapTokens, Slots: 2, State: event.EngineReady}})
+	for id := range event.RequestID(2) {
+		p.state(0, id+1, event.StateQueued, nil)
+	}
+	p.state(0, 1, event.StateDispatched, nil)
+	p.now += event.Time(10 * ms)
+	if got := p.store.Snapshot().WaitsOf(p.request(t, 2)); len(got) != 1 || got[0].Cause != verdict.Unknown {
+		t.Errorf("with a free slot: %+v", got)
+	}
+	p.state(0, 2, event.StateDispatched, nil)
+	p.state(0, 3, event.StateQueued, nil)
+	p.now += event.Time(10 * ms)
+	if got := p.store.Snapshot().WaitsOf(p.request(t, 3)); len(got) != 1 || got[0].Cause != verdict.Queue || got[0].By != 0 {
+		t.Errorf("behind two: %+v", got)
+	}
+	p.state(0, 2, event.StateFinished, nil)
+	p.state(0, 3, event.StateDispatched, nil)
+	p.token(0, 3, 1)
+	if got := p.request(t, 3).Waits; len(got) != 1 || got[0].By != 2 || got[0].NS != 10*ms {
+		t.Errorf("after #2 left: %+v", got)
+	}
+}

@@ -1,0 +1,267 @@
+package requests
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/request"
+)
+
+// timeAxis maps times to the columns of the timeline.
+type timeAxis struct {
+	from, to event.Time
+	w        int
+}
+
+// timelineOf returns the axis of a window that ends with the snapshot: of the session at most its last hour.
+func timelineOf(s *store.Snapshot, w metric.Window, columns int) timeAxis {
+	span := cmp.Or(w.Span(), time.Hour)
+	return timeAxis{max(s.Now-event.Time(span), min(s.Started, s.Now-1)), s.Now, max(columns, 1)}
+}
+
+// column returns the column of a moment, which may be outside.
+func (x timeAxis) column(t event.Time) int {
+	return int(float64(t-x.from) / float64(x.to-x.from) * float64(x.w))
+}
+
+// part is an interval of a request on the timeline.
+type part struct {
+	r        *store.Request
+	from, to event.Time
+}
+
+// lanes places intervals so that none overlaps another of its lane.
+func lanes(parts []part) (out [][]part) {
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.from, b.from) })
+	for _, p := range parts {
+		i := slices.IndexFunc(out, func(lane []part) bool { return lane[len(lane)-1].to <= p.from })
+		if i < 0 {
+			out, i = append(out, nil), len(out)
+		}
+		out[i] = append(out[i], p)
+	}
+	return out
+}
+
+// timelineParts returns the times in which requests of the axis ran, and in which they were in the queue: waits within a
+// column are left out.
+func timelineParts(s *store.Snapshot, x timeAxis) (ran, queued []part) {
+	for _, list := range [...][]*store.Request{s.Requests, s.Past} {
+		for _, r := range list {
+			end := cmp.Or(r.Closed, x.to)
+			if r.MissedStart || r.Polled || end <= x.from || r.Enqueued >= x.to {
+				continue
+			}
+			begin := r.Dispatched
+			if begin == 0 && !s.Engine.Caps.Has(event.CapQueue) {
+				begin = r.Enqueued // the engine does not report a queue
+			}
+			if wait := cmp.Or(begin, end); x.column(wait) > x.column(r.Enqueued) && wait > x.from {
+				queued = append(queued, part{r, r.Enqueued, wait})
+			}
+			if begin != 0 && end > begin {
+				ran = append(ran, part{r, begin, end})
+			}
+		}
+	}
+	return ran, queued
+}
+
+// loads are the rows below the lanes and the batch size: what all requests together did, second by second.
+var loads = [...]struct {
+	name string
+	role theme.Role
+	at   func(*store.RatePoint) float64
+	text func(float64) string
+}{
+	{"prefill", theme.SeriesPrefill, func(p *store.RatePoint) float64 { return pane.RateOrGap(p, p.Prefill) }, metric.Count},
+	{"KV", theme.SeriesP50, func(p *store.RatePoint) float64 { return p.KVShare }, metric.Percent},
+}
+
+// loadRows are the rows of the batch size and of loads.
+const loadRows = 1 + len(loads)
+
+const (
+	laneNames = 9 // width of the names of lanes
+	leastRun  = 3 // rows of lanes of running requests that stay if the queue is long
+)
+
+// drawTimeline draws who ran and who waited when, the load below it, and why the selected request waited.
+func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+	v.Heads, v.Body = v.Heads[:0], grid.Rect{}
+	in := c.BoxAs(a, "Requests", "timeline, "+c.Window.String(), c.Window.String())
+	x := timelineOf(s, c.Window, in.W-laneNames)
+	ran, queued := timelineParts(s, x)
+	if len(ran)+len(queued) == 0 {
+		c.Absent(in, pane.Dim, "no request in the "+c.Window.String(), "press w for a longer window, v for the list")
+		return
+	}
+	selected := v.Request(s)
+	timelineLegend(c, in)
+	below := loadRows + 1
+	if selected != nil {
+		below += 2
+	}
+	rows := in.H - 1 - below
+	run, wait := lanes(ran), lanes(queued)
+	n := min(len(run), max(rows-len(wait), leastRun))
+	y := 1
+	for i, lane := range run[:max(min(n, rows), 0)] {
+		in.Text(0, y, pane.Dim, "run "+strconv.Itoa(i+1))
+		drawRan(c, in.Sub(laneNames, y, x.w, 1), lane, x, selected)
+		y++
+	}
+	waits := max(min(len(wait), rows-n), 0)
+	for i, lane := range wait[:waits] {
+		if i == 0 {
+			in.Text(0, y, pane.Dim, "queue")
+		}
+		for _, p := range lane {
+			drawPart(in.Sub(laneNames, y, x.w, 1), p, x, theme.PartQueue, c.Skin.Glyphs.Fills[1], selected)
+		}
+		y++
+	}
+	if more := len(run) - n + len(wait) - waits; more > 0 {
+		c.Foot(a, pane.Dim, strconv.Itoa(more)+" more rows: press w for a shorter window")
+	}
+	y = max(min(y+1, in.H-below), 1)
+	drawBatch(c, in.Sub(0, y, in.W, 1), run, x)
+	drawLoads(c, in.Sub(0, y+1, in.W, len(loads)), s.Throughput.Series, x)
+	timelineTicks(in.Sub(laneNames, y+loadRows, x.w, 1), x)
+	if selected != nil {
+		y += loadRows + 1
+		in.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), pane.RequestTitle(selected, c))
+		request.DrawWaits(in.Sub(0, y+1, in.W, 1), s.WaitsOf(selected), c)
+	}
+}
+
+// timelineLegend names the fills.
+func timelineLegend(c *pane.Frame, in grid.Area) {
+	l := in.Line(laneNames, 0)
+	for _, k := range [...]struct {
+		role theme.Role
+		fill rune
+		name string
+	}{
+		{theme.PartQueue, c.Skin.Glyphs.Fills[1], "queue"},
+		{theme.SeriesPrefill, c.Skin.Glyphs.Fills[5], "prefill"},
+		{theme.SeriesDecode, decodeFill(c), "decode, pacing included"},
+		{theme.Bad, stallFill(c), "stall"},
+	} {
+		l.Fit(grid.Piece{Style: grid.Fg(k.role), Words: string(k.fill)}, grid.Piece{Style: pane.Dim, Words: " " + k.name + "   "})
+	}
+}
+
+func decodeFill(c *pane.Frame) rune {
+	if c.Skin.Colour() && !c.Skin.Glyphs.ASCII {
+		return c.Skin.Glyphs.Bar
+	}
+	return c.Skin.Glyphs.Fills[7]
+}
+
+func stallFill(c *pane.Frame) rune {
+	if c.Skin.Glyphs.ASCII {
+		return '!'
+	}
+	return c.Skin.Glyphs.Block
+}
+
+// drawRan draws the requests of one lane: prefill until the first token, decoding, and stalls.
+func drawRan(c *pane.Frame, a grid.Area, lane []part, x timeAxis, selected *store.Request) {
+	for _, p := range lane {
+		first := cmp.Or(p.r.First, p.to)
+		drawPart(a, p, x, theme.SeriesDecode, decodeFill(c), selected)
+		if from, to := x.column(p.from), x.column(first); to > from || p.r.First == 0 {
+			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), c.Skin.Glyphs.Fills[5])
+		}
+		for _, st := range p.r.Stalls {
+			from := x.column(st.At - event.Time(st.Gap))
+			a.Fill(from, 0, max(x.column(st.At)-from, 1), grid.Fg(theme.Bad), stallFill(c))
+		}
+		nameOf(a, p, x, selected)
+	}
+}
+
+// drawPart draws an interval with the number of its request.
+func drawPart(a grid.Area, p part, x timeAxis, role theme.Role, fill rune, selected *store.Request) {
+	from := x.column(p.from)
+	a.Fill(from, 0, max(x.column(p.to)-from, 1), grid.Fg(role), fill)
+	nameOf(a, p, x, selected)
+}
+
+// nameOf writes the number of a request at the start of its interval, if there is room.
+func nameOf(a grid.Area, p part, x timeAxis, selected *store.Request) {
+	from := max(x.column(p.from), 0)
+	words := "#" + strconv.Itoa(int(p.r.ID))
+	st := grid.Fg(theme.Text)
+	if selected != nil && p.r.ID == selected.ID {
+		st = grid.Fg(theme.Accent).With(grid.Bold | grid.Underline)
+	}
+	if min(x.column(p.to), a.W)-from > grid.Width(words) {
+		a.Text(from, 0, st, words)
+	}
+}
+
+// drawBatch draws the lanes in use in each column: requests that ran together.
+func drawBatch(c *pane.Frame, a grid.Area, run [][]part, x timeAxis) {
+	counts, top := make([]int, x.w), 0
+	for _, lane := range run {
+		next := 0 // first column that the lane does not count in yet
+		for _, p := range lane {
+			from := max(x.column(p.from), 0)
+			to := min(max(x.column(p.to), from+1), x.w)
+			for next = max(next, from); next < to; next++ {
+				counts[next]++
+				top = max(top, counts[next])
+			}
+		}
+	}
+	a.Clip(0, 0, laneNames-1, pane.Dim, "batch "+strconv.Itoa(top))
+	for col, n := range counts {
+		if n > 0 {
+			a.Column(laneNames+col, 0, 1, float64(n)/float64(top), grid.Fg(theme.SeriesDecode), c.Skin.Glyphs)
+		}
+	}
+}
+
+// drawLoads draws the load of each second on the axis, each row on its own scale.
+func drawLoads(c *pane.Frame, a grid.Area, pts []store.RatePoint, x timeAxis) {
+	seen := pts[max(len(pts)-int((x.to-x.from)/event.Time(time.Second))-2, 0):]
+	for y, k := range loads {
+		top := pane.ScaleTop(len(seen), func(i int) float64 { return k.at(&seen[i]) })
+		words := k.name
+		if top > 0 {
+			words += " " + k.text(top)
+		}
+		a.Clip(0, y, laneNames-1, pane.Dim, words)
+		plot := a.Sub(laneNames, y, x.w, 1)
+		for i := range seen {
+			v := k.at(&seen[i])
+			if !(v > 0) || top <= 0 {
+				continue
+			}
+			from, to := max(x.column(seen[i].At), 0), x.column(seen[i].At+event.Time(time.Second))
+			for col := from; col < max(to, from+1) && col < x.w; col++ {
+				plot.Column(col, 0, 1, v/top, grid.Fg(k.role), c.Skin.Glyphs)
+			}
+		}
+	}
+}
+
+// timelineTicks writes how long ago the parts of the axis were.
+func timelineTicks(a grid.Area, x timeAxis) {
+	for i := range 4 {
+		at := x.w * i / 4
+		words := "-" + metric.Duration(int64(x.to-x.from)*int64(4-i)/4)
+		a.Text(at, 0, pane.Dim, words)
+	}
+	a.Right(a.W, 0, pane.Dim, "0 s")
+}
