@@ -47,6 +47,16 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
+// BenchmarkPrompt measures a product of a model of real size with prompts of 32 and 512 tokens. The longer one should not
+// be slower per token.
+func BenchmarkPrompt(b *testing.B) {
+	for _, t := range types {
+		for _, n := range []int{32, 512} {
+			b.Run(fmt.Sprintf("%s/%d", t, n), func(b *testing.B) { benchProduct(b, t, 512, 2048, n) })
+		}
+	}
+}
+
 // BenchmarkShapes measures the products of the built-in model: one vector for decode, more for prefill.
 func BenchmarkShapes(b *testing.B) {
 	for _, s := range []struct{ rows, cols, n int }{
