@@ -52,6 +52,11 @@ func TestLastActive(t *testing.T) {
 		t.Errorf("last values: %d gaps, %d running; want 38, 0", last.Latency.ITL[metric.Minute].Count, last.Throughput.Running)
 	}
 	run(3)
+	p.state(0, 3, event.StateFinished, nil)
+	if p.store.Snapshot().LastActive != nil {
+		t.Error("last values after a request within the second that has not ended")
+	}
+	run(4)
 	if p.store.Snapshot().LastActive != nil {
 		t.Error("last values after the engine runs again")
 	}

@@ -74,6 +74,12 @@ func (r *rates) addStep(e *event.Event) {
 	}
 }
 
+// ran reports whether tokens were processed or requests finished in a second.
+func (r *rates) ran(sec int64) bool {
+	w := &r.slots[sec%rateSlots]
+	return w.second == sec && w.generatedTokens+w.promptTokens+w.finished > 0
+}
+
 // sum adds up the work of the current second and the n-1 before it.
 func (r *rates) sum(now event.Time, n int64) (total secondWork) {
 	last := int64(now) / int64(time.Second)

@@ -27,7 +27,9 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	v, judge := s.measures(now, wall), s.judge.Clone()
 	v.Verdicts = judge.Judge(v.evidence())
 	v.Health = verdict.HealthOf(v.Verdicts, now)
-	v.LastActive = s.active.in(v)
+	if !s.rates.ran(int64(now) / int64(second)) { // nor in the second that has not ended
+		v.LastActive = s.active.in(v)
+	}
 	return v
 }
 
@@ -69,7 +71,7 @@ func (s *state) closeSeconds(now event.Time) {
 		// Verdicts hold for some seconds and say since when: the same events must lead to the same ones, also in the past.
 		v := s.measures(event.Time((sec+1)*int64(second)), time.Time{})
 		s.judge.Judge(v.evidence())
-		if s.rates.points[len(s.rates.points)-1].active() {
+		if s.rates.ran(sec) || s.rates.points[len(s.rates.points)-1].active() {
 			s.active = newActiveWindows(v)
 		}
 	}
