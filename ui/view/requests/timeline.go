@@ -125,7 +125,7 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 			in.Text(0, y, pane.Dim, "queue")
 		}
 		for _, p := range lane {
-			drawPart(in.Sub(laneNames, y, x.w, 1), p, x, theme.PartQueue, c.Skin.Glyphs.Fills[1], selected)
+			drawPart(in.Sub(laneNames, y, x.w, 1), p, x, theme.PartQueue, fillOf(c, event.StageQueue), selected)
 		}
 		y++
 	}
@@ -151,8 +151,8 @@ func timelineLegend(c *pane.Frame, in grid.Area) {
 		fill rune
 		name string
 	}{
-		{theme.PartQueue, c.Skin.Glyphs.Fills[1], "queue"},
-		{theme.SeriesPrefill, c.Skin.Glyphs.Fills[5], "prefill"},
+		{theme.PartQueue, fillOf(c, event.StageQueue), "queue"},
+		{theme.SeriesPrefill, fillOf(c, event.StagePrompt), "prefill"},
 		{theme.SeriesDecode, decodeFill(c), "decode, pacing included"},
 		{theme.Bad, stallFill(c), "stall"},
 	} {
@@ -160,11 +160,16 @@ func timelineLegend(c *pane.Frame, in grid.Area) {
 	}
 }
 
+// fillOf returns the fill of a stage in the bars of TTFT.
+func fillOf(c *pane.Frame, st event.Stage) rune {
+	return c.Skin.Glyphs.Fills[pane.ComponentLook(st).Fill]
+}
+
 func decodeFill(c *pane.Frame) rune {
 	if c.Skin.Colour() && !c.Skin.Glyphs.ASCII {
 		return c.Skin.Glyphs.Bar
 	}
-	return c.Skin.Glyphs.Fills[7]
+	return fillOf(c, event.StageFirst)
 }
 
 func stallFill(c *pane.Frame) rune {
@@ -180,7 +185,7 @@ func drawRan(c *pane.Frame, a grid.Area, lane []part, x timeAxis, selected *stor
 		first := cmp.Or(p.r.First, p.to)
 		drawPart(a, p, x, theme.SeriesDecode, decodeFill(c), selected)
 		if from, to := x.column(p.from), x.column(first); to > from || p.r.First == 0 {
-			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), c.Skin.Glyphs.Fills[5])
+			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), fillOf(c, event.StagePrompt))
 		}
 		for _, st := range p.r.Stalls {
 			from := x.column(st.At - event.Time(st.Gap))
