@@ -75,11 +75,16 @@ func TestPushedTotals(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		zip, err := gzip.NewReader(r.Body)
-		if err == nil {
-			last, err = io.ReadAll(zip)
-		}
 		if err != nil {
 			t.Error(err)
+			return
+		}
+		message, err := io.ReadAll(zip)
+		if err != nil {
+			t.Error(err)
+		}
+		if r.URL.Path == "/v1/metrics" {
+			last = message
 		}
 	}))
 	defer receiver.Close()

@@ -34,7 +34,7 @@ type ExportFlags struct {
 func (e *ExportFlags) bind(set *pflag.FlagSet) {
 	set.StringVar(&e.listen, "metrics-listen", "", "serve Prometheus metrics at `HOST:PORT`, path "+exposition.Path)
 	set.StringArrayVar(&e.Allow, loopback.Flag, nil, "also accept HTTP requests for host `NAME` on loopback addresses (repeatable)")
-	set.StringVar(&e.push, "otlp-push", "", fmt.Sprintf("push metrics and request spans to the OpenTelemetry receiver at `URL` every %v", exposition.PushInterval))
+	set.StringVar(&e.push, "otlp-push", "", fmt.Sprintf("push metrics and spans to the OTLP receiver at `URL` every %v", exposition.PushInterval))
 }
 
 // Any reports whether anything is exported.
