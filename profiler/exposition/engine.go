@@ -65,6 +65,7 @@ func (e *EngineExporter) Emit(ev event.Event) {
 		var into prometheus.Observer
 		if n > 0 {
 			into = e.itlOf(e.gaps.requests[ev.Req].model)
+			e.chunk(&ev, int64(n)*ns)
 		}
 		e.mu.Unlock()
 		for range n {
@@ -90,7 +91,7 @@ func (e *EngineExporter) Emit(ev event.Event) {
 		if p, ok := ev.Data.(*event.EngineInfo); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.labels.provider, e.itl = cleanLabel(cmp.Or(p.Provider, p.Name)), nil
+			e.labels.provider, e.labels.proxied, e.itl = cleanLabel(cmp.Or(p.Provider, p.Name)), p.Provider != "", nil
 		}
 	case event.KindModel:
 		if p, ok := ev.Data.(*event.Model); ok && p != nil {
@@ -136,6 +137,17 @@ func (e *EngineExporter) itlOf(model string) prometheus.Observer {
 		e.itl = e.requestMetrics.latency(store.ITL, e.bounded(s))
 	}
 	return e.itl
+}
+
+// chunk counts the ns between two chunks that a client received. The caller holds the lock.
+func (e *EngineExporter) chunk(ev *event.Event, ns int64) {
+	if !e.labels.proxied {
+		return
+	}
+	r := e.gaps.requests[ev.Req]
+	s := e.labels
+	s.operation, s.model = operationOf(r.chat), cmp.Or(r.model, s.model)
+	e.requestMetrics.chunk.WithLabelValues(e.bounded(s).genAI()...).Observe(float64(ns) / 1e9)
 }
 
 // Request counts a request that has ended; pass it as store.Options.OnRequest.

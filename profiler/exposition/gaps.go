@@ -30,6 +30,7 @@ type trackedRequest struct {
 	hasToken bool       // at least one token was received
 	choices  metric.Choices
 	model    string // label of the requested model; "": the loaded one
+	chat     bool   // sent to an interface for chats
 	ended    bool   // later events are ignored, like all events of a probe
 }
 
@@ -54,7 +55,7 @@ func (g *gaps) request(e *event.Event) {
 		r = &trackedRequest{last: g.stamp(e.At)}
 		g.requests[e.Req] = r
 		if p, _ := e.Data.(*event.Request); p != nil {
-			r.model = cleanLabel(p.Model)
+			r.model, r.chat = cleanLabel(p.Model), p.Chat
 			if p.Probe { // probes are not counted
 				g.end(e.Req, r)
 			}

@@ -24,6 +24,15 @@ func TestRequestsNameOperationAndModel(t *testing.T) {
 	if got := find(all, "gen_ai_server_request_duration_seconds_count", operationLabel, "gen_ai_provider_name", modelLabel); !maps.Equal(got, want) {
 		t.Errorf("requests %v, want %v", got, want)
 	}
+	for name, want := range map[string]map[string]float64{
+		"duration":              want,
+		"time_to_first_chunk":   want,
+		"time_per_output_chunk": {"chat Ollama small": 2, "text_completion Ollama large": 2, "chat Ollama large": 3},
+	} {
+		if got := find(all, "gen_ai_client_operation_"+name+"_seconds_count", operationLabel, "gen_ai_provider_name", modelLabel); !maps.Equal(got, want) {
+			t.Errorf("%s %v, want %v", name, got, want)
+		}
+	}
 	if got := find(all, "llmtop_inter_token_latency_seconds_count", modelLabel); !maps.Equal(got, map[string]float64{"small": 2, "large": 5}) {
 		t.Errorf("gaps by model: %v", got)
 	}
@@ -55,7 +64,13 @@ func TestWatchedServersHaveGenAIMetrics(t *testing.T) {
 		t.Errorf("requests: %v", got)
 	}
 	p.request(1, event.Request{Chat: true}, 3)
-	if got := find(samples(t, x), ttft, operationLabel); !maps.Equal(got, map[string]float64{"chat": 1}) {
+	all = samples(t, x)
+	for _, name := range []string{"duration", "time_to_first_chunk", "time_per_output_chunk"} {
+		if got := find(all, "gen_ai_client_operation_"+name+"_seconds_count", modelLabel); len(got) != 0 {
+			t.Errorf("%s without a proxy: %v", name, got)
+		}
+	}
+	if got := find(all, ttft, operationLabel); !maps.Equal(got, map[string]float64{"chat": 1}) {
 		t.Errorf("TTFT by operation, with a request: %v", got)
 	}
 }

@@ -112,11 +112,19 @@ var latencyMetrics = func() (out [store.NumLatencies]*instrument) {
 var (
 	usage = histogram("gen_ai.client.token.usage", "{token}", "Tokens of ended requests: input is the prompt, output the generated tokens",
 		engineAttr, operationAttr, providerAttr, modelAttr, typeAttr)
-	component = counter("llmtop.time_to_first_token.component", "s", "Time to first token of ended requests by stage; the stages add up to it",
+	clientWhole = clientTime("duration", "Time of a finished request as its client sees it, measured by the proxy in front of the engine")
+	clientFirst = clientTime("time_to_first_chunk", "Time to the first chunk of a streamed answer, warm or cold, as the client sees it")
+	clientChunk = clientTime("time_per_output_chunk", "Time between two chunks of a streamed answer, as the client sees it")
+	component   = counter("llmtop.time_to_first_token.component", "s", "Time to first token of ended requests by stage; the stages add up to it",
 		engineAttr, modelAttr, "start", "stage")
 	probe  = histogram("llmtop.probe.time", "s", "Latencies of llmtop's probe requests, which are in no other metric of the server", engineAttr, "time")
 	probes = counter("llmtop.probes", "{request}", "Probe requests of llmtop that have ended", engineAttr, "outcome")
 )
+
+// clientTime returns a histogram of what the clients of an engine see.
+func clientTime(name, help string) *instrument {
+	return histogram("gen_ai.client.operation."+name, "s", help, engineAttr, operationAttr, providerAttr, modelAttr)
+}
 
 // Bucket bounds of the classic histograms that are not latencies.
 var (

@@ -11,17 +11,22 @@ import (
 type requestMetrics struct {
 	latencies         [store.NumLatencies]*prometheus.HistogramVec
 	usage, probe      *prometheus.HistogramVec
+	whole             *prometheus.HistogramVec // as clients see requests: whole, until the first chunk, between two
+	firstChunk, chunk *prometheus.HistogramVec
 	component, probes *prometheus.CounterVec
 }
 
 // newRequestMetrics creates the metrics and registers them.
 func newRequestMetrics(into *prometheus.Registry) *requestMetrics {
-	o := &requestMetrics{usage: vector(usage, usageBounds), probe: vector(probe, probeBounds), component: counters(component), probes: counters(probes)}
+	o := &requestMetrics{
+		usage: vector(usage, usageBounds), probe: vector(probe, probeBounds), component: counters(component), probes: counters(probes),
+		whole: vector(clientWhole, store.WholeBounds), firstChunk: vector(clientFirst, store.FirstBounds), chunk: vector(clientChunk, store.TokenBounds),
+	}
 	for id, i := range latencyMetrics {
 		o.latencies[id] = vector(i, store.Latencies[id].Bounds)
 		into.MustRegister(o.latencies[id])
 	}
-	into.MustRegister(o.usage, o.probe, o.component, o.probes)
+	into.MustRegister(o.usage, o.probe, o.whole, o.firstChunk, o.chunk, o.component, o.probes)
 	return o
 }
 
@@ -59,8 +64,11 @@ func vector(i *instrument, bounds []float64) *prometheus.HistogramVec {
 	}, i.labels)
 }
 
-// labelSet are the label values of an observation.
-type labelSet struct{ engine, operation, provider, model string }
+// labelSet are the label values of an observation. proxied is no label: a proxy observes the engine as its clients do.
+type labelSet struct {
+	engine, operation, provider, model string
+	proxied                            bool
+}
 
 // genAI returns the label values that the gen_ai metrics share.
 func (s labelSet) genAI() []string { return []string{s.engine, s.operation, s.provider, s.model} }
@@ -68,8 +76,12 @@ func (s labelSet) genAI() []string { return []string{s.engine, s.operation, s.pr
 // firstToken counts what is available at the first token of a request. Probes are not part of the engine's statistics;
 // they are counted when they end.
 func (o *requestMetrics) firstToken(s labelSet, r *store.Request) {
-	if !r.Probe {
-		o.observe(s, r, store.AtFirstToken)
+	if r.Probe {
+		return
+	}
+	o.observe(s, r, store.AtFirstToken)
+	if s.proxied && r.TTFT.OK() {
+		o.firstChunk.WithLabelValues(s.genAI()...).Observe(r.TTFT.V)
 	}
 }
 
@@ -104,6 +116,9 @@ func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
 	}
 	if r.State == event.StateFinished {
 		o.observe(s, r, store.AtEnd)
+		if s.proxied && r.E2EL.OK() {
+			o.whole.WithLabelValues(s.genAI()...).Observe(r.E2EL.V)
+		}
 	}
 }
 

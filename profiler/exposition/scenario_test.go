@@ -61,7 +61,7 @@ const caps = event.CapStages | event.CapTokens | event.CapExperts | event.CapKV 
 // introduce emits the engine and its model.
 func (p *scenario) introduce(name, model string) {
 	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
-		Name: name, Version: "1.2", Caps: caps, Slots: 2, State: event.EngineReady, Device: event.Device{Name: "CPU", Kernels: "avx2", Host: true},
+		Name: name, Provider: name, Version: "1.2", Caps: caps, Slots: 2, State: event.EngineReady, Device: event.Device{Name: "CPU", Kernels: "avx2", Host: true},
 		Remote: event.Remote{Link: event.LinkConnected, Restarts: 1},
 	}})
 	p.emit(0, event.Event{Kind: event.KindModel, Dur: 5 * ms, Data: &event.Model{
