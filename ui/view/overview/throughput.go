@@ -134,10 +134,12 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	}
 	if !s.KV.Usage.OK() {
 		l := a.Line(1, 0)
+		absent := s.KV.Usage.Origin.String()
 		if s.KV.Used > 0 {
-			l.Put(pane.Plain, metric.Count(float64(s.KV.Used))).Put(pane.Dim, " cells, total ")
+			l.Put(pane.Plain, metric.Count(float64(s.KV.Used)))
+			absent = pane.FirstFitting(l.Room(), " cells, total "+absent, " cells of unknown total", " cells")
 		}
-		l.Put(pane.Dim, s.KV.Usage.Origin.String())
+		l.Put(pane.Dim, absent)
 		return
 	}
 	a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(s.KV.Usage.V))
