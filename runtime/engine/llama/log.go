@@ -3,6 +3,7 @@
 package llama
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -120,6 +121,9 @@ func (j *journal) mark() {
 	j.lines = nil
 }
 
+// maxComplaint is how many bytes of a line stand in an error: a name from a model file may be as long as the file.
+const maxComplaint = 200
+
 // complaints returns the kept lines as one line; otherwise if none exist.
 func (j *journal) complaints(otherwise string) string {
 	j.mu.Lock()
@@ -127,7 +131,13 @@ func (j *journal) complaints(otherwise string) string {
 	if len(j.lines) == 0 {
 		return otherwise
 	}
-	return strings.Join(j.lines, "; ")
+	out := slices.Clone(j.lines)
+	for i, line := range out {
+		if len(line) > maxComplaint {
+			out[i] = strings.ToValidUTF8(line[:maxComplaint], "") + "…"
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // during passes each line to spy while f runs, and only to spy if quiet is set.
