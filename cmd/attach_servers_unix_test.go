@@ -268,18 +268,22 @@ func tokensOf(t *testing.T, url string) (n uint64) {
 // TestAttachOllama watches a real Ollama: with no model in memory, and when it loads one.
 func TestAttachOllama(t *testing.T) {
 	server := peer.Ollama(t)
+	body := func(model string, tokens int) string { // on one thread, since two models share the cores
+		const text = `{"model":%q,"prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":%d,"num_thread":1}}`
+		return fmt.Sprintf(text, model, tokens)
+	}
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
 	p.waitFor(t, "Ollama", "no model in memory")
-	generate(t, server.URL+"/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":8}}`)
+	generate(t, server.URL+"/api/generate", body(peer.OllamaModel, 8))
 	p.waitFor(t, peer.OllamaModel)
 	if runtime.GOOS == "linux" { // requests are visible in the slots of its llama-server
 		p.waitFor(t, "in memory", "CPU", " cores ")
-		defer generating(t, server.URL, "/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
+		defer generating(t, server.URL, "/api/generate", body(peer.OllamaModel, 900))()
 		p.waitFor(t, "from slot progress between two polls", "tok/s", "#1", "+ out")
 		const second = "second:latest"
 		peer.OllamaAlso(t, server, second)
-		defer generating(t, server.URL, "/api/generate", `{"model":"`+second+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
-		p.waitFor(t, second, peer.OllamaModel+" and 1 more", "running    2 ")
+		defer generating(t, server.URL, "/api/generate", body(second, 900))()
+		p.waitFor(t, second, peer.OllamaModel, ":latest and 1 more", "running    2 ") // Ollama lists the one used last first
 		p.keys(t, "2")
 		p.waitFor(t, "model", second, peer.OllamaModel[:10])
 	}
