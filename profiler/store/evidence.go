@@ -126,9 +126,5 @@ func (s *Snapshot) WaitsOf(r *Request) []Wait {
 	if r.First != 0 || r.State.Final() {
 		return r.Waits
 	}
-	slots := 0
-	if s.Engine.Caps.Has(event.CapQueue) {
-		slots = s.Engine.Slots
-	}
-	return waits(r, slices.Values(s.Requests), s.Load, slots, s.Now)
+	return waits(r, slices.Values(s.Requests), s.Load, s.Engine.Caps, s.Engine.Slots, s.Now)
 }
