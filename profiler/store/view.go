@@ -50,7 +50,7 @@ func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
 	v.Losses = s.viewLosses(now)
-	if !v.Traced() {
+	if !v.Traced() || !s.targets.Any() {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
 	return v
