@@ -120,7 +120,9 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, caps event.C
 // heldUntil returns how many requests held slots at once during a wait, 0 if none of them ended when it did. The last
 // moments of the wait are left out, in which a slot changes hands.
 func heldUntil(near []holder, edges []event.Time, from, to event.Time) (slots int) {
-	freed := func(h holder) bool { return h.since < to-together && h.Closed != 0 && max(h.Closed-to, to-h.Closed) <= together }
+	freed := func(h holder) bool {
+		return h.since < to-together && h.Closed != 0 && max(h.Closed-to, to-h.Closed) <= together
+	}
 	if !slices.ContainsFunc(near, freed) {
 		return 0
 	}
