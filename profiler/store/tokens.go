@@ -61,8 +61,10 @@ func (s *state) applyToken(e *event.Event) {
 	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
 		s.countGenerated(at, k)
 	}
-	if len(e.Picks) > 0 {
-		s.routing.addToken(&s.model, l, at, e.Picks)
+	if len(e.Picks) > 0 && s.routing.addToken(&s.model, l, at, e.Picks) {
+		if distinct, single, whole := s.routing.pass.add(e, &s.model); whole {
+			s.rates.addPass(at, distinct, single)
+		}
 	}
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
