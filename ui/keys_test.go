@@ -249,8 +249,8 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 	},
 	"up":        scrolls("up", "k"),
 	"down":      scrolls("down", "j"),
-	"page up":   scrolls("pgup"),
-	"page down": scrolls("pgdown"),
+	"page up":   scrolls("pgup", "ctrl+u"),
+	"page down": scrolls("pgdown", "ctrl+d"),
 	"start":     scrolls("home", "g"),
 	"end":       scrolls("end", "G"),
 	"help": func(t *testing.T, a *app, _ *calls) {
@@ -304,7 +304,7 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 
 // scrolls presses each key in the middle of the help, which is longer than the screen, and checks the scroll position.
 func scrolls(keys ...string) func(*testing.T, *app, *calls) {
-	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -view.Page, "pgdown": view.Page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
+	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -view.Page, "ctrl+u": -view.Page, "pgdown": view.Page, "ctrl+d": view.Page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
 	return func(t *testing.T, a *app, _ *calls) {
 		a.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 		for _, key := range keys {

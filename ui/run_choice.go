@@ -127,9 +127,9 @@ func (c *choice) key(key string) tea.Cmd {
 		c.move(-1)
 	case "down", "j":
 		c.move(1)
-	case "pgup":
+	case "pgup", "ctrl+u":
 		c.move(-view.Page)
-	case "pgdown":
+	case "pgdown", "ctrl+d":
 		c.move(view.Page)
 	case "home", "g":
 		c.move(-1 << 20)

@@ -50,9 +50,9 @@ func (c *comparison) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			c.first--
 		case "down", "j":
 			c.first++
-		case "pgup":
+		case "pgup", "ctrl+u":
 			c.first -= c.room
-		case "pgdown":
+		case "pgdown", "ctrl+d":
 			c.first += c.room
 		case "home":
 			c.first = 0
