@@ -144,6 +144,7 @@ type app struct {
 	palette    palette
 	marks      marks
 	alertsOpen bool      // the list of alerts is open
+	popup      grid.Rect // cells of the pop-up of the last frame; empty without one, and of the palette
 	drawnTabs  []tab     // of the last frame
 	track      grid.Rect // cells of the timeline; empty without one
 

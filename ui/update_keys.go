@@ -39,6 +39,9 @@ func (a *app) onKey(msg tea.KeyPressMsg) {
 	if b := a.find(a.pressed); b != nil && b.available() {
 		b.Do()
 	}
+	if a.typist() != nil {
+		a.closePopup()
+	}
 }
 
 // typist returns the view with an open input line, or nil.
@@ -150,7 +153,7 @@ func (a *app) onPaste(text string) {
 		room.Paste(text)
 	case a.canPrompt():
 		if !a.editor.Open {
-			a.editor.Show()
+			a.openEditor()
 		}
 		a.editor.Insert(text)
 	}
@@ -160,6 +163,9 @@ func (a *app) onPaste(text string) {
 func (a *app) onClick(x, y int) {
 	if a.palette.open {
 		a.palette.click(x, y)
+		return
+	}
+	if a.popup.Has(x, y) {
 		return
 	}
 	if !a.clickTab(x, y) && !a.clickTrack(x, y) {

@@ -169,6 +169,9 @@ func (a *app) show(v viewID) {
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
+	if v == viewHelp || v == viewEngines { // lists that cover the view, as pop-ups do
+		a.closePopup()
+	}
 	a.view = v
 	a.updateOffers()
 	a.updateEngines()
@@ -197,10 +200,31 @@ func (a *app) zoom(id overview.ID) {
 	a.show(viewPane)
 }
 
-// back closes the list of alerts, or goes back from the current view.
+// closePopup closes the pop-up on the screen. What opens another calls it first, so that there is one at most.
+func (a *app) closePopup() {
+	a.editor.Open, a.palette.open, a.alertsOpen, a.marks.open = false, false, false, false
+}
+
+func (a *app) openEditor() {
+	a.closePopup()
+	a.editor.Show()
+}
+
+func (a *app) openPalette() {
+	a.closePopup()
+	a.palette.show()
+}
+
+func (a *app) toggleAlerts() {
+	opens := !a.alertsOpen
+	a.closePopup()
+	a.alertsOpen = opens
+}
+
+// back closes the pop-up, or goes back from the current view.
 func (a *app) back() {
-	if a.alertsOpen {
-		a.alertsOpen = false
+	if a.alertsOpen || a.marks.shown() {
+		a.closePopup()
 		return
 	}
 	if room, ok := a.views[a.view].(view.Backer); ok && room.Back() {
