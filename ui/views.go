@@ -263,8 +263,26 @@ type tab struct {
 	at   grid.Rect
 }
 
-// tabNamesWidth is the width in cells from which all tabs have names; below it only the tab of the current view has one.
-const tabNamesWidth = 110
+// The widths in cells from which all tabs have names, and from which they have short names. Below, and beside the keys
+// that move in time, only that of the current view has one.
+const (
+	tabNamesWidth   = 110
+	shortNamesWidth = 72
+)
+
+// shortNames are the short names of views whose first three letters do not identify them.
+var shortNames = map[string]string{"Overview": "Ovw", "Requests": "Rqs"}
+
+// tabName returns the name of a view in a tab row of a width.
+func tabName(name string, w int) string {
+	if w >= tabNamesWidth {
+		return name
+	}
+	if short, ok := shortNames[name]; ok {
+		return short
+	}
+	return name[:min(len(name), 3)]
+}
 
 // drawTabs draws the tabs with their keys and returns their width in cells.
 func (a *app) drawTabs(area grid.Area) int {
@@ -274,12 +292,16 @@ func (a *app) drawTabs(area grid.Area) int {
 		shown = viewOverview
 	}
 	l := area.Line(0, 0)
+	named := area.W >= tabNamesWidth || area.W >= shortNamesWidth && !a.status.Paused && a.cfg.Replay == nil
 	for i, room := range a.tabs {
 		v, from := viewID(i), l.X
 		if !a.offered.has(v) {
 			continue
 		}
 		digit, name := viewKey(v), room.Name()
+		if named {
+			name = tabName(name, area.W)
+		}
 		switch {
 		case v == shown:
 			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
@@ -287,10 +309,13 @@ func (a *app) drawTabs(area grid.Area) int {
 				st.Attr |= grid.Reverse
 			}
 			l.Put(st, " "+digit+" "+name+" ")
-		case area.W >= tabNamesWidth:
-			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name+" ")
+		case named:
+			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name)
 		default:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit+" ")
+		}
+		if area.W >= tabNamesWidth && v != shown {
+			l.Gap(1)
 		}
 		a.drawnTabs = append(a.drawnTabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
 	}
