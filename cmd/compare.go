@@ -74,7 +74,7 @@ Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 	flags.StringVar(&opts.markdown, "markdown", "", "write the result as a Markdown comment to `FILE`, - for stdout")
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
 	flags.BoolVar(&opts.ui, "ui", false, "show the comparison on the screen")
-	flags.StringVar(&opts.theme, "theme", theme.Names()[0], "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (with --ui)")
+	flags.StringVar(&opts.theme, "theme", theme.Names(theme.Palettes())[0], "colour theme `NAME`: "+strings.Join(theme.Names(theme.Palettes()), ", ")+" (with --ui)")
 	flags.BoolVar(&opts.ascii, "ascii", false, "draw with ASCII characters only (with --ui)")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return exit.Outcome(exit.CodeNotCompared, exit.FlagError(err))
@@ -184,7 +184,7 @@ func (o *compareOptions) options() (compare.Options, error) {
 	}
 	out.Relative = percent / 100
 	if _, ok := theme.ByName(o.theme); !ok {
-		return out, fmt.Errorf("--theme %q: must be one of %s", o.theme, strings.Join(theme.Names(), ", "))
+		return out, fmt.Errorf("--theme %q: must be one of %s", o.theme, strings.Join(theme.Names(theme.Palettes()), ", "))
 	}
 	if o.ui && !console.HasScreen() {
 		return out, errors.New("--ui needs a terminal")

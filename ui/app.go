@@ -3,9 +3,11 @@
 package ui
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -66,12 +68,15 @@ type Config struct {
 	// Note is shown in the footer for the first seconds; "": no note.
 	Note string
 
-	Theme   string        // name of a theme; "": the first theme
-	Profile theme.Profile // colours that the terminal supports, see theme.Detect
-	ASCII   bool          // draw with ASCII only, see theme.PlainFont
-	FPS     int           // frames per second, 1 to MaxFPS; 0: DefaultFPS
-	NoMouse bool
-	Layout  Layout // layout of the overview
+	Theme     string           // name of a theme; "": the first theme
+	Themes    []*theme.Palette // of the user, besides the built-in ones
+	BadThemes map[string]error // files of the user that are no themes, by the names that they would have
+	Profile   theme.Profile    // colours that the terminal supports, see theme.Detect
+	ASCII     bool             // draw with ASCII only, see theme.PlainFont
+	FPS       int              // frames per second, 1 to MaxFPS; 0: DefaultFPS
+	NoMouse   bool
+	Layout    Layout            // layout of the overview
+	Layouts   map[string]string // texts of the user's layouts by name, valid
 
 	// LowBandwidth reduces frames, colours and bytes for slow connections.
 	LowBandwidth bool
@@ -109,6 +114,7 @@ type Layout = overview.Layout
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
 	cfg      Config
+	given    Config // cfg before LowBandwidth limited it
 	skin     *theme.Skin
 	theme    int
 	grid     grid.Grid
@@ -171,7 +177,7 @@ func (a *app) Actions() Actions { return a.session.Actions }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
-	a := &app{cfg: cfg.forLowBandwidth(), dirty: true}
+	a := &app{cfg: cfg.forLowBandwidth(), given: cfg, dirty: true}
 	cfg = a.cfg
 	a.throttle = newThrottle(cfg.LowBandwidth)
 	a.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
@@ -206,7 +212,27 @@ func (a *app) applyTheme() {
 
 // themeIndex returns the index of the configured theme among the palettes; 0 if its name is unknown.
 func (cfg Config) themeIndex() int {
-	return max(slices.IndexFunc(theme.Palettes(), func(p *theme.Palette) bool { return p.Name == cfg.Theme }), 0)
+	i, err := cfg.findTheme(cfg.Theme)
+	if err != nil {
+		return 0
+	}
+	return i
+}
+
+// themes returns all themes, in the order in which the theme key cycles through them.
+func (cfg Config) themes() []*theme.Palette { return slices.Concat(theme.Palettes(), cfg.Themes) }
+
+// findTheme returns the index of a theme. The error says why there is none.
+func (cfg Config) findTheme(name string) (int, error) {
+	if err := cfg.BadThemes[name]; err != nil {
+		return 0, err
+	}
+	all := cfg.themes()
+	i := slices.IndexFunc(all, func(p *theme.Palette) bool { return p.Name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("use %s", strings.Join(theme.Names(all), ", "))
+	}
+	return i, nil
 }
 
 // skin returns the skin of a palette for the configured terminal.
@@ -215,7 +241,7 @@ func (cfg Config) skin(palette int) *theme.Skin {
 	if cfg.ASCII {
 		glyphs = theme.Plain
 	}
-	return theme.NewSkin(theme.Palettes()[palette], cfg.Profile, glyphs)
+	return theme.NewSkin(cfg.themes()[palette], cfg.Profile, glyphs)
 }
 
 // Init starts the ticking.
@@ -301,7 +327,7 @@ func (a *app) restoreChoices(c Choices) {
 func (a *app) choices() Choices {
 	l := a.requests.List
 	return Choices{
-		Theme: theme.Palettes()[a.theme].Name, Window: a.panes.Window.String(),
+		Theme: a.skin.Palette.Name, Window: a.panes.Window.String(),
 		Phase: a.panes.Phase.String(), Sort: l.By.String(), Reverse: l.Down,
 	}
 }

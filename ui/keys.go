@@ -147,7 +147,9 @@ func (a *app) screenKeys() []view.Key {
 	reports := func() bool { return shown() && a.session.Actions.Report != nil }
 	return []view.Key{
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
-		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one", Do: a.openPalette},
+		{Keys: []string{"T"}, Show: "T", Name: "themes", Help: "list the themes: moving previews one, enter keeps it, esc restores", Do: func() { a.openPalette("theme ") }},
+		{Keys: []string{"L"}, Show: "L", Name: "layouts", Help: "list the layouts of the overview: moving previews one, enter keeps it, esc restores", Do: a.chooseLayout, When: shown},
+		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one, or set a value: :theme light, :pace 0, :window 10s; tab completes", Do: func() { a.openPalette("") }},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
 		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON, and a timeline for ui.perfetto.dev of the history before it, in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
 		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.marks.add, When: shown},

@@ -197,6 +197,8 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 			t.Error("the themes do not wrap around")
 		}
 	},
+	"themes":  lists("T", "Theme NAME"),
+	"layouts": lists("L", "Layout LAYOUT"),
 	"command": func(t *testing.T, a *app, _ *calls) {
 		a.press(":")
 		holds(t, a, "╭─ Commands ")
@@ -319,6 +321,17 @@ func scrolls(keys ...string) func(*testing.T, *app, *calls) {
 			if want := max(0, min(from+by[key], last)); a.help.first != want || from != view.Page+1 || last < 2*view.Page+1 {
 				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, a.help.first, want, last)
 			}
+		}
+	}
+}
+
+// lists presses a key and checks that it opens a list, which esc closes.
+func lists(key, title string) func(*testing.T, *app, *calls) {
+	return func(t *testing.T, a *app, _ *calls) {
+		a.press(key)
+		holds(t, a, "╭─ "+title+" ")
+		if a.press("esc"); a.palette.open {
+			t.Error("esc does not close the list")
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (c *choice) key(key string) tea.Cmd {
 	case "a":
 		return c.pickAll()
 	case "t":
-		c.theme = (c.theme + 1) % len(theme.Palettes())
+		c.theme = (c.theme + 1) % len(c.cfg.themes())
 		c.skin = c.cfg.skin(c.theme)
 	case "up", "k":
 		c.move(-1)

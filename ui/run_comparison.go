@@ -45,7 +45,7 @@ func (c *comparison) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		case "q", "esc", "ctrl+c":
 			return c, tea.Quit
 		case "t":
-			c.theme = (c.theme + 1) % len(theme.Palettes())
+			c.theme = (c.theme + 1) % len(c.cfg.themes())
 		case "up", "k":
 			c.first--
 		case "down", "j":

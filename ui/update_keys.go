@@ -9,7 +9,6 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/view"
 )
@@ -97,9 +96,14 @@ func (a *app) nextPhase() {
 }
 
 func (a *app) nextTheme() {
-	a.theme = (a.theme + 1) % len(theme.Palettes())
+	a.theme = (a.theme + 1) % len(a.cfg.themes())
 	a.applyTheme()
 	a.Notify("theme: " + a.skin.Palette.Name)
+}
+
+func (a *app) chooseLayout() {
+	a.show(viewOverview)
+	a.openPalette("layout ")
 }
 
 // cancel cancels the request on the screen: in the requests table and in the request view the selected one.

@@ -54,7 +54,7 @@ func (a *app) makeViews() {
 	a.experts = experts.New(a)
 	a.engines = engines.New(a.showEngine)
 	a.help = &help{app: a}
-	a.palette.commands = a.commands
+	a.palette.app, a.palette.commands = a, a.commands
 	a.tabs = []view.View{
 		a.overview,
 		a.requests,
@@ -202,7 +202,8 @@ func (a *app) zoom(id overview.ID) {
 
 // closePopup closes the pop-up on the screen. What opens another calls it first, so that there is one at most.
 func (a *app) closePopup() {
-	a.editor.Open, a.palette.open, a.alertsOpen, a.marks.open = false, false, false, false
+	a.palette.close()
+	a.editor.Open, a.alertsOpen, a.marks.open = false, false, false
 }
 
 func (a *app) openEditor() {
@@ -210,9 +211,10 @@ func (a *app) openEditor() {
 	a.editor.Show()
 }
 
-func (a *app) openPalette() {
+// openPalette opens the palette with a text.
+func (a *app) openPalette(text string) {
 	a.closePopup()
-	a.palette.show()
+	a.palette.show(text)
 }
 
 func (a *app) toggleAlerts() {

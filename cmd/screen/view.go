@@ -40,7 +40,7 @@ type View struct {
 
 // Bind adds the flags of the screen.
 func (v *View) Bind(set *pflag.FlagSet) {
-	set.StringVar(&v.Theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (default: last used, initially "+theme.Names()[0]+")")
+	set.StringVar(&v.Theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(theme.Palettes()), ", ")+" (default: last used, initially "+theme.Names(theme.Palettes())[0]+")")
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&v.noMouse, "no-mouse", false, "do not capture the mouse")
 	set.IntVar(&v.fps, "fps", 10, "frames per second, 1 to 30")
@@ -93,7 +93,7 @@ func (v *View) Check() error {
 		return err
 	}
 	if _, ok := theme.ByName(v.Theme); !ok && v.Theme != "" {
-		return exit.Usagef("--theme %q: must be one of %s", v.Theme, strings.Join(theme.Names(), ", "))
+		return exit.Usagef("--theme %q: must be one of %s", v.Theme, strings.Join(theme.Names(theme.Palettes()), ", "))
 	}
 	if v.Camera != nil {
 		return v.Camera.Check()
@@ -149,7 +149,8 @@ func (v *View) Config() ui.Config {
 	if v.Camera.Enabled() && !v.Camera.text {
 		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
 	}
-	cfg.Layout, _ = v.parseLayout()         // check validated it
+	cfg.Layout, _ = v.parseLayout() // check validated it
+	cfg.Layouts = v.Tables.Layouts
 	if v.noRemember || v.Camera.Enabled() { // a recorded screen depends on its flags only
 		return cfg
 	}
