@@ -45,8 +45,7 @@ func build(name, means string, isDark bool, roles [AreaDecode]string, stops []st
 		p.rgb[i] = hex(s)
 	}
 	copy(p.ansi[:], ansi[:])
-	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
-	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
+	p.mixAreas()
 	var points []RGB
 	for _, s := range stops {
 		points = append(points, hex(s))
@@ -56,6 +55,12 @@ func build(name, means string, isDark bool, roles [AreaDecode]string, stops []st
 		p.ansi[int(Heat0)+i] = ansiHeat[i*len(ansiHeat)/HeatLevels]
 	}
 	return p
+}
+
+// mixAreas derives the colours of areas from those of their lines.
+func (p *Palette) mixAreas() {
+	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
+	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
 }
 
 // ansiDark and ansiLight are the 16-colour indices by role; states differ by hue and glyph.

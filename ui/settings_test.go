@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -185,7 +187,40 @@ func TestDocumentedSettings(t *testing.T) {
 		}
 		return
 	}
+	for _, role := range theme.RoleNames() {
+		if !strings.Contains(before+after, "`"+role+"`") {
+			t.Errorf("%s does not document the colour %s of theme files", path, role)
+		}
+	}
 	if was != want {
 		t.Errorf("out of date (run with -update):\n%s\nwant\n%s", was, want)
+	}
+}
+
+// Themes of the user come after the built-in ones; a file that is no theme shows why and changes nothing.
+func TestThemesOfTheUser(t *testing.T) {
+	mine, err := theme.Parse("mine", []byte("background = \"#102030\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newApp(Config{
+		Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Theme: "mine", Profile: theme.TrueColour,
+		Themes: []*theme.Palette{mine}, BadThemes: map[string]error{"odd": errors.New("read odd.toml: no")},
+	})
+	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
+	if a.skin.Palette != mine || a.choices().Theme != "mine" {
+		t.Errorf("the theme is %s", a.skin.Palette.Name)
+	}
+	a.press("T")
+	holds(t, a, "theme mine")
+	holds(t, a, "read odd.toml: no")
+	a.press("down", "enter")
+	holds(t, a, "read odd.toml: no")
+	if a.skin.Palette != mine {
+		t.Errorf("a bad file shows theme %s", a.skin.Palette.Name)
+	}
+	a.press("t")
+	if a.skin.Palette != theme.Palettes()[0] {
+		t.Error("the theme key does not wrap around")
 	}
 }
