@@ -73,7 +73,7 @@ func (p *Palette) set(key string, v any) (err error) {
 	}
 	i := slices.Index(roleNames[:], key)
 	if i < 0 {
-		return fmt.Errorf("unknown key %.40q: must be base, heat, %s", key, strings.Join(roleNames[:], ", "))
+		return fmt.Errorf("unknown key %.40q: a theme has base, heat, and colours such as text, accent or series-p50", key)
 	}
 	p.rgb[i], err = colourOf(key, v)
 	return err

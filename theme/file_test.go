@@ -32,7 +32,7 @@ func TestInvalidThemeFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		`base = "mine"`:              "base: must be one of dark, light",
 		`base = 7`:                   "base: must be one of dark, light",
-		`acent = "#ff8000"`:          `unknown key "acent": must be base, heat, background`,
+		`acent = "#ff8000"`:          `unknown key "acent": a theme has base, heat`,
 		`accent = "orange"`:          `accent: must be a colour like "#6cb6ff"`,
 		`accent = "#ff80"`:           "accent: must be a colour",
 		`accent = "#+f8000"`:         "accent: must be a colour",
