@@ -68,15 +68,16 @@ type Config struct {
 	// Note is shown in the footer for the first seconds; "": no note.
 	Note string
 
-	Theme     string           // name of a theme; "": the first theme
-	Themes    []*theme.Palette // of the user, besides the built-in ones
-	BadThemes map[string]error // files of the user that are no themes, by the names that they would have
-	Profile   theme.Profile    // colours that the terminal supports, see theme.Detect
-	ASCII     bool             // draw with ASCII only, see theme.PlainFont
-	FPS       int              // frames per second, 1 to MaxFPS; 0: DefaultFPS
-	NoMouse   bool
-	Layout    Layout            // layout of the overview
-	Layouts   map[string]string // texts of the user's layouts by name, valid
+	Theme       string           // name of a theme; "": the first theme
+	Themes      []*theme.Palette // of the user, besides the built-in ones
+	BadThemes   map[string]error // files of the user that are no themes, by the names that they would have
+	DetectTheme bool             // ask the terminal for its background and use the dark or the light theme, until the user chooses one
+	Profile     theme.Profile    // colours that the terminal supports, see theme.Detect
+	ASCII       bool             // draw with ASCII only, see theme.PlainFont
+	FPS         int              // frames per second, 1 to MaxFPS; 0: DefaultFPS
+	NoMouse     bool
+	Layout      Layout            // layout of the overview
+	Layouts     map[string]string // texts of the user's layouts by name, valid
 
 	// LowBandwidth reduces frames, colours and bytes for slow connections.
 	LowBandwidth bool
@@ -113,13 +114,16 @@ type Layout = overview.Layout
 
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
-	cfg      Config
-	given    Config // cfg before LowBandwidth limited it
-	skin     *theme.Skin
-	theme    int
-	grid     grid.Grid
-	panes    pane.Frame
-	status   chrome.Status
+	cfg    Config
+	given  Config // cfg before LowBandwidth limited it
+	skin   *theme.Skin
+	theme  int
+	grid   grid.Grid
+	panes  pane.Frame
+	status chrome.Status
+
+	themeChosen bool // by the user, in this session or before
+
 	w, h     int
 	blurred  bool
 	toast    string // note in the footer, removed when toastIn reaches 0
@@ -183,6 +187,8 @@ func newApp(cfg Config) *app {
 	a.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
 	a.saveReport = func(json, timeline []byte) (string, error) { return saveReport(time.Now(), json, timeline) }
 	a.theme = cfg.themeIndex()
+	_, err := cfg.findTheme(cfg.Theme)
+	a.themeChosen = err == nil
 	a.applyTheme()
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.Suggest = cfg.Prompts
@@ -244,8 +250,23 @@ func (cfg Config) skin(palette int) *theme.Skin {
 	return theme.NewSkin(cfg.themes()[palette], cfg.Profile, glyphs)
 }
 
-// Init starts the ticking.
-func (a *app) Init() tea.Cmd { return a.tick() }
+// Init starts the ticking, and asks the terminal for its background if that decides the theme.
+func (a *app) Init() tea.Cmd { return tea.Batch(a.tick(), a.cfg.askBackground()) }
+
+// askBackground returns the command that asks the terminal for its background, whose answer may never come; nil if the
+// user has chosen a theme.
+func (cfg Config) askBackground() tea.Cmd {
+	if !cfg.DetectTheme || cfg.Profile == theme.NoColour {
+		return nil
+	}
+	return tea.RequestBackgroundColor
+}
+
+// themeOn returns the index of the theme for a background: the first dark or light one.
+func themeOn(background tea.BackgroundColorMsg) int {
+	dark := background.Color == nil || background.IsDark()
+	return slices.IndexFunc(theme.Palettes(), func(p *theme.Palette) bool { return p.Dark == dark })
+}
 
 // View returns the last frame. It draws a new one only if something on the screen changed.
 func (a *app) View() tea.View {
@@ -289,6 +310,11 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		a.report(msg.err, "wrote "+sanitize.Line(msg.path))
 	case noticeMsg:
 		a.Notify(string(msg))
+	case tea.BackgroundColorMsg:
+		if !a.themeChosen && a.palette.restore == nil {
+			a.theme = themeOn(msg)
+			a.applyTheme()
+		}
 	case tea.BlurMsg:
 		a.blurred = true
 		return a, nil
@@ -326,8 +352,12 @@ func (a *app) restoreChoices(c Choices) {
 // choices returns the current choices.
 func (a *app) choices() Choices {
 	l := a.requests.List
+	name := ""
+	if a.themeChosen {
+		name = a.skin.Palette.Name
+	}
 	return Choices{
-		Theme: a.skin.Palette.Name, Window: a.panes.Window.String(),
+		Theme: name, Window: a.panes.Window.String(),
 		Phase: a.panes.Phase.String(), Sort: l.By.String(), Reverse: l.Down,
 	}
 }

@@ -197,8 +197,8 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 			t.Error("the themes do not wrap around")
 		}
 	},
-	"themes":  lists("T", "Theme NAME"),
-	"layouts": lists("L", "Layout LAYOUT"),
+	"themes":  lists("T", "Theme"),
+	"layouts": lists("L", "Layout"),
 	"command": func(t *testing.T, a *app, _ *calls) {
 		a.press(":")
 		holds(t, a, "╭─ Commands ")

@@ -23,6 +23,7 @@ type palette struct {
 	commands        func() []command // of the current view
 	open            bool
 	restore         func() // undoes the preview on the screen; nil: there is none
+	before          string // the value that restore restores
 	line            input.Editor
 	selected, first int
 	at              grid.Rect // cells of the list
@@ -34,9 +35,8 @@ type command struct {
 	do               func()
 	rank             int // how well it matches the search text, 0 best
 
-	preview func()                  // shows what do does while the command is selected; nil: it has no preview
-	save    func() (restore func()) // of a command with a preview
-	opens   string                  // text with which the command opens the palette again; it does nothing else
+	preview func() // shows what do does while the command, a value of a setting, is selected; nil: it has no preview
+	opens   string // text with which the command opens the palette again; it does nothing else
 }
 
 // show opens the palette with a text.
@@ -82,7 +82,8 @@ func (p *palette) showPreview() {
 		return
 	}
 	if p.restore == nil {
-		p.restore = c.save()
+		s, _ := p.setting()
+		p.before, p.restore = s.now(), s.save()
 	}
 	c.preview()
 }
@@ -173,7 +174,11 @@ func (p *palette) all() []command {
 // matches returns the commands that match the search text, best first, or the values of a setting.
 func (p *palette) matches() (found []command) {
 	if s, rest := p.setting(); s != nil {
-		return s.rows(p.app, rest)
+		now := s.now()
+		if p.restore != nil {
+			now = p.before
+		}
+		return s.rows(p.app, rest, now)
 	}
 	for _, c := range p.all() {
 		if c.match(p.line.Text()) {
@@ -247,7 +252,7 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
 	title, of, none := "Commands", len(p.all()), "no matching command"
 	if s, rest := p.setting(); s != nil {
-		title, of = strings.ToUpper(s.name[:1])+s.name[1:]+" "+s.usage, max(len(s.values()), len(found))
+		title, of = strings.ToUpper(s.name[:1])+s.name[1:], max(len(s.values()), len(found))
 		if _, err := s.parse(strings.TrimSpace(rest)); err != nil {
 			none = s.name + ": " + sanitize.Line(err.Error())
 		}

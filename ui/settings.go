@@ -57,6 +57,7 @@ func lookSettings(a *app) []setting {
 				was := a.theme
 				return func() { a.theme = was; a.applyTheme() }
 			},
+			kept: func() { a.themeChosen = true },
 		},
 		{
 			name: "layout", usage: "LAYOUT", help: "arrangement of the overview: a name, or rows like '" + overview.LayoutSyntax + "'",
@@ -240,7 +241,8 @@ func layoutName(a *app) string {
 
 // rows returns the values of a setting that match what the user typed after its name, as commands: the same value
 // first, then those that begin with it, then those that contain it. A value that is valid but not suggested comes first.
-func (s *setting) rows(a *app, typed string) (rows []command) {
+// now is the value to mark.
+func (s *setting) rows(a *app, typed, now string) (rows []command) {
 	typed = strings.TrimSpace(typed)
 	rank := func(text string) int {
 		switch want := strings.ToLower(typed); {
@@ -253,7 +255,7 @@ func (s *setting) rows(a *app, typed string) (rows []command) {
 		}
 		return -1
 	}
-	now, exact := s.now(), false
+	exact := false
 	for _, v := range s.values() {
 		r := rank(strings.ToLower(v.text))
 		if r < 0 {
@@ -294,7 +296,7 @@ func (s *setting) row(a *app, text string) command {
 		a.report(err, s.name+": "+text)
 	}
 	if s.save != nil {
-		c.preview, c.save = func() { _ = set() }, s.save // an error is shown when the user keeps the value
+		c.preview = func() { _ = set() } // an error is shown when the user keeps the value
 	}
 	return c
 }

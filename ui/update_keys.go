@@ -96,7 +96,7 @@ func (a *app) nextPhase() {
 }
 
 func (a *app) nextTheme() {
-	a.theme = (a.theme + 1) % len(a.cfg.themes())
+	a.theme, a.themeChosen = (a.theme+1)%len(a.cfg.themes()), true
 	a.applyTheme()
 	a.Notify("theme: " + a.skin.Palette.Name)
 }

@@ -2,6 +2,7 @@
 package screen
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"time"
@@ -155,15 +156,16 @@ func (v *View) Config() ui.Config {
 	}
 	cfg.Layout, _ = v.parseLayout() // check validated it
 	cfg.Layouts = v.Tables.Layouts
-	if v.noRemember || v.Camera.Enabled() { // a recorded screen depends on its flags only
+	if v.Camera.Enabled() { // a recorded screen depends on its flags only
 		return cfg
 	}
-	folder := stateFolder()
-	cfg.Choices = loadChoices(folder)
-	cfg.Remember = func(c ui.Choices) { saveChoices(folder, c) }
-	if cfg.Theme == "" {
-		cfg.Theme = cfg.Choices.Theme
+	if !v.noRemember {
+		folder := stateFolder()
+		cfg.Choices = loadChoices(folder)
+		cfg.Remember = func(c ui.Choices) { saveChoices(folder, c) }
+		cfg.Theme = cmp.Or(cfg.Theme, cfg.Choices.Theme)
 	}
+	cfg.DetectTheme = cfg.Theme == ""
 	return cfg
 }
 
