@@ -37,6 +37,7 @@ type Options struct {
 func (o *Options) Bind(c *cobra.Command) {
 	flags := c.Flags()
 	o.Camera = &screen.Camera{}
+	o.Watches = true
 	o.View.Bind(flags)
 	o.Camera.Bind(flags)
 	o.reports.Bind(flags, files.HeadlessOnly)

@@ -27,7 +27,7 @@ func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes i
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}}, trace)
+		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.NoTargets}, trace)
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", name, err)
 		}

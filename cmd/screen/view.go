@@ -26,6 +26,7 @@ type View struct {
 	noMouse bool
 	fps     int
 	Targets store.Targets
+	Watches bool // shows an engine that somebody else runs, or ran: before Bind, there are no targets unless they are set
 
 	Plain   bool
 	summary time.Duration
@@ -47,6 +48,9 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	set.BoolVar(&v.noMouse, "no-mouse", false, "do not capture the mouse")
 	set.IntVar(&v.fps, "fps", 10, "frames per second, 1 to 30")
 	v.Targets = store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}
+	if v.Watches {
+		v.Targets = store.NoTargets
+	}
 	set.Var(ttftTarget{&v.Targets}, "ttft-target", "target for a request's time to first token (TTFT)")
 	set.DurationVar(&v.Targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
 	set.DurationVar(&v.Targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
@@ -65,7 +69,12 @@ type ttftTarget struct{ *store.Targets }
 func (ttftTarget) Type() string { return "duration" }
 
 // String implements pflag.Value.
-func (t ttftTarget) String() string { return t.TTFT.String() }
+func (t ttftTarget) String() string {
+	if t.Targets == nil || t.TTFT == 0 {
+		return "none"
+	}
+	return t.TTFT.String()
+}
 
 // Set implements pflag.Value.
 func (t ttftTarget) Set(text string) (err error) {
@@ -83,7 +92,7 @@ func (v *View) Check() error {
 		return exit.Usagef("--plain has no screen that --cast or --svg could record")
 	case v.summary < minSummaryInterval:
 		return exit.Usagef("--summary-interval %v: must be at least %v", v.summary, minSummaryInterval)
-	case v.Targets.TTFT <= 0:
+	case v.Targets.TTFT <= 0 && !v.Targets.DefaultTTFT:
 		return exit.Usagef("--ttft-target %v: must be more than 0", v.Targets.TTFT)
 	}
 	for _, t := range v.optionalTargets() {
@@ -130,8 +139,7 @@ func (v *View) optionalTargets() []target {
 
 // AddTargets adds the targets to the configuration in a report.
 func (v *View) AddTargets(configuration map[string]string) map[string]string {
-	configuration["ttft-target"] = v.Targets.TTFT.String()
-	for _, t := range v.optionalTargets() {
+	for _, t := range append(v.optionalTargets(), target{"ttft-target", v.Targets.TTFT}) {
 		if t.value > 0 {
 			configuration[t.flag] = t.value.String()
 		}

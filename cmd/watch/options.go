@@ -60,6 +60,7 @@ type Options struct {
 // Bind adds the flags, and reads the config file.
 func (o *Options) Bind(c *cobra.Command) {
 	f := c.Flags()
+	o.Watches = true
 	o.View.Bind(f)
 	o.Outputs.Bind(f)
 	o.Traces.Bind(f)

@@ -65,7 +65,7 @@ func (p *scenario) introduce(name, model string) {
 		Remote: event.Remote{Link: event.LinkConnected, Restarts: 1},
 	}})
 	p.emit(0, event.Event{Kind: event.KindModel, Dur: 5 * ms, Data: &event.Model{
-		Name: model, Architecture: "moe", Quantisation: "Q8_0", Parameters: 1000, Bytes: 2000, WeightBytes: 100, KVBytes: 8,
+		Name: model, Architecture: "moe", Quantisation: "Q8_0", Parameters: 1000, Bytes: 2000, WeightBytes: 100, KVBytes: 8, Layers: 2, Experts: 4, ExpertsUsed: 1,
 	}})
 }
 

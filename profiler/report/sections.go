@@ -152,6 +152,7 @@ type Throughput struct {
 	SessionTTPS   Number            `json:"session_ttps"`
 	Busy          Number            `json:"busy_share"`
 	Bandwidth     Number            `json:"bandwidth_bytes_per_s"`
+	PassExperts   Number            `json:"experts_per_pass"`
 	CopyBandwidth Number            `json:"copy_bandwidth_bytes_per_s"`
 	Requests      Number            `json:"requests_per_s"`
 	Goodput       Number            `json:"goodput_requests_per_s"`
@@ -240,7 +241,7 @@ func throughput(s *store.Snapshot) Throughput {
 	t := &s.Throughput
 	out := Throughput{
 		Prefill: Number(t.Prefill), Decode: Number(t.Decode), TTPS: Number(t.TTPS), SessionTTPS: Number(t.SessionTTPS),
-		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), CopyBandwidth: Number(t.CopyBandwidth),
+		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), PassExperts: Number(t.PassExperts), CopyBandwidth: Number(t.CopyBandwidth),
 		Requests: Number(t.Requests), Goodput: Number(s.Latency.Goodput),
 	}
 	out.Absent = absences(out)

@@ -87,6 +87,7 @@ func (s *state) apply(e *event.Event) {
 	case event.KindStep:
 		s.counts.Steps++
 		s.rates.addStep(e)
+		s.routing.pass.begin(e)
 		if e.Prompt > 0 {
 			s.causes.keepPass(e.At, e.Dur, 0)
 		}

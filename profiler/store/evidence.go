@@ -71,13 +71,31 @@ func (v *Snapshot) queueEvidence(e *verdict.Evidence) {
 		if !r.TTFT.OK() || r.Cold || v.Excluded(r) || v.Now-r.First > event.Time(metric.Minute.Span()) {
 			continue
 		}
-		for _, p := range r.Parts {
-			if p.Stage == event.StageQueue {
-				e.Queue.Requests++
-				e.Queue.Wait, e.Queue.TTFTs = e.Queue.Wait+int64(p.Dur), e.Queue.TTFTs+int64(r.TTFT.V*second)
-			}
+		if wait, known := v.queueWait(r); known {
+			e.Queue.Requests++
+			e.Queue.Wait, e.Queue.TTFTs = e.Queue.Wait+wait, e.Queue.TTFTs+int64(r.TTFT.V*second)
 		}
 	}
+}
+
+// queueWait returns the ns that a request waited in the queue: as reported, or in an engine that reports no queue, while
+// others held all slots.
+func (v *Snapshot) queueWait(r *Request) (ns int64, known bool) {
+	for _, p := range r.Parts {
+		if p.Stage == event.StageQueue {
+			return int64(p.Dur), true
+		}
+	}
+	began := r.Began(v.Engine.Caps)
+	if v.Engine.Caps.Has(event.CapQueue) || began == 0 {
+		return 0, false
+	}
+	for i := range r.Waits {
+		if w := &r.Waits[i]; w.Cause != verdict.Unknown && w.Cause != verdict.ModelLoad && w.From < began {
+			ns += w.NS
+		}
+	}
+	return ns, true
 }
 
 // PartName returns the display name of a TTFT component.
@@ -126,9 +144,5 @@ func (s *Snapshot) WaitsOf(r *Request) []Wait {
 	if r.First != 0 || r.State.Final() {
 		return r.Waits
 	}
-	slots := 0
-	if s.Engine.Caps.Has(event.CapQueue) {
-		slots = s.Engine.Slots
-	}
-	return waits(r, slices.Values(s.Requests), s.Load, slots, s.Now)
+	return waits(r, slices.Values(s.Requests), s.Load, s.Engine.Caps, s.Engine.Slots, s.Now)
 }

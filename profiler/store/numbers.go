@@ -66,9 +66,15 @@ var Rates = []Number{
 	{
 		Name: "memory, achieved bandwidth", Title: "memory", JSON: "throughput.bandwidth_bytes_per_s", Metric: "llmtop.memory.bandwidth", Alert: "bandwidth", Unit: "By/s",
 		Help:   "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's copy bandwidth",
-		Detail: "(bytes of weights that one token touches + KV bytes of all cells in use) x decode passes / their time, last 10 s. With several requests in a batch more experts are touched than counted here: it is a lower bound",
+		Detail: "(bytes of weights that a pass touches + KV bytes of all cells in use) x decode passes / their time, last 10 s. The tokens of a batch touch more experts than one token: as many as counted below, or if single picks are not reported, those of one token, a lower bound",
 		Absent: "the model's sizes are unknown",
 		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Bandwidth },
+	},
+	{
+		Name: "experts per pass", Title: "experts per pass", JSON: "throughput.experts_per_pass", Metric: "llmtop.experts.pass", Alert: "pass_experts", Unit: "{expert}",
+		Help:   "experts that a decode pass reads, of all layers: each one once, however many tokens of the batch picked it",
+		Detail: "mean over the decode passes of the last 10 s. Of passes with several tokens, those whose tokens all have picks stand for all", Absent: "not a mixture of experts, or picks of single tokens are not reported",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.PassExperts },
 	},
 	{
 		Name: "copy bandwidth", JSON: "throughput.copy_bandwidth_bytes_per_s", Metric: "llmtop.memory.copy_bandwidth", Unit: "By/s",

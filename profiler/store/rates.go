@@ -25,6 +25,8 @@ type secondWork struct {
 	covered                       int64  // ns that reports of aggregate metrics cover
 	busy, promptBusy, decodeBusy  int64  // ns of all passes, of those with prompt tokens, of decode-only ones
 	decodeTokens, decodePasses    uint64 // of the passes in decodeBusy
+	batchPasses, countedPasses    uint64 // decode passes of several tokens, and those of them whose picks are known
+	distinctPicks, singlePicks    uint64 // of countedPasses: experts of all tokens, and of one
 }
 
 // at returns the slot of a time. Times that run backwards count in the current second.
@@ -71,7 +73,18 @@ func (r *rates) addStep(e *event.Event) {
 		w.decodeBusy = event.Add(w.decodeBusy, e.Dur)
 		w.decodeTokens += uint64(e.N)
 		w.decodePasses++
+		if e.N > 1 {
+			w.batchPasses++
+		}
 	}
+}
+
+// addPass counts the picks of a decode pass of several tokens.
+func (r *rates) addPass(t event.Time, distinct, single int) {
+	w := r.at(t)
+	w.countedPasses++
+	w.distinctPicks += uint64(distinct)
+	w.singlePicks += uint64(single)
 }
 
 // ran reports whether tokens were processed or requests finished in a second.
@@ -94,6 +107,10 @@ func (r *rates) sum(now event.Time, n int64) (total secondWork) {
 			total.decodeBusy = event.Add(total.decodeBusy, w.decodeBusy)
 			total.decodeTokens += w.decodeTokens
 			total.decodePasses += w.decodePasses
+			total.batchPasses += w.batchPasses
+			total.countedPasses += w.countedPasses
+			total.distinctPicks += w.distinctPicks
+			total.singlePicks += w.singlePicks
 		}
 	}
 	return total

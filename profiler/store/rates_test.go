@@ -140,3 +140,37 @@ func TestLatencyWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestPassExperts checks the bytes of decode passes of a model of known sizes: 1000 bytes that every token reads, and
+// 2 layers of 4 experts of 100 bytes each, of which a token picks one.
+func TestPassExperts(t *testing.T) {
+	p := newSession()
+	p.engine(event.CapSteps)
+	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Layers: 2, Experts: 4, ExpertsUsed: 1, Bytes: 1800, WeightBytes: 1200}})
+	p.emit(0, event.Event{Kind: event.KindExperts, Data: &event.Experts{Layers: 2, Experts: 4, Used: 1, Prompt: make([]uint64, 8), Decode: make([]uint64, 8)}})
+	p.state(0, 1, event.StateQueued, nil)
+	pass := uint64(0)
+	step := func(picks ...[]uint16) {
+		pass++
+		p.emit(10*ms, event.Event{Kind: event.KindStep, Dur: 10 * ms, N: int32(len(picks)), Step: pass})
+		for _, x := range picks {
+			p.emit(0, event.Event{Kind: event.KindToken, Req: 1, N: 1, Step: pass, Picks: x})
+		}
+	}
+	check := func(when string, experts any, bytes float64, passes int) {
+		t.Helper()
+		v := p.store.Snapshot().Throughput
+		want(t, when+": experts", v.PassExperts, experts)
+		want(t, when+": bandwidth", v.Bandwidth, bytes/(float64(passes)*.01))
+	}
+	want(t, "before a pass", p.store.Snapshot().Throughput.PassExperts, "not yet")
+	step([]uint16{0, 1})
+	check("one token", 2., 1200, 1)
+	step(nil, nil)
+	check("without picks", "not reported", 2*1200, 2)
+	step([]uint16{0, 1}, []uint16{0, 2}) // 3 experts; stands for the pass before, too
+	check("two tokens share one", (2+3+3)/3., 1200+1300+1300, 3)
+	step([]uint16{0, 1}, []uint16{0, 1}, []uint16{3, 1}) // 3 experts
+	step([]uint16{0, 1}, []uint16{0, 1})                 // 2 experts
+	check("all pass sizes", 2+float64(1+1+0)/3*4/5, 1200*5+4*100*2/3., 5)
+}

@@ -143,6 +143,8 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	}
 	if v.First == 0 {
 		s.settleWaits(v, v.Closed)
+	} else if !s.engine.Caps.Has(event.CapQueue) { // when it began may be known only now
+		s.settleWaits(v, v.First)
 	}
 	settled := v.ColdLater
 	if settled {
@@ -237,9 +239,6 @@ func (s *state) applyStage(e *event.Event) {
 
 // settleWaits divides what a request waited before its first token, or its end.
 func (s *state) settleWaits(r *Request, at event.Time) {
-	if !s.engine.Caps.Has(event.CapQueue) {
-		return
-	}
 	r.Waits = waits(r, func(yield func(*Request) bool) {
 		for l := range s.requests.newestFirst() {
 			v := &l.view
@@ -250,5 +249,5 @@ func (s *state) settleWaits(r *Request, at event.Time) {
 				return
 			}
 		}
-	}, s.load, s.engine.Slots, at)
+	}, s.load, s.engine.Caps, s.engine.Slots, at)
 }

@@ -10,6 +10,7 @@ type routing struct {
 	experts        *experts // nil: no counts were received
 	newestDispatch dispatchMark
 	tokens         *tokenPicks // nil: no token had picks
+	pass           passExperts
 }
 
 // apply stores cumulative counts. It ignores counts whose length differs from layers x experts. A different shape, or
@@ -33,16 +34,17 @@ func (r *routing) apply(at event.Time, p *event.Experts) {
 	x.checkpoint()
 }
 
-// addToken counts the picks of a token: ExpertsUsed per layer, layer by layer. It ignores other lengths.
-func (r *routing) addToken(m *event.Model, l *liveRequest, at event.Time, picks []uint16) {
+// addToken counts the picks of a token: ExpertsUsed per layer, layer by layer. It ignores other lengths and returns false.
+func (r *routing) addToken(m *event.Model, l *liveRequest, at event.Time, picks []uint16) bool {
 	if m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells ||
 		m.Experts > MaxCells/m.Layers || m.ExpertsUsed > m.Experts || len(picks) != m.Layers*m.ExpertsUsed {
-		return
+		return false
 	}
 	if r.tokens == nil {
 		r.tokens = newTokenPicks(m)
 	}
 	r.tokens.add(l, at, picks)
+	return true
 }
 
 // dispatchMark holds the request that was dispatched last, and the counts at that time.

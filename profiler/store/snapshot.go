@@ -214,6 +214,7 @@ type Throughput struct {
 	Slots           int           // requests that the engine decodes together at most; 0 unknown
 	BusyShare       event.Reading // share of the wall clock with a forward pass running, 0..1
 	Bandwidth       event.Reading // B/s: bytes of weights and KV read per decode pass x decode passes/s
+	PassExperts     event.Reading // experts that a decode pass reads, of all layers
 	CopyBandwidth   event.Reading // B/s: copy bandwidth of this machine, measured at start; NotYet until then
 	Series          []RatePoint   // one per second, oldest first, at most SeriesLen
 }

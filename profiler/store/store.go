@@ -55,7 +55,7 @@ const snapshotMaxAge = 1200 * time.Millisecond
 type Options struct {
 	Now     func() event.Time // clock that the sources stamp with
 	Wall    func() time.Time  // wall clock; nil: time.Now
-	Targets Targets           // what requests are checked against; TTFT 0: DefaultTTFTTarget
+	Targets Targets           // what requests are checked against; TTFT 0: DefaultTTFTTarget, unless DefaultTTFT is set
 	// History is the size of the history in bytes, which a HistoryReader reads; 0: no history. See DefaultHistory.
 	History int
 	// Budget replaces History where many stores share a memory budget; nil: use History.
@@ -84,7 +84,7 @@ func New(opt Options) *Store {
 	if opt.Wall == nil {
 		opt.Wall = time.Now
 	}
-	if opt.Targets.TTFT == 0 {
+	if opt.Targets.TTFT == 0 && !opt.Targets.DefaultTTFT {
 		opt.Targets.TTFT, opt.Targets.DefaultTTFT = DefaultTTFTTarget, true
 	}
 	if opt.Queue <= 0 {
@@ -100,7 +100,7 @@ func New(opt Options) *Store {
 	}
 }
 
-// DefaultTTFTTarget is the TTFT target of a 512-token prompt.
+// DefaultTTFTTarget is the TTFT target of a 512-token prompt. Without a target, first tokens are explained from this time on.
 const DefaultTTFTTarget = 200 * time.Millisecond
 
 // now returns the present on the sources' clock, clamped to the times that events may have.

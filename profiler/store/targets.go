@@ -13,6 +13,12 @@ type Targets struct {
 	DefaultTTFT           bool // nobody has set TTFT: aggregates, of prompts of any length, are not judged by it
 }
 
+// NoTargets is for engines that somebody else runs, until a target is set.
+var NoTargets = Targets{DefaultTTFT: true}
+
+// Any reports whether there is a target.
+func (t Targets) Any() bool { return t.TTFT > 0 || t.BeyondTTFT() }
+
 // BeyondTTFT reports whether any target other than TTFT is set.
 func (t Targets) BeyondTTFT() bool { return t.TPOT > 0 || t.ITL > 0 || t.E2EL > 0 }
 

@@ -59,3 +59,20 @@ func TestTargetsOfRunningRequest(t *testing.T) {
 		t.Errorf("running after the E2EL target: misses %04b", got)
 	}
 }
+
+// TestNoTargets checks that nobody misses a target that nobody set, and that a slow first token is explained all the same.
+func TestNoTargets(t *testing.T) {
+	p := newSessionWithTargets(NoTargets)
+	p.engine(event.CapQueue | event.CapTokens)
+	p.state(0, 1, event.StateQueued, nil)
+	p.state(0, 1, event.StateDispatched, nil)
+	p.token(int64(sec), 1, 1)
+	p.state(0, 1, event.StateFinished, nil)
+	s := p.store.Snapshot()
+	if r := p.request(t, 1); r.Misses(s.Now) != 0 || r.Slow == nil {
+		t.Errorf("missed %b, explained %+v", r.Misses(s.Now), r.Slow)
+	}
+	if g := s.Latency.Goodput; g.Origin != event.NotReported {
+		t.Errorf("goodput %+v", g)
+	}
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -60,8 +61,10 @@ func (s *state) applyToken(e *event.Event) {
 	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
 		s.countGenerated(at, k)
 	}
-	if len(e.Picks) > 0 {
-		s.routing.addToken(&s.model, l, at, e.Picks)
+	if len(e.Picks) > 0 && s.routing.addToken(&s.model, l, at, e.Picks) {
+		if distinct, single, whole := s.routing.pass.add(e, &s.model); whole {
+			s.rates.addPass(at, distinct, single)
+		}
 	}
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
@@ -125,7 +128,7 @@ func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k in
 	}
 }
 
-// explainTTFT explains why the first token of a request came later than its target.
+// explainTTFT explains why the first token of a request came later than its target, or than the default one.
 func (s *state) explainTTFT(l *liveRequest) {
 	v := &l.view
 	if !v.TTFT.OK() {
@@ -133,7 +136,7 @@ func (s *state) explainTTFT(l *liveRequest) {
 	}
 	took := nanos(v.TTFT)
 	s.causes.observe(v.First, took)
-	if lost := took - int64(v.Targets.TTFT); lost > 0 {
+	if lost := took - int64(cmp.Or(v.Targets.TTFT, DefaultTTFTTarget)); lost > 0 {
 		to := v.First + event.Time(l.stageTime[event.StageSend])
 		x := s.explainLater(l, unexplained{req: v.ID, from: to - event.Time(took), to: to, lost: lost})
 		v.Slow = &x

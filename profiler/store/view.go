@@ -50,7 +50,7 @@ func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
 	v.Losses = s.viewLosses(now)
-	if !v.Traced() {
+	if !v.Traced() || !s.targets.Any() {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
 	return v
@@ -144,7 +144,7 @@ func (s *state) view(l *liveRequest) *Request {
 }
 
 // stepRates returns what forward passes show: decode tokens/s; the share of span, in s, in which a pass ran; and the
-// bytes/s that decoding reads: per pass the weights that one token needs and the used KV cache.
+// bytes/s that decoding reads.
 func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandwidth event.Reading) {
 	if !s.engine.Caps.Has(event.CapSteps) {
 		absent := event.Absent(event.NotReported)
@@ -160,10 +160,10 @@ func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandw
 	return decode, busy, bandwidth
 }
 
-// readRate returns the bytes/s that decoding read: the weights that one token needs and the used KV cache, in each pass.
+// readRate returns the bytes/s that decoding read: the weights that each pass needs and the used KV cache.
 func (s *state) readRate(w *secondWork) event.Reading {
 	r := busyRate(w.decodePasses, w.decodeBusy)
-	r.V *= float64(s.model.WeightBytes) + float64(s.model.KVBytes)*float64(s.kv.Used)
+	r.V *= readsOf(s, w).bytes
 	return r
 }
 
@@ -189,6 +189,7 @@ func (s *state) viewRates(v *Snapshot) {
 		t.Requests = event.DerivedValue(float64(recent.finished) / wall)
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.stepRates(&recent, span)
+	t.PassExperts = readsOf(s, &recent).experts
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
 	s.aggregates.fillThroughput(t)
 	t.CopyBandwidth = s.machine.CopyBandwidth

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/verdict"
@@ -16,6 +17,9 @@ const maxWaits = 8
 // maxNear bounds the requests that had a slot during a wait. The wait of one with more is not divided.
 const maxNear = 128
 
+// together is the tolerance for one request that begins when another ends: their times may come from two clocks.
+const together = 20 * event.Time(time.Millisecond)
+
 // Wait is a part of the time before the first token of a request in which others held it up: verdict.Queue while they
 // held all slots, verdict.PromptOfOther while the prompt of a request was processed, verdict.ModelLoad, or
 // verdict.Unknown for the rest of the queue. Pacing is not apart: Parts has its sum, of the time in which slots were held.
@@ -26,24 +30,51 @@ type Wait struct {
 	NS       int64           // between them
 }
 
-// waits divides the wait of a request until its first token, or until now. With slots 0, the number of slots is unknown.
-func waits(r *Request, others iter.Seq[*Request], load []StageSpan, slots int, now event.Time) []Wait {
-	if r.MissedStart || r.Retrospective || r.Polled {
+// Began returns when the engine began with the request: when it was dispatched, or in an engine that reports no queue,
+// when its prompt was. 0: not yet, or unknown.
+func (r *Request) Began(caps event.Caps) event.Time {
+	if r.Dispatched != 0 || caps.Has(event.CapQueue) {
+		return r.Dispatched
+	}
+	for _, p := range r.Spans {
+		if p.Stage == event.StagePrompt {
+			return p.Start
+		}
+	}
+	return 0
+}
+
+// holder is a request that had a slot since a moment.
+type holder struct {
+	*Request
+	since event.Time
+}
+
+// holds reports whether the request has its slot at a moment.
+func (h *holder) holds(at event.Time) bool { return h.since <= at && (h.Closed == 0 || at < h.Closed) }
+
+// waits divides the wait of a request until its first token, or until now. An engine whose slots are unknown, or that
+// reports no queue, is taken to have as many slots as others held during the wait, if the request began when one of them
+// ended.
+func waits(r *Request, others iter.Seq[*Request], load []StageSpan, caps event.Caps, slots int, now event.Time) []Wait {
+	reported := caps.Has(event.CapQueue)
+	if r.MissedStart || r.Retrospective || r.Polled || !reported && r.Began(caps) == 0 {
 		return nil
 	}
-	queued := now
-	if r.Dispatched != 0 {
-		queued = r.Dispatched
-	}
-	var near []*Request // that had a slot in the meantime
+	queued := cmp.Or(r.Began(caps), now)
+	var near []holder // in the meantime
 	edges := []event.Time{r.Enqueued, queued, now}
 	edge := func(from, to event.Time) { edges = append(edges, from, cmp.Or(to, now)) }
 	for o := range others {
-		if o == r || o.ID == r.ID || o.Dispatched == 0 || o.Dispatched >= now || o.Closed != 0 && o.Closed <= r.Enqueued {
+		began := o.Began(caps)
+		if !reported {
+			began = cmp.Or(began, o.First)
+		}
+		if o == r || o.ID == r.ID || began == 0 || began >= now || o.Closed != 0 && o.Closed <= r.Enqueued {
 			continue
 		}
-		near = append(near, o)
-		edge(o.Dispatched, o.Closed)
+		near = append(near, holder{o, began})
+		edge(began, o.Closed)
 		for _, p := range o.Spans {
 			if p.Stage == event.StagePrompt {
 				edge(p.Start, p.End)
@@ -61,6 +92,9 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, slots int, n
 	}
 	slices.Sort(edges)
 	edges = slices.Compact(edges)
+	if slots == 0 || !reported {
+		slots = heldUntil(near, edges, r.Enqueued, queued)
+	}
 	var out []Wait
 	for i, from := range edges[:len(edges)-1] {
 		to := edges[i+1]
@@ -83,6 +117,30 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, slots int, n
 	return longest(out)
 }
 
+// heldUntil returns how many requests held slots at once during a wait, 0 if none of them ended when it did. The last
+// moments of the wait are left out, in which a slot changes hands.
+func heldUntil(near []holder, edges []event.Time, from, to event.Time) (slots int) {
+	freed := func(h holder) bool {
+		return h.since < to-together && h.Closed != 0 && max(h.Closed-to, to-h.Closed) <= together
+	}
+	if !slices.ContainsFunc(near, freed) {
+		return 0
+	}
+	for _, at := range edges {
+		if at < from || at >= to-together {
+			continue
+		}
+		held := 0
+		for i := range near {
+			if near[i].holds(at) {
+				held++
+			}
+		}
+		slots = max(slots, held)
+	}
+	return slots
+}
+
 // covers reports whether a span of a stage, StageNone for any, covers a moment.
 func covers(spans []StageSpan, stage event.Stage, at event.Time) bool {
 	return slices.ContainsFunc(spans, func(p StageSpan) bool {
@@ -92,11 +150,12 @@ func covers(spans []StageSpan, stage event.Stage, at event.Time) bool {
 }
 
 // slotHolder returns why a request had no slot at a moment: of the requests that held all of them, the next to leave.
-func slotHolder(near []*Request, slots int, at event.Time) (verdict.Cause, event.RequestID) {
+func slotHolder(near []holder, slots int, at event.Time) (verdict.Cause, event.RequestID) {
 	held, open := 0, 0
 	var next *Request
-	for _, o := range near {
-		if o.Dispatched > at || o.Closed != 0 && o.Closed <= at {
+	for i := range near {
+		o := &near[i]
+		if !o.holds(at) {
 			continue
 		}
 		held++
@@ -104,10 +163,10 @@ func slotHolder(near []*Request, slots int, at event.Time) (verdict.Cause, event
 		case o.Closed == 0:
 			open++
 			if next == nil {
-				next = o
+				next = o.Request
 			}
 		case next == nil || next.Closed == 0 || o.Closed < next.Closed:
-			next = o
+			next = o.Request
 		}
 	}
 	switch {
@@ -122,10 +181,10 @@ func slotHolder(near []*Request, slots int, at event.Time) (verdict.Cause, event
 }
 
 // promptAt returns the request whose prompt was processed at a moment.
-func promptAt(near []*Request, at event.Time) (verdict.Cause, event.RequestID) {
-	for _, o := range near {
-		if covers(o.Spans, event.StagePrompt, at) {
-			return verdict.PromptOfOther, o.ID
+func promptAt(near []holder, at event.Time) (verdict.Cause, event.RequestID) {
+	for i := range near {
+		if covers(near[i].Spans, event.StagePrompt, at) {
+			return verdict.PromptOfOther, near[i].ID
 		}
 	}
 	return verdict.Unknown, 0

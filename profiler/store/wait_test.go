@@ -70,3 +70,41 @@ func TestWaitsOfSlots(t *testing.T) {
 		t.Errorf("after #2 left: %+v", got)
 	}
 }
+
+// TestWaitsWithoutQueue checks an engine that reports prompt times only at the end of requests, and no queue, as a
+// proxy sees servers: a slot is blamed if the request began when one that held it ended, and nothing otherwise.
+func TestWaitsWithoutQueue(t *testing.T) {
+	for name, c := range map[string]struct {
+		begins int64 // ns after #1 has ended
+		cause  verdict.Cause
+		by     event.RequestID
+	}{
+		"begins when another ends": {2 * ms, verdict.Queue, 1},
+		"begins by itself":         {200 * ms, verdict.Unknown, 0},
+	} {
+		p := newSession()
+		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "proxy", Caps: event.CapTokens | event.CapStages, State: event.EngineReady}})
+		for id := range event.RequestID(2) {
+			p.state(0, id+1, event.StateQueued, nil)
+		}
+		p.token(10*ms, 1, 1)
+		p.token(300*ms, 1, 1)
+		prompt := event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Layer: -1, N: 8}
+		prompt.Req, prompt.At, prompt.Dur = 1, p.now-event.Time(300*ms), 10*ms
+		p.store.Emit(prompt)
+		p.state(0, 1, event.StateFinished, nil)
+		p.token(c.begins+40*ms, 2, 1)
+		first := p.now
+		p.token(100*ms, 2, 1)
+		if got := p.store.Snapshot().WaitsOf(p.request(t, 2)); len(got) != 0 {
+			t.Errorf("%s: before the prompt's time is reported: %+v", name, got)
+		}
+		prompt.Req, prompt.At, prompt.Dur = 2, first, 40*ms
+		p.store.Emit(prompt)
+		p.state(0, 2, event.StateFinished, nil)
+		got := p.request(t, 2).Waits
+		if len(got) == 0 || got[0].Cause != c.cause || got[0].By != c.by {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func unmeasured(e *Evidence, _ *Limits) (Verdict, bool) {
 }
 
 // ttft: "TTFT 18.2 ms, target 200 ms (real time): 71 % of it prompt" or "TTFT 312 ms, 112 ms over the target of 200 ms:
-// 88 % of it queue"
+// 88 % of it queue". Without a target "TTFT 864 ms: 94 % of it queue"
 func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 	if !e.TTFT.OK() || e.Request == 0 {
 		return Verdict{}, false
@@ -52,6 +52,9 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 	case e.Cold:
 		v.Severity = Info
 		v.Text = fmt.Sprintf("Cold TTFT %s, including the model load%s", metric.Duration(int64(took)), mostly)
+	case e.Target <= 0:
+		v.Severity, v.Text = Info, fmt.Sprintf("TTFT %s%s", metric.Duration(int64(took)), mostly)
+		v.because(e.Why)
 	case took <= e.Target:
 		v.Severity = Good
 		v.Text = fmt.Sprintf("TTFT %s, target %s (%s)%s", metric.Duration(int64(took)),
@@ -60,15 +63,21 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= l.ServedRequests && e.Warm.P50 > int64(e.Target)
 		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
 			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
-		switch why := e.Why; {
-		case why != nil && why.Cause != Unknown:
-			v.Evidence += "; " + Causes[why.Cause].Text + ": " + why.Evidence
-			v.Try = Causes[why.Cause].Remedy
-		case mostly != "":
+		if !v.because(e.Why) && mostly != "" {
 			v.Try = remedies[e.Dominant]
 		}
 	}
 	return v, true
+}
+
+// because adds the cause of what the verdict names, and reports whether it is known.
+func (v *Verdict) because(why *Explanation) bool {
+	if why == nil || why.Cause == Unknown {
+		return false
+	}
+	v.Evidence += "; " + Causes[why.Cause].Text + ": " + why.Evidence
+	v.Try = Causes[why.Cause].Remedy
+	return true
 }
 
 // Queued is what the requests of the last minute waited in the queue.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -210,9 +211,9 @@ func (o *observer) total() (n int) {
 // loads reports whether the server loaded the model for the request.
 func (o *observer) loads() bool { return o.sum.load >= event.MinLoad }
 
-// stages emits the server's durations before the first token, as stages that end at the first token: the server does
-// not report when they really ended. It returns whether there were any.
-func (o *observer) stages(since event.Time) (some bool) {
+// stages emits the server's durations before the first token, as stages that follow each other until the first token: the
+// server does not report when they really ended. It returns whether there were any.
+func (o *observer) stages(since event.Time) bool {
 	s := &o.sum
 	computed := 0 // unknown
 	if s.cachedKnown {
@@ -222,23 +223,28 @@ func (o *observer) stages(since event.Time) (some bool) {
 	if !o.loads() {
 		load = 0
 	}
+	end := o.first
+	var spans []event.Event
 	for _, stage := range []struct {
 		stage event.Stage
 		took  time.Duration
 		n     int
 	}{
-		{event.StageLoad, load, 0},
-		{event.StageQueue, s.queue, 0},
 		{event.StagePrompt, s.prefill, computed},
+		{event.StageQueue, s.queue, 0},
+		{event.StageLoad, load, 0},
 	} {
-		took := min(stage.took, time.Duration(o.first-since)) // the server's clock may differ
+		took := min(stage.took, time.Duration(end-since)) // the server's clock may differ
 		if o.first == 0 || took <= 0 {
 			continue
 		}
-		some = true
-		o.emit(event.Event{Kind: event.KindStage, At: o.first, Stage: stage.stage, Dur: int64(took), N: int32(stage.n)})
+		spans = append(spans, event.Event{Kind: event.KindStage, At: end, Stage: stage.stage, Dur: int64(took), N: int32(stage.n)})
+		end -= event.Time(took)
 	}
-	return some
+	for _, e := range slices.Backward(spans) {
+		o.emit(e)
+	}
+	return len(spans) > 0
 }
 
 // outcome returns the token totals: the server's, or else the counted ones.

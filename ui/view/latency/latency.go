@@ -137,7 +137,9 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		return grid.Piece{Style: st.With(grid.Bold), Words: metric.Percent(float64(met) / float64(all))}
 	}
 	targets := s.Latency.Targets
-	if !targets.BeyondTTFT() {
+	if !targets.Any() {
+		l.Put(pane.Dim, "no targets: set them with --ttft-target and others")
+	} else if !targets.BeyondTTFT() {
 		l.Put(pane.Dim, "TTFT target ").Put(pane.Data, metric.Duration(int64(targets.TTFT)))
 	} else {
 		l.Put(pane.Dim, "targets")
@@ -151,7 +153,7 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 			}
 		}
 	}
-	if n.all > 0 {
+	if n.all > 0 && targets.Any() {
 		words := "  met by "
 		if targets.BeyondTTFT() {
 			words = "  all met by "

@@ -97,7 +97,7 @@ func drawBars(a grid.Area, shown []*store.Request, caps event.Caps, c *pane.Fram
 		pane.DrawStack(c, bar, y, r, own)
 		a.Right(a.W-2, y, pane.Data, metric.Seconds(r.TTFT.V))
 		switch {
-		case r.Cold: // includes the model load; the target does not apply
+		case r.Cold, r.Targets.TTFT <= 0: // a cold one includes the model load; the target does not apply
 		case r.HitTarget:
 			a.Cell(a.W-1, y, pane.Good, c.Skin.Glyphs.Yes)
 		default:

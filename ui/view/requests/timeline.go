@@ -38,11 +38,13 @@ type part struct {
 	from, to event.Time
 }
 
-// lanes places intervals so that none overlaps another of its lane.
-func lanes(parts []part) (out [][]part) {
+// lanes places intervals so that none overlaps another of its lane by more than a column: the times of two requests may
+// come from two clocks.
+func lanes(parts []part, x timeAxis) (out [][]part) {
+	column := (x.to - x.from) / event.Time(x.w)
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.from, b.from) })
 	for _, p := range parts {
-		i := slices.IndexFunc(out, func(lane []part) bool { return lane[len(lane)-1].to <= p.from })
+		i := slices.IndexFunc(out, func(lane []part) bool { return lane[len(lane)-1].to <= p.from+column })
 		if i < 0 {
 			out, i = append(out, nil), len(out)
 		}
@@ -60,9 +62,9 @@ func timelineParts(s *store.Snapshot, x timeAxis) (ran, queued []part) {
 			if r.MissedStart || r.Polled || end <= x.from || r.Enqueued >= x.to {
 				continue
 			}
-			begin := r.Dispatched
+			begin := r.Began(s.Engine.Caps)
 			if begin == 0 && !s.Engine.Caps.Has(event.CapQueue) {
-				begin = r.Enqueued // the engine does not report a queue
+				begin = r.First // when it began is not reported, or not yet
 			}
 			if wait := cmp.Or(begin, end); x.column(wait) > x.column(r.Enqueued) && wait > x.from {
 				queued = append(queued, part{r, r.Enqueued, wait})
@@ -105,13 +107,14 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 		return
 	}
 	selected := v.Request(s)
-	timelineLegend(c, in)
+	waited := waitLook(c, s.Engine.Caps)
+	timelineLegend(c, in, waited)
 	below := loadRows + 1
 	if selected != nil {
 		below += 2
 	}
 	rows := in.H - 1 - below
-	run, wait := lanes(ran), lanes(queued)
+	run, wait := lanes(ran, x), lanes(queued, x)
 	n := min(len(run), max(rows-len(wait), leastRun))
 	y := 1
 	for i, lane := range run[:max(min(n, rows), 0)] {
@@ -122,10 +125,10 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	waits := max(min(len(wait), rows-n), 0)
 	for i, lane := range wait[:waits] {
 		if i == 0 {
-			in.Text(0, y, pane.Dim, "queue")
+			in.Text(0, y, pane.Dim, waited.name)
 		}
 		for _, p := range lane {
-			drawPart(in.Sub(laneNames, y, x.w, 1), p, x, theme.PartQueue, fillOf(c, event.StageQueue), selected)
+			drawPart(in.Sub(laneNames, y, x.w, 1), p, x, waited.role, waited.fill, selected)
 		}
 		y++
 	}
@@ -143,15 +146,27 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	}
 }
 
+// look is how the timeline draws something.
+type look struct {
+	role theme.Role
+	fill rune
+	name string
+}
+
+// waitLook is the look of the time before an engine began with a request: in its queue, if it reports one. Otherwise it
+// may contain the prefill, until the engine reports when that was.
+func waitLook(c *pane.Frame, caps event.Caps) look {
+	if caps.Has(event.CapQueue) {
+		return look{theme.PartQueue, fillOf(c, event.StageQueue), "queue"}
+	}
+	return look{theme.PartOther, fillOf(c, event.StageNone), "waits"}
+}
+
 // timelineLegend names the fills.
-func timelineLegend(c *pane.Frame, in grid.Area) {
+func timelineLegend(c *pane.Frame, in grid.Area, waited look) {
 	l := in.Line(laneNames, 0)
-	for _, k := range [...]struct {
-		role theme.Role
-		fill rune
-		name string
-	}{
-		{theme.PartQueue, fillOf(c, event.StageQueue), "queue"},
+	for _, k := range [...]look{
+		waited,
 		{theme.SeriesPrefill, fillOf(c, event.StagePrompt), "prefill"},
 		{theme.SeriesDecode, decodeFill(c), "decode, pacing included"},
 		{theme.Bad, stallFill(c), "stall"},

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"math/bits"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// passExperts counts the experts that a decode pass of several tokens reads: each one once, however many tokens picked
+// it.
+type passExperts struct {
+	step    uint64   // 0: no pass is counted
+	missing int      // tokens of it whose picks have not arrived
+	seen    []uint64 // bit set by layer * experts + expert
+}
+
+// begin starts with a forward pass. Its tokens follow it.
+func (p *passExperts) begin(e *event.Event) {
+	p.step = 0
+	if e.Prompt == 0 && e.N > 1 {
+		p.step, p.missing = e.Step, int(e.N)
+		clear(p.seen)
+	}
+}
+
+// add counts the picks of a token, checked by routing.addToken. With the last token of the pass it returns the distinct
+// picks of all tokens, and the picks of one.
+func (p *passExperts) add(e *event.Event, m *event.Model) (distinct, single int, whole bool) {
+	if p.step == 0 || e.Step != p.step {
+		return 0, 0, false
+	}
+	if n := (m.Layers*m.Experts + 63) / 64; len(p.seen) != n {
+		p.seen = make([]uint64, n)
+	}
+	for i, x := range e.Picks {
+		if int(x) < m.Experts { // a layer may have none
+			bit := i/m.ExpertsUsed*m.Experts + int(x)
+			p.seen[bit/64] |= 1 << (bit % 64)
+			single++
+		}
+	}
+	if p.missing--; p.missing > 0 {
+		return 0, 0, false
+	}
+	p.step = 0
+	for _, w := range p.seen {
+		distinct += bits.OnesCount64(w)
+	}
+	return distinct, single, true
+}
+
+// passReads is what a decode pass reads on average.
+type passReads struct {
+	experts event.Reading // experts of all layers
+	bytes   float64       // weights and KV cache; without picks the experts of one token
+}
+
+// readsOf returns what the decode passes of w read on average. Of passes with several tokens, those whose picks are known
+// stand for all.
+func readsOf(s *state, w *secondWork) passReads {
+	m := &s.model
+	r := passReads{event.Absent(event.NotReported), float64(m.WeightBytes) + float64(m.KVBytes)*float64(s.kv.Used)}
+	if m.Experts <= 0 || s.routing.experts == nil || !s.engine.Caps.Has(event.CapSteps) {
+		return r
+	}
+	single := float64(s.routing.experts.layers * m.ExpertsUsed)
+	switch {
+	case w.decodePasses == 0:
+		r.experts = event.Absent(event.NotYet)
+	case w.batchPasses == 0:
+		r.experts = event.DerivedValue(single)
+	case w.countedPasses > 0:
+		more := float64(w.distinctPicks-w.singlePicks) / float64(w.countedPasses) * float64(w.batchPasses) / float64(w.decodePasses)
+		r.experts = event.DerivedValue(single + more)
+		expert, _ := metric.ExpertBytes(float64(m.Bytes), float64(m.WeightBytes), m.Experts, m.ExpertsUsed, s.routing.experts.layers*m.Experts)
+		r.bytes += more * expert
+	}
+	return r
+}
