@@ -35,7 +35,12 @@ var properties = [...]struct {
 	of       func(*store.Request) (value string, ok bool)
 }{
 	{"model", "loaded model", func(r *store.Request) (string, bool) { return r.Model, true }},
-	{"slot", "", func(r *store.Request) (string, bool) { return "slot " + strconv.Itoa(r.Slot), r.Slot >= 0 }},
+	{"slot", "", func(r *store.Request) (string, bool) {
+		if r.Slot < 0 { // every request of an engine that is not polled: no text for nothing
+			return "", false
+		}
+		return "slot " + strconv.Itoa(r.Slot), true
+	}},
 	{"kind of prompt", "other", func(r *store.Request) (string, bool) { return r.Label, true }},
 	{"group", "default", func(r *store.Request) (string, bool) { return r.Group, true }},
 }
