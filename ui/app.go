@@ -204,8 +204,11 @@ func newApp(cfg Config) *app {
 	if len(a.sessions) != 1 || cfg.StartWithList {
 		a.show(viewEngines)
 	}
+	if bad := cfg.BadThemes[cfg.Theme]; bad != nil {
+		a.notifyFor(noteSeconds, sanitize.Line(bad.Error()))
+	}
 	if cfg.Note != "" {
-		a.toast, a.toastIn = sanitize.Line(cfg.Note), noteSeconds*cfg.FPS
+		a.notifyFor(noteSeconds, sanitize.Line(cfg.Note))
 	}
 	return a
 }
@@ -353,8 +356,11 @@ func (a *app) restoreChoices(c Choices) {
 func (a *app) choices() Choices {
 	l := a.requests.List
 	name := ""
-	if a.themeChosen {
+	switch {
+	case a.themeChosen:
 		name = a.skin.Palette.Name
+	case a.cfg.BadThemes[a.cfg.Theme] != nil: // until its file is repaired
+		name = a.cfg.Theme
 	}
 	return Choices{
 		Theme: name, Window: a.panes.Window.String(),

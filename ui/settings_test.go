@@ -224,3 +224,19 @@ func TestThemesOfTheUser(t *testing.T) {
 		t.Error("the theme key does not wrap around")
 	}
 }
+
+// A remembered theme whose file has an error shows why at the start, and is remembered until the file is repaired.
+func TestRememberedThemeWithAnError(t *testing.T) {
+	a := newApp(Config{
+		Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Theme: "odd",
+		BadThemes: map[string]error{"odd": errors.New("read odd.toml: no")},
+	})
+	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
+	holds(t, a, "read odd.toml: no")
+	if a.choices().Theme != "odd" {
+		t.Errorf("remembered %q", a.choices().Theme)
+	}
+	if a.press("t"); a.choices().Theme != a.skin.Palette.Name {
+		t.Errorf("chosen %s, remembered %q", a.skin.Palette.Name, a.choices().Theme)
+	}
+}
