@@ -354,6 +354,7 @@ func (a *app) restoreChoices(c Choices) {
 
 // choices returns the current choices.
 func (a *app) choices() Choices {
+	a.palette.close() // what it previews was not chosen
 	l := a.requests.List
 	name := ""
 	switch {

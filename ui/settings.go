@@ -123,7 +123,7 @@ func rateSettings(a *app) []setting {
 		if a.cfg.LowBandwidth {
 			return lowFPS
 		}
-		return max(a.given.FPS, flushRate)
+		return MaxFPS
 	}
 	return []setting{
 		{
@@ -141,7 +141,7 @@ func rateSettings(a *app) []setting {
 			when: func() bool { return a.cfg.Replay != nil },
 		},
 		{
-			name: "fps", usage: "N", help: "frames per second, at most those of the start", values: numbers([]float64{1, 2, 5, 10}),
+			name: "fps", usage: "N", help: fmt.Sprintf("frames per second, 1 to %d", MaxFPS), values: numbers([]float64{1, 2, 5, 10, MaxFPS}),
 			now: func() string { return formatted(float64(a.cfg.FPS)) },
 			parse: func(text string) (func() error, error) {
 				n, err := strconv.Atoi(text)

@@ -65,7 +65,7 @@ func TestPaletteRefusesValues(t *testing.T) {
 	for typed, want := range map[string]string{
 		"theme purple": "theme: use dark, light, contrast, colorblind", "pace -1": "pace: use a number from 0", "pace x": "pace: use a number from 0",
 		"pace NaN": "pace: use a number", "window 7s": "window: use 1s, 10s, 1m, session", "phase x": "phase: use decode, prompt",
-		"layout gpu": `layout: row 1: unknown pane "gpu"`, "fps 31": "fps: use a whole number from 1 to 10", "ascii maybe": "ascii: use on or off",
+		"layout gpu": `layout: row 1: unknown pane "gpu"`, "fps 31": "fps: use a whole number from 1 to 30", "ascii maybe": "ascii: use on or off",
 	} {
 		a, k := withCalls(t)
 		before := a.choices()
