@@ -13,7 +13,9 @@ import (
 // chart is a drawing in pixels: lines, boxes and labels, which the page draws as SVG.
 type chart struct {
 	Title, Note   string
+	Wide          bool // as wide as the page
 	Width, Height float64
+	Key           []chartKey
 	Lines         []chartLine
 	Boxes         []chartBox
 	Labels        []chartLabel
@@ -23,6 +25,9 @@ type chartLine struct {
 	Class          string
 	X1, Y1, X2, Y2 float64
 }
+
+// chartKey names the colour of a class.
+type chartKey struct{ Class, Name string }
 
 // chartBox is drawn in the colour of Class, or else in Fill.
 type chartBox struct {
@@ -47,7 +52,7 @@ const (
 // allCharts returns the charts that have data.
 func allCharts(r *Report) []chart {
 	var out []chart
-	all := []chart{partsChart(r), gapsChart(r), outputChart(r), expertsChart(r), r.Fleet.ttftChart()}
+	all := []chart{timelineChart(r), seriesChart(r), slowestChart(r), tokensChart(r), partsChart(r), gapsChart(r), outputChart(r), expertsChart(r), r.Fleet.ttftChart()}
 	for _, c := range append(all, r.Reported.charts()...) {
 		if len(c.Boxes) > 0 {
 			out = append(out, c)
@@ -150,9 +155,12 @@ func gapsChart(r *Report) chart {
 	return c
 }
 
+// numberWidth is the least width of an expert's box with its share in percent.
+const numberWidth = 20
+
 // expertsChart draws the share of each expert in the picks of its layer.
 func expertsChart(r *Report) chart {
-	c := chart{Title: "Experts while decoding", Note: "share of a layer's picks; darkest: twice the uniform share", Width: chartWidth}
+	c := chart{Title: "Experts while decoding", Note: "share of a layer's picks in %; darkest: twice the uniform share", Width: chartWidth}
 	if r.Experts == nil || r.Experts.Decode.Tokens == 0 {
 		return c
 	}
@@ -173,6 +181,9 @@ func expertsChart(r *Report) chart {
 				Fill: fmt.Sprintf("rgba(47,111,235,%.2f)", depth), X: left + float64(e)*width, Y: y, W: math.Max(width-1, 0.5), H: height - 1,
 				Hint: fmt.Sprintf("layer %d, expert %d: %s, %d picks", l, e, metric.Percent(share), n),
 			})
+			if width >= numberWidth {
+				c.text("number", "middle", left+(float64(e)+0.5)*width, y+height-4, fmt.Sprintf("%.0f", 100*share))
+			}
 		}
 	}
 	c.Height = top + float64(len(layers))*height + 4

@@ -119,8 +119,12 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 // outside is cleaned here and escaped by html/template.
 func (r *Report) WriteHTML(w io.Writer) error {
 	return pageTemplate().Execute(w, struct {
-		Title    string
-		Sections []pageSection
-		Charts   []chart
-	}{clean.Line("llmtop: " + documentName(r)), pageSections(allSections(r)), allCharts(r)})
+		Title         string
+		KPIs          []kpi
+		Top, Sections []pageSection
+		Charts        []chart
+	}{
+		clean.Line("llmtop: " + documentName(r)), kpis(r), pageSections([]section{headSection(r), verdictsSection(r)}),
+		pageSections(bodySections(r)), allCharts(r),
+	})
 }
