@@ -37,7 +37,7 @@ func spans(r *Report) (out []span) {
 			continue
 		}
 		s := span{Request: q, from: q.Enqueued.V}
-		s.to = s.from + max(q.E2EL.V, q.TTFT.V)
+		s.to = s.from + max(q.E2EL.V+q.Paced.V, q.TTFT.V) // E2EL excludes deliberate waits
 		s.first = s.to
 		if q.TTFT.OK() {
 			s.first = s.from + q.TTFT.V
