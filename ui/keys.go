@@ -147,6 +147,7 @@ func (a *app) screenKeys() []view.Key {
 	reports := func() bool { return shown() && a.session.Actions.Report != nil }
 	return []view.Key{
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
+		{Keys: []string{"L"}, Show: "L", Name: "log axis", Help: "switch the charts between a linear and a logarithmic axis", Do: func() { a.panes.LogAxis = !a.panes.LogAxis }},
 		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one", Do: a.palette.show},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
 		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON, and a timeline for ui.perfetto.dev of the history before it, in the working directory, without prompts and answers", Do: a.writeReport, When: reports},

@@ -1,8 +1,11 @@
 package latency
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -94,7 +97,8 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	top = grid.NiceTop(top)
 	c.Scratch.Chart("latency").Draw(a, grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
-		Roles: latencyRoles,
+		Roles: latencyRoles, Log: c.LogAxis, Fill: true,
+		Stall: func(i int) bool { return stalledIn(s.Latency.Stalls, pts[i].At) },
 		Label: pane.AxisLabel(pane.TimeAxis, top),
 		At: func(series, i int) float64 {
 			switch p := pts[i]; {
@@ -108,6 +112,13 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		},
 	}, c.Skin)
 	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), pts[len(pts)-1].At, len(pts))
+}
+
+// stalledIn reports whether one of the kept stalls ended in the second that starts at t.
+func stalledIn(stalls []store.Stall, t event.Time) bool {
+	second := func(t event.Time) int64 { return int64(t) / int64(time.Second) }
+	i, _ := slices.BinarySearchFunc(stalls, second(t), func(s store.Stall, at int64) int { return cmp.Compare(second(s.At), at) })
+	return i < len(stalls) && second(stalls[i].At) == second(t)
 }
 
 var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
