@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -76,7 +75,7 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 // drawChartKey writes the scales of the chart and the strip into the border.
 func drawChartKey(a grid.Area, c *pane.Frame) {
 	if a.H >= 9 {
-		c.Foot(a, pane.Dim, "chart: 1 column = 1 s  strip: 1 column = 1 token")
+		c.Foot(a, pane.Dim, "chart: 1 column = 1 s, L: log axis, "+string(c.Skin.Glyphs.Stall)+": stall  strip: 1 column = 1 token")
 	}
 }
 
@@ -116,9 +115,7 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 
 // stalledIn reports whether one of the kept stalls ended in the second that starts at t.
 func stalledIn(stalls []store.Stall, t event.Time) bool {
-	second := func(t event.Time) int64 { return int64(t) / int64(time.Second) }
-	i, _ := slices.BinarySearchFunc(stalls, second(t), func(s store.Stall, at int64) int { return cmp.Compare(second(s.At), at) })
-	return i < len(stalls) && second(stalls[i].At) == second(t)
+	return slices.ContainsFunc(stalls, func(s store.Stall) bool { return s.At >= t && s.At < t+event.Time(time.Second) })
 }
 
 var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
