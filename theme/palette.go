@@ -36,8 +36,8 @@ func Names() []string {
 
 var palettes = []*Palette{dark(), light(), contrast(), colourBlind()}
 
-// build makes a palette: colours by role from Background to SeriesWrite, area colours derived from them, then the heat
-// ramp through stops.
+// build makes a palette: colours by role from Background to SeriesWrite, area colours and grades derived from them, and
+// the heat ramp through stops.
 func build(name string, isDark bool, roles [AreaDecode]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
 	p := &Palette{Name: name, Dark: isDark}
 	for i, s := range roles {
@@ -46,6 +46,13 @@ func build(name string, isDark bool, roles [AreaDecode]string, stops []string, a
 	copy(p.ansi[:], ansi[:])
 	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
 	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
+	for r := SeriesP50; r <= SeriesWrite; r++ {
+		for i := range Role(GradeLevels) {
+			at := Grade0 + (r-SeriesP50)*GradeLevels + i
+			p.rgb[at] = mix(p.rgb[Background], p.rgb[r], 0.3+0.7*float64(i)/(GradeLevels-1))
+			p.ansi[at] = ansi[r]
+		}
+	}
 	var points []RGB
 	for _, s := range stops {
 		points = append(points, hex(s))

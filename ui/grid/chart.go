@@ -128,7 +128,7 @@ func (k *Curves) low(n int) float64 {
 			}
 		}
 	}
-	return math.Pow(10, math.Floor(math.Log10(max(least, k.Top*math.Pow(10, -maxDecades)))))
+	return math.Pow10(int(math.Floor(math.Log10(max(least, k.Top*math.Pow10(-maxDecades))))))
 }
 
 // decades appends 0 and the powers of ten of a log axis, at most one per row.
@@ -136,8 +136,9 @@ func (s scale) decades(to []float64) []float64 {
 	to = append(to, 0)
 	n := math.Log10(s.top / s.low)
 	each := max(math.Ceil(n/float64(max(s.rows-2, 1))-1e-9), 1)
+	first := math.Round(math.Log10(s.low))
 	for i := 0.0; i <= n+1e-9; i += each {
-		to = append(to, s.low*math.Pow(10, i))
+		to = append(to, math.Pow10(int(first+i)))
 	}
 	return to
 }

@@ -67,7 +67,7 @@ func (c *Chart) drawDots(a Area, k Curves, s scale, skin *theme.Skin) {
 		case cell.line != 0:
 			a.Cell(i%a.W, y, Fg(cell.role), braille|bits)
 		case bits != 0:
-			a.Cell(i%a.W, y, Fg(fillRole(float64(a.H-y)/float64(a.H), theme.AreaPrefill, skin)), braille|bits)
+			a.Cell(i%a.W, y, Fg(grade(k.Roles[0], brightestFill*float64(a.H-y)/float64(a.H), theme.AreaPrefill, skin)), braille|bits)
 		}
 	}
 }
@@ -109,26 +109,14 @@ func (k *Curves) pair(s scale, series, w, x int) (left, right int, ok bool) {
 	return left, right, true
 }
 
-// Parts of the heat ramp: a fill is darker than the lines on it, a sparkline is apart from the background.
-const (
-	fillFrom, fillTo   = 0.15, 0.5
-	sparkFrom, sparkTo = 0.45, 0.85
-)
+// A fill is at most this bright, darker than the lines on it.
+const brightestFill = 0.55
 
-// fillRole returns the colour of a fill at a share of its height: of the heat ramp, or other where the terminal has too
-// few colours for a gradient.
-func fillRole(share float64, other theme.Role, skin *theme.Skin) theme.Role {
-	return gradient(fillFrom, fillTo, share, other, skin)
-}
-
-// sparkRole is like fillRole, for a column of a sparkline.
-func sparkRole(share float64, other theme.Role, skin *theme.Skin) theme.Role {
-	return gradient(sparkFrom, sparkTo, share, other, skin)
-}
-
-func gradient(from, to, share float64, other theme.Role, skin *theme.Skin) theme.Role {
+// grade returns the colour of a series at a share of its brightness, or other where the terminal has too few colours for
+// a gradient.
+func grade(r theme.Role, share float64, other theme.Role, skin *theme.Skin) theme.Role {
 	if skin.Profile < theme.Colours256 {
 		return other
 	}
-	return theme.Heat(from + (to-from)*clamp(share))
+	return theme.Grade(r, share)
 }
