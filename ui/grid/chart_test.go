@@ -196,12 +196,12 @@ func TestLogAxis(t *testing.T) {
 	}
 }
 
-// A fill leaves a line's colour, is between two series, and is omitted without colour.
+// A fill is between two series, ends above the line of the lower one, and is omitted without colour.
 func TestFillIsBetweenSeries(t *testing.T) {
 	two := func(s, _ int) float64 { return []float64{3, 1}[s] }
 	k := Curves{N: 3, At: two, Roles: []theme.Role{theme.SeriesP99, theme.SeriesP50}, Top: 4, Label: curve(4).Label, Fill: true}
 	mono := theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Unicode)
-	for skin, want := range map[*theme.Skin]string{colour: "  ⣤⣿⣿⣿⠿  ", mono: "  ⠤   ⠠  "} {
+	for skin, want := range map[*theme.Skin]string{colour: "  ⣤⣿⣿⣿⠤  ", mono: "  ⠤   ⠠  "} {
 		got := ""
 		for _, row := range drawn(k, 20, 9, skin) {
 			r := []rune(row + strings.Repeat(" ", 20))

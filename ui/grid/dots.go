@@ -64,6 +64,8 @@ func (c *Chart) drawDots(a Area, k Curves, s scale, skin *theme.Skin) {
 	for i, cell := range c.cells {
 		y := i / a.W
 		switch bits := rune(cell.line | cell.fill); {
+		case cell.line != 0 && cell.role != k.Roles[0]: // without the fill, which would look like values of this series
+			a.Cell(i%a.W, y, Fg(cell.role), braille|rune(cell.line))
 		case cell.line != 0:
 			a.Cell(i%a.W, y, Fg(cell.role), braille|bits)
 		case bits != 0:
