@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/shell"
 
+	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
@@ -42,6 +43,7 @@ type compareOptions struct {
 	different      bool
 	ui, ascii      bool
 	theme          string
+	themes         config.Themes
 }
 
 func newCompareCommand() *cobra.Command {
@@ -74,7 +76,7 @@ Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 	flags.StringVar(&opts.markdown, "markdown", "", "write the result as a Markdown comment to `FILE`, - for stdout")
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
 	flags.BoolVar(&opts.ui, "ui", false, "show the comparison on the screen")
-	flags.StringVar(&opts.theme, "theme", theme.Names()[0], "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (with --ui)")
+	flags.StringVar(&opts.theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(theme.Palettes()), ", ")+", or yours (with --ui; default: by the background)")
 	flags.BoolVar(&opts.ascii, "ascii", false, "draw with ASCII characters only (with --ui)")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return exit.Outcome(exit.CodeNotCompared, exit.FlagError(err))
@@ -183,8 +185,9 @@ func (o *compareOptions) options() (compare.Options, error) {
 		return out, fmt.Errorf("--threshold %q: must be a percentage, for example 3%%", o.threshold)
 	}
 	out.Relative = percent / 100
-	if _, ok := theme.ByName(o.theme); !ok {
-		return out, fmt.Errorf("--theme %q: must be one of %s", o.theme, strings.Join(theme.Names(), ", "))
+	o.themes = config.ReadThemes()
+	if err := o.themes.Check(o.theme); err != nil {
+		return out, err
 	}
 	if o.ui && !console.HasScreen() {
 		return out, errors.New("--ui needs a terminal")
@@ -236,7 +239,7 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 func (o *compareOptions) show(ctx context.Context, r *compare.Result, stdout io.Writer) error {
 	if o.ui {
 		err := ui.RunComparison(ctx, r, ui.Config{
-			Theme: o.theme, Profile: theme.Detect(console.Raw, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
+			Theme: o.theme, Themes: o.themes.Own, DetectTheme: o.theme == "", Profile: theme.Detect(console.Raw, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
 		})
 		if err != nil && !errors.Is(err, exit.ErrInterrupted) { // a signal closes the screen, like q
 			return err

@@ -3,10 +3,11 @@ package theme
 // Palette maps every role to a colour: RGB, and an index for terminals with 16 colours, whose actual colours the user
 // has configured.
 type Palette struct {
-	Name string
-	rgb  [NumRoles]RGB
-	ansi [NumRoles]uint8
-	Dark bool
+	Name  string
+	Means string // what it is for, in a few words
+	rgb   [NumRoles]RGB
+	ansi  [NumRoles]uint8
+	Dark  bool
 }
 
 // RGB returns the colour of a role.
@@ -25,10 +26,10 @@ func ByName(name string) (*Palette, bool) {
 	return nil, false
 }
 
-// Names returns the names of all themes.
-func Names() []string {
+// Names returns the names of themes.
+func Names(of []*Palette) []string {
 	var out []string
-	for _, p := range palettes {
+	for _, p := range of {
 		out = append(out, p.Name)
 	}
 	return out
@@ -36,23 +37,15 @@ func Names() []string {
 
 var palettes = []*Palette{dark(), light(), contrast(), colourBlind()}
 
-// build makes a palette: colours by role from Background to SeriesWrite, area colours and grades derived from them, and
-// the heat ramp through stops.
-func build(name string, isDark bool, roles [AreaDecode]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
-	p := &Palette{Name: name, Dark: isDark}
+// build makes a palette: colours by role from Background to SeriesWrite, colours derived from them, then the heat ramp
+// through stops.
+func build(name, means string, isDark bool, roles [AreaDecode]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
+	p := &Palette{Name: name, Means: means, Dark: isDark}
 	for i, s := range roles {
 		p.rgb[i] = hex(s)
 	}
 	copy(p.ansi[:], ansi[:])
-	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
-	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
-	for r := SeriesP50; r <= SeriesWrite; r++ {
-		for i := range Role(GradeLevels) {
-			at := Grade0 + (r-SeriesP50)*GradeLevels + i
-			p.rgb[at] = mix(p.rgb[Background], p.rgb[r], 0.3+0.7*float64(i)/(GradeLevels-1))
-			p.ansi[at] = ansi[r]
-		}
-	}
+	p.mixAreas()
 	var points []RGB
 	for _, s := range stops {
 		points = append(points, hex(s))
@@ -62,6 +55,19 @@ func build(name string, isDark bool, roles [AreaDecode]string, stops []string, a
 		p.ansi[int(Heat0)+i] = ansiHeat[i*len(ansiHeat)/HeatLevels]
 	}
 	return p
+}
+
+// mixAreas derives the colours of areas and the grades of series from those of their lines.
+func (p *Palette) mixAreas() {
+	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
+	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
+	for r := SeriesP50; r <= SeriesWrite; r++ {
+		for i := range Role(GradeLevels) {
+			at := Grade0 + (r-SeriesP50)*GradeLevels + i
+			p.rgb[at] = mix(p.rgb[Background], p.rgb[r], 0.3+0.7*float64(i)/(GradeLevels-1))
+			p.ansi[at] = p.ansi[r]
+		}
+	}
 }
 
 // ansiDark and ansiLight are the 16-colour indices by role; states differ by hue and glyph.
@@ -86,7 +92,7 @@ var (
 
 // dark: cool greys on near black; the heat ramp follows inferno.
 func dark() *Palette {
-	return build("dark", true, [AreaDecode]string{
+	return build("dark", "cool greys on near black", true, [AreaDecode]string{
 		Background: "#0f1218", Border: "#343d4d", BorderFocus: "#6cb6ff", Title: "#c9d4e3", Text: "#b4bfcd", Dim: "#7f8b9b",
 		Data: "#f4f7fb", Accent: "#6cb6ff", Good: "#6bd68b", Watch: "#f2bf4f", Bad: "#ff7069", OnBadge: "#0d1017",
 		Select: "#1d2737", Track: "#232b38",
@@ -100,7 +106,7 @@ func dark() *Palette {
 
 // light: ink on paper; the heat ramp runs from paper to deep blue.
 func light() *Palette {
-	return build("light", false, [AreaDecode]string{
+	return build("light", "ink on paper", false, [AreaDecode]string{
 		Background: "#fbfbf9", Border: "#cdd2d9", BorderFocus: "#0b62c4", Title: "#25303d", Text: "#3a4552", Dim: "#667180",
 		Data: "#0b1017", Accent: "#0b62c4", Good: "#177a35", Watch: "#8f5a00", Bad: "#c4221d", OnBadge: "#ffffff",
 		Select: "#e3ebf5", Track: "#e4e6e9",
@@ -114,7 +120,7 @@ func light() *Palette {
 
 // contrast: pure black and the strongest colours, all text at 7:1 or better.
 func contrast() *Palette {
-	return build("contrast", true, [AreaDecode]string{
+	return build("contrast", "pure black and the strongest colours", true, [AreaDecode]string{
 		Background: "#000000", Border: "#8a8a8a", BorderFocus: "#ffff00", Title: "#ffffff", Text: "#ffffff", Dim: "#c8c8c8",
 		Data: "#ffffff", Accent: "#ffff00", Good: "#40ff40", Watch: "#ffc000", Bad: "#ff8080", OnBadge: "#000000",
 		Select: "#003a7a", Track: "#303030",
@@ -128,7 +134,7 @@ func contrast() *Palette {
 
 // colourBlind: Okabe-Ito for states and components, cividis for heat (Nuñez, Anderton and Renslow, 2018).
 func colourBlind() *Palette {
-	return build("colorblind", true, [AreaDecode]string{
+	return build("colorblind", "colours that differ for everybody: Okabe-Ito and cividis", true, [AreaDecode]string{
 		Background: "#10131a", Border: "#39414f", BorderFocus: "#56b4e9", Title: "#d5dbe4", Text: "#bcc4cf", Dim: "#858f9d",
 		Data: "#f7f8fa", Accent: "#56b4e9", Good: "#56b4e9", Watch: "#f0e442", Bad: "#ff7f2a", OnBadge: "#0d1017",
 		Select: "#1e2836", Track: "#252c38",

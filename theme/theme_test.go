@@ -139,7 +139,7 @@ func TestProfiles(t *testing.T) {
 
 func TestSkinWritesSGR(t *testing.T) {
 	p, ok := ByName("dark")
-	if !ok || len(Names()) < 4 {
+	if !ok || len(Names(Palettes())) < 4 {
 		t.Fatal("themes are missing")
 	}
 	for profile, want := range map[Profile]string{NoColour: "", Colours16: "91", Colours256: "38;5;", TrueColour: "38;2;255;112;105"} {

@@ -3,9 +3,11 @@
 package ui
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -66,12 +68,16 @@ type Config struct {
 	// Note is shown in the footer for the first seconds; "": no note.
 	Note string
 
-	Theme   string        // name of a theme; "": the first theme
-	Profile theme.Profile // colours that the terminal supports, see theme.Detect
-	ASCII   bool          // draw with ASCII only, see theme.PlainFont
-	FPS     int           // frames per second, 1 to MaxFPS; 0: DefaultFPS
-	NoMouse bool
-	Layout  Layout // layout of the overview
+	Theme       string           // name of a theme; "": the first theme
+	Themes      []*theme.Palette // of the user, besides the built-in ones
+	BadThemes   map[string]error // files of the user that are no themes, by the names that they would have
+	DetectTheme bool             // ask the terminal for its background and use the dark or the light theme, until the user chooses one
+	Profile     theme.Profile    // colours that the terminal supports, see theme.Detect
+	ASCII       bool             // draw with ASCII only, see theme.PlainFont
+	FPS         int              // frames per second, 1 to MaxFPS; 0: DefaultFPS
+	NoMouse     bool
+	Layout      Layout            // layout of the overview
+	Layouts     map[string]string // texts of the user's layouts by name, valid
 
 	// LowBandwidth reduces frames, colours and bytes for slow connections.
 	LowBandwidth bool
@@ -108,12 +114,16 @@ type Layout = overview.Layout
 
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
-	cfg      Config
-	skin     *theme.Skin
-	theme    int
-	grid     grid.Grid
-	panes    pane.Frame
-	status   chrome.Status
+	cfg    Config
+	given  Config // cfg before LowBandwidth limited it
+	skin   *theme.Skin
+	theme  int
+	grid   grid.Grid
+	panes  pane.Frame
+	status chrome.Status
+
+	themeChosen bool // by the user, in this session or before
+
 	w, h     int
 	blurred  bool
 	toast    string // note in the footer, removed when toastIn reaches 0
@@ -144,6 +154,7 @@ type app struct {
 	palette    palette
 	marks      marks
 	alertsOpen bool      // the list of alerts is open
+	popup      grid.Rect // cells of the pop-up of the last frame; empty without one, and of the palette
 	drawnTabs  []tab     // of the last frame
 	track      grid.Rect // cells of the timeline; empty without one
 
@@ -170,12 +181,14 @@ func (a *app) Actions() Actions { return a.session.Actions }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
-	a := &app{cfg: cfg.forLowBandwidth(), dirty: true}
+	a := &app{cfg: cfg.forLowBandwidth(), given: cfg, dirty: true}
 	cfg = a.cfg
 	a.throttle = newThrottle(cfg.LowBandwidth)
 	a.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
 	a.saveReport = func(json, timeline []byte) (string, error) { return saveReport(time.Now(), json, timeline) }
 	a.theme = cfg.themeIndex()
+	_, err := cfg.findTheme(cfg.Theme)
+	a.themeChosen = err == nil
 	a.applyTheme()
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.Suggest = cfg.Prompts
@@ -191,8 +204,11 @@ func newApp(cfg Config) *app {
 	if len(a.sessions) != 1 || cfg.StartWithList {
 		a.show(viewEngines)
 	}
+	if bad := cfg.BadThemes[cfg.Theme]; bad != nil {
+		a.notifyFor(noteSeconds, sanitize.Line(bad.Error()))
+	}
 	if cfg.Note != "" {
-		a.toast, a.toastIn = sanitize.Line(cfg.Note), noteSeconds*cfg.FPS
+		a.notifyFor(noteSeconds, sanitize.Line(cfg.Note))
 	}
 	return a
 }
@@ -205,7 +221,27 @@ func (a *app) applyTheme() {
 
 // themeIndex returns the index of the configured theme among the palettes; 0 if its name is unknown.
 func (cfg Config) themeIndex() int {
-	return max(slices.IndexFunc(theme.Palettes(), func(p *theme.Palette) bool { return p.Name == cfg.Theme }), 0)
+	i, err := cfg.findTheme(cfg.Theme)
+	if err != nil {
+		return 0
+	}
+	return i
+}
+
+// themes returns all themes, in the order in which the theme key cycles through them.
+func (cfg Config) themes() []*theme.Palette { return slices.Concat(theme.Palettes(), cfg.Themes) }
+
+// findTheme returns the index of a theme. The error says why there is none.
+func (cfg Config) findTheme(name string) (int, error) {
+	if err := cfg.BadThemes[name]; err != nil {
+		return 0, err
+	}
+	all := cfg.themes()
+	i := slices.IndexFunc(all, func(p *theme.Palette) bool { return p.Name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("use %s", strings.Join(theme.Names(all), ", "))
+	}
+	return i, nil
 }
 
 // skin returns the skin of a palette for the configured terminal.
@@ -214,11 +250,26 @@ func (cfg Config) skin(palette int) *theme.Skin {
 	if cfg.ASCII {
 		glyphs = theme.Plain
 	}
-	return theme.NewSkin(theme.Palettes()[palette], cfg.Profile, glyphs)
+	return theme.NewSkin(cfg.themes()[palette], cfg.Profile, glyphs)
 }
 
-// Init starts the ticking.
-func (a *app) Init() tea.Cmd { return a.tick() }
+// Init starts the ticking, and asks the terminal for its background if that decides the theme.
+func (a *app) Init() tea.Cmd { return tea.Batch(a.tick(), a.cfg.askBackground()) }
+
+// askBackground returns the command that asks the terminal for its background, whose answer may never come; nil if the
+// user has chosen a theme.
+func (cfg Config) askBackground() tea.Cmd {
+	if !cfg.DetectTheme || cfg.Profile == theme.NoColour {
+		return nil
+	}
+	return tea.RequestBackgroundColor
+}
+
+// themeOn returns the index of the theme for a background: the first dark or light one.
+func themeOn(background tea.BackgroundColorMsg) int {
+	dark := background.Color == nil || background.IsDark()
+	return slices.IndexFunc(theme.Palettes(), func(p *theme.Palette) bool { return p.Dark == dark })
+}
 
 // View returns the last frame. It draws a new one only if something on the screen changed.
 func (a *app) View() tea.View {
@@ -262,6 +313,11 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		a.report(msg.err, "wrote "+sanitize.Line(msg.path))
 	case noticeMsg:
 		a.Notify(string(msg))
+	case tea.BackgroundColorMsg:
+		if !a.themeChosen && a.palette.restore == nil {
+			a.theme = themeOn(msg)
+			a.applyTheme()
+		}
 	case tea.BlurMsg:
 		a.blurred = true
 		return a, nil
@@ -298,9 +354,17 @@ func (a *app) restoreChoices(c Choices) {
 
 // choices returns the current choices.
 func (a *app) choices() Choices {
+	a.palette.close() // what it previews was not chosen
 	l := a.requests.List
+	name := ""
+	switch {
+	case a.themeChosen:
+		name = a.skin.Palette.Name
+	case a.cfg.BadThemes[a.cfg.Theme] != nil: // until its file is repaired
+		name = a.cfg.Theme
+	}
 	return Choices{
-		Theme: theme.Palettes()[a.theme].Name, Window: a.panes.Window.String(),
+		Theme: name, Window: a.panes.Window.String(),
 		Phase: a.panes.Phase.String(), Sort: l.By.String(), Reverse: l.Down,
 	}
 }

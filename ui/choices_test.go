@@ -29,3 +29,17 @@ func TestUnknownChoicesChangeNothing(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, plain)
 	}
 }
+
+// TestPreviewIsNoChoice checks that a theme under the cursor of the list is not remembered when the screen ends.
+func TestPreviewIsNoChoice(t *testing.T) {
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
+	before := a.choices()
+	shown := a.skin.Palette.Name
+	a.press("T", "down")
+	if a.skin.Palette.Name == shown {
+		t.Fatal("the list previews nothing")
+	}
+	if got := a.choices(); got != before {
+		t.Errorf("remembered %+v, want %+v", got, before)
+	}
+}

@@ -13,7 +13,7 @@ func (a *app) draw() {
 	a.dirty = false
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
-	a.drawnTabs, a.track = a.drawnTabs[:0], grid.Rect{}
+	a.drawnTabs, a.track, a.popup = a.drawnTabs[:0], grid.Rect{}, grid.Rect{}
 	a.panes.Suggest = ""
 	if a.canPrompt() {
 		a.panes.Suggest = "press p to type a prompt"
@@ -50,16 +50,16 @@ func (a *app) draw() {
 		}
 		view := all.Sub(0, top, a.w, h)
 		a.views[a.view].Draw(view, a.snap, &a.panes)
-		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
-			chrome.DrawSince(view, a.snap, &a.panes)
-		}
-		if a.alertsOpen && a.view != viewHelp {
-			chrome.DrawAlerts(view, a.status.Alerts, &a.panes)
+		switch {
+		case a.marks.shown():
+			a.popup = chrome.DrawSince(view, a.snap, &a.panes)
+		case a.alertsOpen:
+			a.popup = chrome.DrawAlerts(view, a.status.Alerts, &a.panes)
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
 	if a.editor.Open {
-		a.editor.Draw(all, a.skin)
+		a.popup = a.editor.Draw(all, a.skin)
 	}
 	if a.palette.open {
 		a.palette.draw(all, a.skin)

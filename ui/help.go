@@ -71,6 +71,10 @@ func (h *help) text(w int, v viewID) string {
 	if v == viewRequests {
 		t.filters()
 	}
+	t.heading("Values to set after :")
+	for _, s := range allSettings(h.app) {
+		t.add(s.name, "", s.usage+": "+s.help)
+	}
 	t.heading("What each number means")
 	for i := range store.Latencies {
 		t.add(store.Latencies[i].Title, "s", store.Latencies[i].Help)

@@ -60,7 +60,7 @@ func (a *app) keyTable() (table []binding) {
 	}
 	table = append(table, binding{
 		views: everywhere, essential: true,
-		Key: view.Key{Keys: []string{"esc", "backspace"}, Show: "esc", Name: "back", Help: "go back: from a request to the table, from help and engines to the last view, otherwise to the overview, from there to the list of several engines", Do: a.back},
+		Key: view.Key{Keys: []string{"esc", "backspace"}, Show: "esc", Name: "back", Help: "close the pop-up, or go back: from a request to the table, from help and engines to the last view, otherwise to the overview, from there to the list of several engines", Do: a.back},
 	})
 	add(everywhere, a.engineKeys())
 	add(everywhere, a.screenKeys())
@@ -99,7 +99,7 @@ func (a *app) firstKeys() []view.Key {
 		show = digits[0] + "-" + digits[len(digits)-1]
 	}
 	return []view.Key{
-		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, ctrl+t to send it several times at once, enter to send, esc to cancel", Do: a.editor.Show, When: a.canPrompt},
+		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, ctrl+t to send it several times at once, enter to send, esc to cancel", Do: a.openEditor, When: a.canPrompt},
 		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.history.toggle},
 		{
 			Keys: digits, Show: show, Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",
@@ -147,14 +147,16 @@ func (a *app) screenKeys() []view.Key {
 	reports := func() bool { return shown() && a.session.Actions.Report != nil }
 	return []view.Key{
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
-		{Keys: []string{"L"}, Show: "L", Name: "log axis", Help: "switch the charts between a linear and a logarithmic axis", Do: func() { a.panes.LogAxis = !a.panes.LogAxis }},
-		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one", Do: a.palette.show},
+		{Keys: []string{"T"}, Show: "T", Name: "themes", Help: "list the themes: moving previews one, enter keeps it, esc restores", Do: func() { a.openPalette("theme ") }},
+		{Keys: []string{"Y"}, Show: "Y", Name: "log axis", Help: "switch the charts between a linear and a logarithmic axis", Do: func() { a.panes.LogAxis = !a.panes.LogAxis }},
+		{Keys: []string{"L"}, Show: "L", Name: "layouts", Help: "list the layouts of the overview: moving previews one, enter keeps it, esc restores", Do: a.chooseLayout, When: shown},
+		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one, or set a value: :theme light, :pace 0, :window 10s; tab completes", Do: func() { a.openPalette("") }},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
 		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON, and a timeline for ui.perfetto.dev of the history before it, in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
 		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.marks.add, When: shown},
 		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.marks.toggle, When: shown},
 		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.marks.clear, When: shown},
-		{Keys: []string{"a"}, Show: "a", Name: "alerts", Help: "show the alerts of the config file: firing, pending and their conditions", Do: func() { a.alertsOpen = !a.alertsOpen }},
+		{Keys: []string{"a"}, Show: "a", Name: "alerts", Help: "show the alerts of the config file: firing, pending and their conditions", Do: a.toggleAlerts},
 	}
 }
 
@@ -166,8 +168,8 @@ func (a *app) scrollKeys() []view.Key {
 	return []view.Key{
 		{Keys: []string{"up", "k"}, Show: "up", Name: "up", Help: "scroll or select up; or use the mouse wheel", Do: by(-1)},
 		{Keys: []string{"down", "j"}, Show: "down", Name: "down", Help: "scroll or select down", Do: by(1)},
-		{Keys: []string{"pgup"}, Show: "pgup", Name: "page up", Help: "go ten rows up", Do: by(-view.Page)},
-		{Keys: []string{"pgdown"}, Show: "pgdown", Name: "page down", Help: "go ten rows down", Do: by(view.Page)},
+		{Keys: []string{"pgup", "ctrl+u"}, Show: "pgup", Name: "page up", Help: "go ten rows up", Do: by(-view.Page)},
+		{Keys: []string{"pgdown", "ctrl+d"}, Show: "pgdown", Name: "page down", Help: "go ten rows down", Do: by(view.Page)},
 		{Keys: []string{"home", "g"}, Show: "home", Name: "start", Help: "go to the start", Do: by(-farRows)},
 		{Keys: []string{"end", "G"}, Show: "end", Name: "end", Help: "go to the end", Do: by(farRows)},
 	}

@@ -186,11 +186,11 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 	"log axis": func(t *testing.T, a *app, _ *calls) {
 		a.press("4") // the latencies
 		linear := a.View().Content
-		a.press("L")
+		a.press("Y")
 		if a.View().Content == linear {
 			t.Error("the axis does not change")
 		}
-		a.press("L")
+		a.press("Y")
 		if a.View().Content != linear {
 			t.Error("the axis does not change back")
 		}
@@ -209,6 +209,8 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 			t.Error("the themes do not wrap around")
 		}
 	},
+	"themes":  lists("T", "Theme"),
+	"layouts": lists("L", "Layout"),
 	"command": func(t *testing.T, a *app, _ *calls) {
 		a.press(":")
 		holds(t, a, "╭─ Commands ")
@@ -261,8 +263,8 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 	},
 	"up":        scrolls("up", "k"),
 	"down":      scrolls("down", "j"),
-	"page up":   scrolls("pgup"),
-	"page down": scrolls("pgdown"),
+	"page up":   scrolls("pgup", "ctrl+u"),
+	"page down": scrolls("pgdown", "ctrl+d"),
 	"start":     scrolls("home", "g"),
 	"end":       scrolls("end", "G"),
 	"help": func(t *testing.T, a *app, _ *calls) {
@@ -316,7 +318,7 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 
 // scrolls presses each key in the middle of the help, which is longer than the screen, and checks the scroll position.
 func scrolls(keys ...string) func(*testing.T, *app, *calls) {
-	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -view.Page, "pgdown": view.Page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
+	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -view.Page, "ctrl+u": -view.Page, "pgdown": view.Page, "ctrl+d": view.Page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
 	return func(t *testing.T, a *app, _ *calls) {
 		a.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 		for _, key := range keys {
@@ -331,6 +333,17 @@ func scrolls(keys ...string) func(*testing.T, *app, *calls) {
 			if want := max(0, min(from+by[key], last)); a.help.first != want || from != view.Page+1 || last < 2*view.Page+1 {
 				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, a.help.first, want, last)
 			}
+		}
+	}
+}
+
+// lists presses a key and checks that it opens a list, which esc closes.
+func lists(key, title string) func(*testing.T, *app, *calls) {
+	return func(t *testing.T, a *app, _ *calls) {
+		a.press(key)
+		holds(t, a, "╭─ "+title+" ")
+		if a.press("esc"); a.palette.open {
+			t.Error("esc does not close the list")
 		}
 	}
 }

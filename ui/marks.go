@@ -45,7 +45,14 @@ func (m *marks) toggle() {
 		m.app.Notify("no mark yet: press m to set one")
 		return
 	}
-	m.open = !m.open
+	opens := !m.shown()
+	m.app.closePopup()
+	m.open = opens
+}
+
+// shown reports whether the list of changes is on the screen.
+func (m *marks) shown() bool {
+	return m.open && len(m.app.panes.Marks) > 0 && m.app.view != viewEngines
 }
 
 // show passes the marks of the engine on the screen to the panes.

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/input"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/view"
 )
 
@@ -18,8 +19,11 @@ const paletteRows = 14
 
 // palette is the search line for commands and its list of matches.
 type palette struct {
+	app             *app
 	commands        func() []command // of the current view
 	open            bool
+	restore         func() // undoes the preview on the screen; nil: there is none
+	before          string // the value that restore restores
 	line            input.Editor
 	selected, first int
 	at              grid.Rect // cells of the list
@@ -30,18 +34,80 @@ type command struct {
 	keys, name, help string
 	do               func()
 	rank             int // how well it matches the search text, 0 best
+
+	preview func() // shows what do does while the command, a value of a setting, is selected; nil: it has no preview
+	opens   string // text with which the command opens the palette again; it does nothing else
 }
 
-// show opens the palette with an empty search.
-func (p *palette) show() {
+// show opens the palette with a text.
+func (p *palette) show(text string) {
 	p.line.Show()
-	p.open, p.selected, p.first = true, 0, 0
+	p.line.Insert(text)
+	p.open, p.first = true, 0
+	p.selectFirst()
+}
+
+// close closes the palette and undoes a preview.
+func (p *palette) close() {
+	p.open = false
+	p.showPreview()
 }
 
 // paste inserts text into the search.
 func (p *palette) paste(text string) {
 	p.line.Insert(text)
+	p.selectFirst()
+}
+
+// selectFirst selects the first match, or the value at hand of a setting.
+func (p *palette) selectFirst() {
 	p.selected = 0
+	if _, rest := p.setting(); strings.TrimSpace(rest) == "" {
+		p.selected = max(slices.IndexFunc(p.matches(), func(c command) bool { return c.keys == "now" }), 0)
+	}
+	p.showPreview()
+}
+
+// showPreview previews the selected command, or undoes the preview if it has none.
+func (p *palette) showPreview() {
+	var c command
+	if found := p.matches(); p.open && p.selected < len(found) {
+		c = found[p.selected]
+	}
+	if c.preview == nil {
+		if p.restore != nil {
+			p.restore()
+			p.restore = nil
+		}
+		return
+	}
+	if p.restore == nil {
+		s, _ := p.setting()
+		p.before, p.restore = s.now(), s.save()
+	}
+	c.preview()
+}
+
+// setting returns the setting whose name the user typed, and the text after it; nil without one.
+func (p *palette) setting() (found *setting, rest string) {
+	name, rest, ok := strings.Cut(strings.TrimLeft(p.line.Text(), " "), " ")
+	if ok {
+		for _, s := range settings(p.app) {
+			if s.name == name {
+				return &s, rest
+			}
+		}
+	}
+	return nil, ""
+}
+
+// complete replaces the search by the name of the selected command.
+func (p *palette) complete() {
+	if found := p.matches(); p.selected < len(found) {
+		c := found[p.selected]
+		p.line.Set(cmp.Or(c.opens, c.name), "")
+		p.selectFirst()
+	}
 }
 
 // key edits the search, moves the selection, or runs the selected command.
@@ -50,10 +116,12 @@ func (p *palette) key(name, text string) {
 	case "enter":
 		p.run(p.selected)
 	case "esc", "ctrl+c":
-		p.open = false
-	case "up", "ctrl+p", "shift+tab":
+		p.close()
+	case "tab":
+		p.complete()
+	case "up", "ctrl+p":
 		p.move(-1)
-	case "down", "ctrl+n", "tab":
+	case "down", "ctrl+n":
 		p.move(1)
 	case "pgup":
 		p.move(-view.Page)
@@ -61,17 +129,26 @@ func (p *palette) key(name, text string) {
 		p.move(view.Page)
 	default:
 		p.line.Edit(name, text)
-		p.selected, p.first = 0, 0
+		p.first = 0
+		p.selectFirst()
 	}
 }
 
 // move moves the selection by a number of commands.
-func (p *palette) move(by int) { p.selected = max(min(p.selected+by, len(p.matches())-1), 0) }
+func (p *palette) move(by int) {
+	p.selected = max(min(p.selected+by, len(p.matches())-1), 0)
+	p.showPreview()
+}
 
 // run closes the palette and runs the command of a row, as its key does.
 func (p *palette) run(row int) {
-	if found := p.matches(); row < len(found) {
-		p.open = false
+	found := p.matches()
+	switch {
+	case row >= len(found):
+	case found[row].opens != "":
+		p.show(found[row].opens)
+	default:
+		p.close()
 		found[row].do()
 	}
 }
@@ -82,12 +159,28 @@ func (p *palette) click(x, y int) {
 		p.run(p.first + y - p.at.Y)
 		return
 	}
-	p.open = false
+	p.close()
 }
 
-// matches returns the commands that match the search text, best first.
+// all returns the commands of the current view and those that open a setting.
+func (p *palette) all() []command {
+	out := p.commands()
+	for _, s := range settings(p.app) {
+		out = append(out, command{name: s.name + " " + s.usage, help: s.help, opens: s.name + " "})
+	}
+	return out
+}
+
+// matches returns the commands that match the search text, best first, or the values of a setting.
 func (p *palette) matches() (found []command) {
-	for _, c := range p.commands() {
+	if s, rest := p.setting(); s != nil {
+		now := s.now()
+		if p.restore != nil {
+			now = p.before
+		}
+		return s.rows(p.app, rest, now)
+	}
+	for _, c := range p.all() {
 		if c.match(p.line.Text()) {
 			found = append(found, c)
 		}
@@ -149,7 +242,7 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 	line.Fill(0, 0, line.W, grid.Fg(theme.Dim), ' ')
 	line.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), ":")
 	used := p.line.DrawText(line.Sub(2, 0, line.W-3, 1), gl.ASCII)
-	if hint := "enter run  up/down select  esc close"; 2+used+3+grid.Width(hint) < line.W {
+	if hint := "enter run  tab complete  up/down select  esc close"; 2+used+3+grid.Width(hint) < line.W {
 		line.Text(2+used+3, 0, grid.Fg(theme.Dim), hint)
 	}
 	found := p.matches()
@@ -157,11 +250,18 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 	rows := max(min(len(found), paletteRows, all.H-4), 0)
 	p.first = max(min(p.first, p.selected, len(found)-rows), p.selected-rows+1, 0)
 	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
-	pane.Dialog(box, "Commands", strconv.Itoa(len(found))+" of "+strconv.Itoa(len(p.commands())), gl)
+	title, of, none := "Commands", len(p.all()), "no matching command"
+	if s, rest := p.setting(); s != nil {
+		title, of = strings.ToUpper(s.name[:1])+s.name[1:], max(len(s.values()), len(found))
+		if _, err := s.parse(strings.TrimSpace(rest)); err != nil {
+			none = s.name + ": " + sanitize.Line(err.Error())
+		}
+	}
+	pane.Dialog(box, title, strconv.Itoa(len(found))+" of "+strconv.Itoa(of), gl)
 	in := box.Inset(1, 1)
 	p.at = in.Rect
 	if len(found) == 0 {
-		in.Text(1, 0, grid.Fg(theme.Dim), "no matching command")
+		in.Elide(1, 0, in.W-1, grid.Fg(theme.Watch), none, gl.Ellipsis)
 	}
 	for y := range rows {
 		drawCommand(in, y, &found[p.first+y], p.first+y == p.selected, skin)

@@ -38,7 +38,7 @@ func TestPaletteDoesWhatTheKeysDo(t *testing.T) {
 				chosen.press("down")
 			}
 			got := chosen.press("enter")
-			if chosen.palette.open || (got == nil) != (want == nil) || chosen.View().Content != pressed.View().Content {
+			if chosen.palette.open != pressed.palette.open || (got == nil) != (want == nil) || chosen.View().Content != pressed.View().Content {
 				t.Errorf("in view %d %q of the palette does not do what %s does", v, c.name, c.keys)
 			}
 		}

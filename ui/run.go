@@ -13,8 +13,8 @@ import (
 	"github.com/llmtop/llmtop/ui/terminal"
 )
 
-// flushRate is the minimum rate at which the terminal library writes a changed frame, per second, so that keys and the
-// first frame show soon. A higher rate costs idle CPU: every check for a new frame wakes the program up.
+// flushRate is the minimum rate at which the terminal library writes a changed frame, per second, until the first frame
+// was drawn; see flusher.
 const flushRate = 10
 
 // leaveScreen resets the terminal modes that the terminal library sets for a screen.
@@ -59,7 +59,10 @@ func run(ctx context.Context, cfg Config, screen tea.Model, sent *throttle) erro
 		}
 	}
 	defer terminal.Take(input, cfg.Output, leaveScreen)() // runs after the library has restored the terminal
-	program := tea.NewProgram(&guard{screen: screen, end: stop}, opts...)
+	g := &guard{screen: screen, end: stop}
+	program := tea.NewProgram(g, opts...)
+	g.flusher.program = program
+	defer g.flusher.stop()
 	defer onSuspend(ctx, program, input)()
 	// The program quits with ctx instead of being killed by it, so that the goroutine that reads the terminal ends too.
 	defer context.AfterFunc(ctx, program.Quit)()

@@ -34,17 +34,18 @@ func Choose(ctx context.Context, list func() ([]Candidate, []string), cfg Config
 
 // choice is the model of the candidates screen.
 type choice struct {
-	cfg       Config
-	list      func() ([]Candidate, []string)
-	theme     int
-	skin      *theme.Skin
-	grid      grid.Grid
-	shown     engines.Chooser
-	at        engines.ListPlacement
-	toast     string
-	pick      Pick
-	userMoved bool // the user moved the selection: keep it
-	w, h      int
+	cfg         Config
+	list        func() ([]Candidate, []string)
+	theme       int
+	skin        *theme.Skin
+	grid        grid.Grid
+	shown       engines.Chooser
+	at          engines.ListPlacement
+	toast       string
+	pick        Pick
+	themeChosen bool // the user pressed the theme key
+	userMoved   bool // the user moved the selection: keep it
+	w, h        int
 }
 
 func newChoice(list func() ([]Candidate, []string), cfg Config) *choice {
@@ -79,7 +80,7 @@ func (c *choice) refresh() {
 const refreshEvery = time.Second / 2
 
 // Init implements tea.Model.
-func (c *choice) Init() tea.Cmd { return c.tick() }
+func (c *choice) Init() tea.Cmd { return tea.Batch(c.tick(), c.cfg.askBackground()) }
 
 func (c *choice) tick() tea.Cmd {
 	return tea.Tick(refreshEvery, func(time.Time) tea.Msg { return tickMsg{} })
@@ -91,6 +92,11 @@ func (c *choice) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		c.refresh()
 		return c, c.tick()
+	case tea.BackgroundColorMsg:
+		if !c.themeChosen {
+			c.theme = themeOn(msg)
+			c.skin = c.cfg.skin(c.theme)
+		}
 	case tea.WindowSizeMsg:
 		c.w, c.h = msg.Width, msg.Height
 	case tea.KeyPressMsg:
@@ -121,15 +127,15 @@ func (c *choice) key(key string) tea.Cmd {
 	case "a":
 		return c.pickAll()
 	case "t":
-		c.theme = (c.theme + 1) % len(theme.Palettes())
+		c.theme, c.themeChosen = (c.theme+1)%len(c.cfg.themes()), true
 		c.skin = c.cfg.skin(c.theme)
 	case "up", "k":
 		c.move(-1)
 	case "down", "j":
 		c.move(1)
-	case "pgup":
+	case "pgup", "ctrl+u":
 		c.move(-view.Page)
-	case "pgdown":
+	case "pgdown", "ctrl+d":
 		c.move(view.Page)
 	case "home", "g":
 		c.move(-1 << 20)

@@ -19,13 +19,14 @@ func RunComparison(ctx context.Context, r *compare.Result, cfg Config) error {
 
 // comparison is the model of the comparison screen.
 type comparison struct {
-	result *compare.Result
-	cfg    Config
-	theme  int
-	grid   grid.Grid
-	first  int // index of the first visible metric
-	room   int // number of metrics that fit
-	w, h   int
+	result      *compare.Result
+	cfg         Config
+	theme       int
+	themeChosen bool // the user pressed the theme key
+	grid        grid.Grid
+	first       int // index of the first visible metric
+	room        int // number of metrics that fit
+	w, h        int
 }
 
 func newComparison(r *compare.Result, cfg Config) *comparison {
@@ -33,11 +34,15 @@ func newComparison(r *compare.Result, cfg Config) *comparison {
 }
 
 // Init implements tea.Model.
-func (c *comparison) Init() tea.Cmd { return nil }
+func (c *comparison) Init() tea.Cmd { return c.cfg.askBackground() }
 
 // Update implements tea.Model.
 func (c *comparison) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
+	case tea.BackgroundColorMsg:
+		if !c.themeChosen {
+			c.theme = themeOn(msg)
+		}
 	case tea.WindowSizeMsg:
 		c.w, c.h = msg.Width, msg.Height
 	case tea.KeyPressMsg:
@@ -45,14 +50,14 @@ func (c *comparison) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		case "q", "esc", "ctrl+c":
 			return c, tea.Quit
 		case "t":
-			c.theme = (c.theme + 1) % len(theme.Palettes())
+			c.theme, c.themeChosen = (c.theme+1)%len(c.cfg.themes()), true
 		case "up", "k":
 			c.first--
 		case "down", "j":
 			c.first++
-		case "pgup":
+		case "pgup", "ctrl+u":
 			c.first -= c.room
-		case "pgdown":
+		case "pgdown", "ctrl+d":
 			c.first += c.room
 		case "home":
 			c.first = 0

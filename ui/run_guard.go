@@ -14,8 +14,9 @@ var ErrPanic = errors.New("panic")
 // guard wraps a screen and ends it in order when it panics: the terminal library would restore the terminal too, but
 // leak the goroutine that reads it.
 type guard struct {
-	screen tea.Model
-	end    func(error) // ends the screen with an error
+	screen  tea.Model
+	end     func(error) // ends the screen with an error
+	flusher flusher
 }
 
 // Init implements tea.Model.
@@ -32,7 +33,9 @@ func (g *guard) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 // View implements tea.Model.
 func (g *guard) View() tea.View {
 	defer g.recovered()
-	return g.screen.View()
+	v := g.screen.View()
+	g.flusher.drawn()
+	return v
 }
 
 func (g *guard) recovered() {

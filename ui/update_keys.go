@@ -9,7 +9,6 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/view"
 )
@@ -38,6 +37,9 @@ func (a *app) onKey(msg tea.KeyPressMsg) {
 	}
 	if b := a.find(a.pressed); b != nil && b.available() {
 		b.Do()
+	}
+	if a.typist() != nil {
+		a.closePopup()
 	}
 }
 
@@ -94,9 +96,14 @@ func (a *app) nextPhase() {
 }
 
 func (a *app) nextTheme() {
-	a.theme = (a.theme + 1) % len(theme.Palettes())
+	a.theme, a.themeChosen = (a.theme+1)%len(a.cfg.themes()), true
 	a.applyTheme()
 	a.Notify("theme: " + a.skin.Palette.Name)
+}
+
+func (a *app) chooseLayout() {
+	a.show(viewOverview)
+	a.openPalette("layout ")
 }
 
 // cancel cancels the request on the screen: in the requests table and in the request view the selected one.
@@ -150,7 +157,7 @@ func (a *app) onPaste(text string) {
 		room.Paste(text)
 	case a.canPrompt():
 		if !a.editor.Open {
-			a.editor.Show()
+			a.openEditor()
 		}
 		a.editor.Insert(text)
 	}
@@ -160,6 +167,9 @@ func (a *app) onPaste(text string) {
 func (a *app) onClick(x, y int) {
 	if a.palette.open {
 		a.palette.click(x, y)
+		return
+	}
+	if a.popup.Has(x, y) {
 		return
 	}
 	if !a.clickTab(x, y) && !a.clickTrack(x, y) {

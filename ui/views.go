@@ -54,7 +54,7 @@ func (a *app) makeViews() {
 	a.experts = experts.New(a)
 	a.engines = engines.New(a.showEngine)
 	a.help = &help{app: a}
-	a.palette.commands = a.commands
+	a.palette.app, a.palette.commands = a, a.commands
 	a.tabs = []view.View{
 		a.overview,
 		a.requests,
@@ -169,6 +169,9 @@ func (a *app) show(v viewID) {
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
+	if v == viewHelp || v == viewEngines { // lists that cover the view, as pop-ups do
+		a.closePopup()
+	}
 	a.view = v
 	a.updateOffers()
 	a.updateEngines()
@@ -197,10 +200,33 @@ func (a *app) zoom(id overview.ID) {
 	a.show(viewPane)
 }
 
-// back closes the list of alerts, or goes back from the current view.
+// closePopup closes the pop-up on the screen. What opens another calls it first, so that there is one at most.
+func (a *app) closePopup() {
+	a.palette.close()
+	a.editor.Open, a.alertsOpen, a.marks.open = false, false, false
+}
+
+func (a *app) openEditor() {
+	a.closePopup()
+	a.editor.Show()
+}
+
+// openPalette opens the palette with a text.
+func (a *app) openPalette(text string) {
+	a.closePopup()
+	a.palette.show(text)
+}
+
+func (a *app) toggleAlerts() {
+	opens := !a.alertsOpen
+	a.closePopup()
+	a.alertsOpen = opens
+}
+
+// back closes the pop-up, or goes back from the current view.
 func (a *app) back() {
-	if a.alertsOpen {
-		a.alertsOpen = false
+	if a.alertsOpen || a.marks.shown() {
+		a.closePopup()
 		return
 	}
 	if room, ok := a.views[a.view].(view.Backer); ok && room.Back() {
@@ -239,8 +265,26 @@ type tab struct {
 	at   grid.Rect
 }
 
-// tabNamesWidth is the width in cells from which all tabs have names; below it only the tab of the current view has one.
-const tabNamesWidth = 110
+// The widths in cells from which all tabs have names, and from which they have short names. Below, and beside the keys
+// that move in time, only that of the current view has one.
+const (
+	tabNamesWidth   = 110
+	shortNamesWidth = 72
+)
+
+// shortNames are the short names of views whose first three letters do not identify them.
+var shortNames = map[string]string{"Overview": "Ovw", "Requests": "Rqs"}
+
+// tabName returns the name of a view in a tab row of a width.
+func tabName(name string, w int) string {
+	if w >= tabNamesWidth {
+		return name
+	}
+	if short, ok := shortNames[name]; ok {
+		return short
+	}
+	return name[:min(len(name), 3)]
+}
 
 // drawTabs draws the tabs with their keys and returns their width in cells.
 func (a *app) drawTabs(area grid.Area) int {
@@ -250,12 +294,16 @@ func (a *app) drawTabs(area grid.Area) int {
 		shown = viewOverview
 	}
 	l := area.Line(0, 0)
+	named := area.W >= tabNamesWidth || area.W >= shortNamesWidth && !a.status.Paused && a.cfg.Replay == nil
 	for i, room := range a.tabs {
 		v, from := viewID(i), l.X
 		if !a.offered.has(v) {
 			continue
 		}
 		digit, name := viewKey(v), room.Name()
+		if named {
+			name = tabName(name, area.W)
+		}
 		switch {
 		case v == shown:
 			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
@@ -263,10 +311,13 @@ func (a *app) drawTabs(area grid.Area) int {
 				st.Attr |= grid.Reverse
 			}
 			l.Put(st, " "+digit+" "+name+" ")
-		case area.W >= tabNamesWidth:
-			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name+" ")
+		case named:
+			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name)
 		default:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit+" ")
+		}
+		if area.W >= tabNamesWidth && v != shown {
+			l.Gap(1)
 		}
 		a.drawnTabs = append(a.drawnTabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
 	}

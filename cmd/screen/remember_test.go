@@ -58,3 +58,25 @@ func FuzzChoices(f *testing.F) {
 		}
 	})
 }
+
+// The terminal decides the theme unless the user has chosen one; a recorded screen depends on its flags only.
+func TestWhoDecidesTheTheme(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"XDG_STATE_HOME", "LocalAppData", "HOME"} {
+		t.Setenv(name, folder)
+	}
+	detects := func(v View) bool {
+		v.layout, v.fps = "default", 10
+		return v.Config().DetectTheme
+	}
+	if !detects(View{}) || !detects(View{noRemember: true}) {
+		t.Error("the terminal does not decide at first")
+	}
+	if detects(View{Theme: "dark"}) || detects(View{Camera: &Camera{svg: "out.svg"}}) {
+		t.Error("the terminal decides against a flag or in a recorded screen")
+	}
+	saveChoices(stateFolder(), ui.Choices{Theme: "contrast"})
+	if detects(View{}) || !detects(View{noRemember: true}) {
+		t.Error("the terminal decides against the remembered theme, or does not with --no-remember")
+	}
+}

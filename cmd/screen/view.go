@@ -2,6 +2,7 @@
 package screen
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"time"
@@ -35,13 +36,14 @@ type View struct {
 	noRemember   bool
 
 	Tables config.Tables // from the config file
+	themes config.Themes
 
 	Camera *Camera // records the screen; nil: the command cannot
 }
 
 // Bind adds the flags of the screen.
 func (v *View) Bind(set *pflag.FlagSet) {
-	set.StringVar(&v.Theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (default: last used, initially "+theme.Names()[0]+")")
+	set.StringVar(&v.Theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(theme.Palettes()), ", ")+", or yours (default: last used, else by the background)")
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&v.noMouse, "no-mouse", false, "do not capture the mouse")
 	set.IntVar(&v.fps, "fps", 10, "frames per second, 1 to 30")
@@ -101,8 +103,9 @@ func (v *View) Check() error {
 	if _, err := v.parseLayout(); err != nil {
 		return err
 	}
-	if _, ok := theme.ByName(v.Theme); !ok && v.Theme != "" {
-		return exit.Usagef("--theme %q: must be one of %s", v.Theme, strings.Join(theme.Names(), ", "))
+	v.themes = config.ReadThemes()
+	if err := v.themes.Check(v.Theme); err != nil {
+		return err
 	}
 	if v.Camera != nil {
 		return v.Camera.Check()
@@ -148,6 +151,8 @@ func (v *View) AddTargets(configuration map[string]string) map[string]string {
 func (v *View) Config() ui.Config {
 	cfg := ui.Config{
 		Theme:        v.Theme,
+		Themes:       v.themes.Own,
+		BadThemes:    v.themes.Bad,
 		Profile:      theme.Detect(console.Raw, os.Environ()),
 		ASCII:        v.ascii || theme.PlainFont(os.Environ()),
 		FPS:          v.fps,
@@ -157,16 +162,18 @@ func (v *View) Config() ui.Config {
 	if v.Camera.Enabled() && !v.Camera.text {
 		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
 	}
-	cfg.Layout, _ = v.parseLayout()         // check validated it
-	if v.noRemember || v.Camera.Enabled() { // a recorded screen depends on its flags only
+	cfg.Layout, _ = v.parseLayout() // check validated it
+	cfg.Layouts = v.Tables.Layouts
+	if v.Camera.Enabled() { // a recorded screen depends on its flags only
 		return cfg
 	}
-	folder := stateFolder()
-	cfg.Choices = loadChoices(folder)
-	cfg.Remember = func(c ui.Choices) { saveChoices(folder, c) }
-	if cfg.Theme == "" {
-		cfg.Theme = cfg.Choices.Theme
+	if !v.noRemember {
+		folder := stateFolder()
+		cfg.Choices = loadChoices(folder)
+		cfg.Remember = func(c ui.Choices) { saveChoices(folder, c) }
+		cfg.Theme = cmp.Or(cfg.Theme, cfg.Choices.Theme)
 	}
+	cfg.DetectTheme = cfg.Theme == ""
 	return cfg
 }
 

@@ -36,18 +36,15 @@ const (
 	alertsHeight = 20
 )
 
-// DrawAlerts lists all rules and their states in the lower right corner of an area, firing rules first.
-func DrawAlerts(all grid.Area, alerts []alert.Status, c *pane.Frame) {
-	w, h := min(alertsWidth, all.W), min(max(len(alerts)+3, 6), alertsHeight, all.H)
-	a := all.Sub(all.W-w, all.H-h, w, h)
-	for y := range a.H {
-		a.Fill(0, y, a.W, pane.Plain, ' ')
-	}
+// DrawAlerts lists all rules and their states in the lower right corner of an area, firing rules first, and returns
+// the place of the list.
+func DrawAlerts(all grid.Area, alerts []alert.Status, c *pane.Frame) grid.Rect {
+	a := corner(all, alertsWidth, min(max(len(alerts)+3, 6), alertsHeight))
 	in := c.BoxAs(a, "Alerts")
-	c.Foot(a, pane.Dim, "a close")
+	c.Foot(a, pane.Dim, "esc close")
 	if len(alerts) == 0 {
 		c.Absent(in, pane.Dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
-		return
+		return a.Rect
 	}
 	t := alertTable{Area: in, c: c}
 	t.heads()
@@ -61,6 +58,7 @@ func DrawAlerts(all grid.Area, alerts []alert.Status, c *pane.Frame) {
 	if hidden := len(alerts) - (in.H - 1); hidden > 0 {
 		in.Right(in.W, in.H-1, pane.Dim, strconv.Itoa(hidden+1)+" more")
 	}
+	return a.Rect
 }
 
 // alertTable draws one row per rule.

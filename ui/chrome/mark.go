@@ -16,14 +16,10 @@ const (
 	sinceHeight = 19
 )
 
-// DrawSince draws the changes since the newest mark into the lower right corner of an area.
-func DrawSince(all grid.Area, s *store.Snapshot, c *pane.Frame) {
+// DrawSince draws the changes since the newest mark into the lower right corner of an area, and returns their place.
+func DrawSince(all grid.Area, s *store.Snapshot, c *pane.Frame) grid.Rect {
 	m := c.Mark()
-	w, h := min(sinceWidth, all.W), min(sinceHeight, all.H)
-	a := all.Sub(all.W-w, all.H-h, w, h)
-	for y := range a.H {
-		a.Fill(0, y, a.W, pane.Plain, ' ')
-	}
+	a := corner(all, sinceWidth, sinceHeight)
 	in := c.BoxAs(a, "Since "+m.Name, "set at "+m.Snapshot.Wall.Format("15:04:05"))
 	d := s.ChangesSince(m.Snapshot)
 	if d.Restarted {
@@ -32,9 +28,9 @@ func DrawSince(all grid.Area, s *store.Snapshot, c *pane.Frame) {
 			why = "this moment is before " + m.Name
 		}
 		c.Absent(in, pane.Dim, why, "nothing to compare")
-		return
+		return a.Rect
 	}
-	c.Foot(a, pane.Dim, "M close  u clear marks")
+	c.Foot(a, pane.Dim, "esc close  u clear marks")
 	t := sinceTable{Area: in, c: c}
 	t.heads("before", "since", "change")
 	t.time(d)
@@ -43,6 +39,17 @@ func DrawSince(all grid.Area, s *store.Snapshot, c *pane.Frame) {
 	t.latency("TPOT", &d.TPOT)
 	t.latency("ITL", &d.ITL)
 	t.rest(d)
+	return a.Rect
+}
+
+// corner clears the lower right corner of an area for a pop-up of a size and returns it.
+func corner(all grid.Area, w, h int) grid.Area {
+	w, h = min(w, all.W), min(h, all.H)
+	a := all.Sub(all.W-w, all.H-h, w, h)
+	for y := range a.H {
+		a.Fill(0, y, a.W, pane.Plain, ' ')
+	}
+	return a
 }
 
 // sinceTable is a table of values before and since a mark.

@@ -177,8 +177,8 @@ func (e *Editor) Submit() (text, label string, copies int) {
 	return text, label, e.copies
 }
 
-// Draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
-func (e *Editor) Draw(a grid.Area, skin *theme.Skin) {
+// Draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible, and returns its place.
+func (e *Editor) Draw(a grid.Area, skin *theme.Skin) grid.Rect {
 	title := "Prompt"
 	if e.label != "" {
 		title += " " + string(skin.Glyphs.Bullet) + " " + sanitize.Line(e.label)
@@ -194,6 +194,7 @@ func (e *Editor) Draw(a grid.Area, skin *theme.Skin) {
 	if len(e.text) == 0 {
 		in.Text(2, 0, grid.Fg(theme.Dim), "type a prompt, or press tab for a built-in one")
 	}
+	return box.Rect
 }
 
 // DrawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor

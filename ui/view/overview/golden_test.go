@@ -22,9 +22,10 @@ func TestGoldenStates(t *testing.T) {
 		}
 		show(viewtest.NewScreen(t, sc.Make().Snapshot(), size)).Golden(sc.Name)
 	}
-	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide, {W: 200, H: 57}} {
 		show(viewtest.NewScreen(t, viewtest.LiveSnapshot(), size)).Golden("live")
 	}
+	show(viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Size{W: 200, H: 57})).Golden("polled_slots")
 }
 
 // The overview of servers that report aggregate metrics.

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
@@ -95,6 +96,33 @@ func wideLayout(r grid.Rect) []Placement {
 		parts[1] = []int{2, 1, 1}
 	}
 	return placeRows(r, rows, all, parts)
+}
+
+// The screen from which the default layout has a breakdown, in cells.
+const (
+	breakdownWidth  = 200
+	breakdownHeight = 40
+)
+
+// splitBreakdown returns the areas of the panes and of the breakdown below them, empty on a smaller screen and while
+// requests do not differ.
+func splitBreakdown(body grid.Rect, s *store.Snapshot) (panes, low grid.Rect) {
+	if body.W < breakdownWidth || body.H < breakdownHeight {
+		return body, grid.Rect{}
+	}
+	h, each := 0, max(bandHeight, body.H/6)
+	for range bands(s) {
+		if h == 0 || h+each <= body.H*2/5 {
+			h += each
+		}
+	}
+	if h == 0 {
+		return body, grid.Rect{}
+	}
+	panes, low = body, body
+	panes.H -= h + 2
+	low.Y, low.H = body.Y+panes.H, h+2
+	return panes, low
 }
 
 // splitRows places as many rows as fit with their minimum height, and distributes the rest by weight.

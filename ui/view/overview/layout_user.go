@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,6 +47,21 @@ func Layouts() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Equal reports whether two layouts are the same.
+func (l Layout) Equal(other Layout) bool {
+	return slices.EqualFunc(l.rows, other.rows, func(x, y layoutRow) bool {
+		return x.weight == y.weight && slices.Equal(x.panes, y.panes) && slices.Equal(x.parts, y.parts)
+	})
+}
+
+// LayoutText returns the rows of a layout, or what the default one does, for the name of a built-in one or for rows.
+func LayoutText(text string) string {
+	if text == LayoutDefault {
+		return "fits the size of the screen and the kind of engine"
+	}
+	return cmp.Or(layouts[text], text)
 }
 
 // The maximum share and the maximum number of rows of a layout.

@@ -23,10 +23,11 @@ const (
 	Text
 	Insights
 	Queue
+	Breakdown
 	NumPanes
 )
 
-var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights", "Queue"}
+var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights", "Queue", "Breakdown"}
 
 // String returns the title of the pane.
 func (id ID) String() string { return names[id] }
@@ -50,6 +51,7 @@ var forms = [NumPanes]form{
 	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.scroll) }, false},
 	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.scroll) }, false},
 	{drawQueue, same(drawQueue), false},
+	{drawBreakdown, same(drawBreakdown), false},
 }
 
 // polledForms holds the panes that differ for engines with aggregate metrics only.

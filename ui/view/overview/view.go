@@ -32,7 +32,14 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if len(layout.rows) == 0 && s.AggregateOnly() {
 		layout = serverLayout(s, a.W)
 	}
-	v.Placements = append(v.Placements[:0], layout.arrange(a.Rect)...)
+	body, low := a.Rect, grid.Rect{}
+	if len(v.Layout.rows) == 0 {
+		body, low = splitBreakdown(a.Rect, s)
+	}
+	v.Placements = append(v.Placements[:0], layout.arrange(body)...)
+	if low.H > 0 {
+		v.Placements = append(v.Placements, Placement{Breakdown, low})
+	}
 	v.keepFocus()
 	for _, p := range v.Placements {
 		Draw(p.ID, a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID == v.Focus, nil)

@@ -1,0 +1,39 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// From 72 columns each tab has a name of its own, beside the keys that every view needs.
+func TestTabsHaveNames(t *testing.T) {
+	for _, w := range []int{72, 80, 109, 110, 200} {
+		seen := map[string]bool{}
+		for v := range numTabs {
+			name := tabName(viewName(v), w)
+			if seen[name] || w < tabNamesWidth && (len(name) < 2 || len(name) > 3) {
+				t.Errorf("%d columns: view %d is called %q", w, v, name)
+			}
+			seen[name] = true
+		}
+		for v := range numTabs {
+			a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, 24)
+			a.show(v)
+			rows := strings.Split(strings.TrimRight(a.screen(), "\n"), "\n")
+			last := rows[len(rows)-1]
+			for tab := range numTabs {
+				if want := viewKey(tab) + " " + tabName(viewName(tab), w); !strings.Contains(last, want) {
+					t.Errorf("%d columns, view %d: %q lacks %q", w, v, last, want)
+				}
+			}
+			for _, want := range []string{"? help", "q quit"} {
+				if !strings.Contains(last, want) {
+					t.Errorf("%d columns, view %d: %q lacks %q", w, v, last, want)
+				}
+			}
+		}
+	}
+}
