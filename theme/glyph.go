@@ -23,7 +23,7 @@ type Glyphs struct {
 	Yes, No                             rune // target met or not
 	Target                              rune // mark on a bar
 	Cursor, Ellipsis, Arrow, Bullet     rune
-	Cold, Cut                           rune
+	Cold, Cut, Stall                    rune // Stall marks a point of a chart
 	Up, Down                            rune // sort order of a column: smallest or largest first
 	Play, Thick                         rune // replay; Thick draws the played part of its line
 	Times                               string
@@ -40,7 +40,7 @@ var Unicode = &Glyphs{
 	Fills: [12]rune{'▒', '╶', '░', '─', '┼', '═', '█', '▓', '»', '«', '╴', '·'},
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
 	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
-	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Up: '↑', Down: '↓', Times: "×",
+	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Stall: '▲', Up: '↑', Down: '↓', Times: "×",
 	Play: '►', Thick: '━',
 	Spinner: []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"),
 }
@@ -56,7 +56,7 @@ var Plain = &Glyphs{
 	Fills: [12]rune{'L', 'R', 'Q', 'W', 'T', 'E', 'P', 'F', '>', '<', 'S', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
 	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
-	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Up: '^', Down: 'v', Times: "x",
+	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Stall: '!', Up: '^', Down: 'v', Times: "x",
 	Play: '>', Thick: '=',
 	Spinner: []rune("|/-\\"),
 }

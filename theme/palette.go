@@ -37,8 +37,8 @@ func Names(of []*Palette) []string {
 
 var palettes = []*Palette{dark(), light(), contrast(), colourBlind()}
 
-// build makes a palette: colours by role from Background to SeriesWrite, area colours derived from them, then the heat
-// ramp through stops.
+// build makes a palette: colours by role from Background to SeriesWrite, colours derived from them, then the heat ramp
+// through stops.
 func build(name, means string, isDark bool, roles [AreaDecode]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
 	p := &Palette{Name: name, Means: means, Dark: isDark}
 	for i, s := range roles {
@@ -57,10 +57,17 @@ func build(name, means string, isDark bool, roles [AreaDecode]string, stops []st
 	return p
 }
 
-// mixAreas derives the colours of areas from those of their lines.
+// mixAreas derives the colours of areas and the grades of series from those of their lines.
 func (p *Palette) mixAreas() {
 	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
 	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
+	for r := SeriesP50; r <= SeriesWrite; r++ {
+		for i := range Role(GradeLevels) {
+			at := Grade0 + (r-SeriesP50)*GradeLevels + i
+			p.rgb[at] = mix(p.rgb[Background], p.rgb[r], 0.3+0.7*float64(i)/(GradeLevels-1))
+			p.ansi[at] = p.ansi[r]
+		}
+	}
 }
 
 // ansiDark and ansiLight are the 16-colour indices by role; states differ by hue and glyph.

@@ -11,6 +11,9 @@ type Role uint8
 // HeatLevels is the number of steps of the heat ramp.
 const HeatLevels = 32
 
+// GradeLevels is the number of steps from the background to the colour of a series.
+const GradeLevels = 8
+
 // The roles.
 const (
 	Background Role = iota
@@ -45,11 +48,23 @@ const (
 	SeriesPrefill
 	SeriesRead
 	SeriesWrite
-	AreaDecode  // below the line of a filled curve
-	AreaPrefill // below the line of a filled curve
-	Heat0       // HeatLevels roles from here, cold to hot
+	AreaDecode                                                   // below the line of a filled curve
+	AreaPrefill                                                  // below the line of a filled curve
+	Grade0                                                       // GradeLevels roles of each series from here, dark to full
+	Heat0       = Grade0 + GradeLevels*(SeriesWrite-SeriesP50+1) // HeatLevels roles from here, cold to hot
 	NumRoles    = Heat0 + HeatLevels
 )
+
+// Grade returns the role of a series at a share of its brightness, clamped to 0..1. Other roles have no grades.
+func Grade(r Role, share float64) Role {
+	if r < SeriesP50 || r > SeriesWrite {
+		return r
+	}
+	if !(share > 0) {
+		share = 0
+	}
+	return Grade0 + (r-SeriesP50)*GradeLevels + Role(min(share, 1)*(GradeLevels-1)+0.5)
+}
 
 // Heat returns the role for a share of the scale, clamped to 0..1.
 func Heat(share float64) Role {

@@ -154,3 +154,23 @@ func TestSkinWritesSGR(t *testing.T) {
 		t.Error("found a theme that does not exist")
 	}
 }
+
+// The grades of a series run from near the background to its colour; other roles have none.
+func TestGrades(t *testing.T) {
+	if Grade(Bad, 0.5) != Bad || Grade(SeriesP50, -1) != Grade0 || Grade(SeriesP50, 1) != Grade0+GradeLevels-1 || Grade(SeriesWrite, 9) != Heat0-1 {
+		t.Error("grades are not clamped to their series")
+	}
+	for _, p := range Palettes() {
+		for r := SeriesP50; r <= SeriesWrite; r++ {
+			if p.RGB(Grade(r, 1)) != p.RGB(r) {
+				t.Errorf("%s: the brightest grade of series %d is not its colour", p.Name, r)
+			}
+			for i := 1; i < GradeLevels; i++ {
+				at := Grade(r, float64(i)/(GradeLevels-1))
+				if Contrast(p.RGB(at), p.RGB(Background)) <= Contrast(p.RGB(at-1), p.RGB(Background)) {
+					t.Errorf("%s: grade %d of series %d is not brighter than the one below", p.Name, i, r)
+				}
+			}
+		}
+	}
+}

@@ -148,6 +148,7 @@ func (a *app) screenKeys() []view.Key {
 	return []view.Key{
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
 		{Keys: []string{"T"}, Show: "T", Name: "themes", Help: "list the themes: moving previews one, enter keeps it, esc restores", Do: func() { a.openPalette("theme ") }},
+		{Keys: []string{"Y"}, Show: "Y", Name: "log axis", Help: "switch charts over time between a linear and a logarithmic axis", Do: func() { a.panes.LogAxis = !a.panes.LogAxis }},
 		{Keys: []string{"L"}, Show: "L", Name: "layouts", Help: "list the layouts of the overview: moving previews one, enter keeps it, esc restores", Do: a.chooseLayout, When: shown},
 		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one, or set a value: :theme light, :pace 0, :window 10s; tab completes", Do: func() { a.openPalette("") }},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},

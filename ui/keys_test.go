@@ -183,6 +183,18 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 			t.Error("the phase does not change")
 		}
 	},
+	"log axis": func(t *testing.T, a *app, _ *calls) {
+		a.press("4") // the latencies
+		linear := a.View().Content
+		a.press("Y")
+		if a.View().Content == linear {
+			t.Error("the axis does not change")
+		}
+		a.press("Y")
+		if a.View().Content != linear {
+			t.Error("the axis does not change back")
+		}
+	},
 	"theme": func(t *testing.T, a *app, _ *calls) {
 		before := a.View().Content
 		for range theme.Palettes()[1:] {

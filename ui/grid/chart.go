@@ -10,18 +10,22 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Chart is a line chart with axes. It caches its plot until the data or the size changes.
+// Chart is a line chart with axes: in Braille dots, four per row, or in characters where the glyphs are ASCII. It keeps
+// its buffers, and the characters until the data or the size changes.
 type Chart struct {
-	stamp int64
-	w, h  int
-	mode  [2]bool // colour, ASCII
-	data  [][]float64
-	text  string
+	stamp  int64
+	w      int
+	scale  scale
+	colour bool
+	data   [][]float64
+	text   string
+	ticks  []float64
+	cells  []dots
 }
 
 // Curves is the content of a chart: Roles has one entry per series, At returns point i of n of a series (NaN: a gap;
-// the newest is last), Label formats a value of a scale with that step, Top is the end of the scale, and Stamp changes
-// with the data.
+// the newest is last), Label formats a value of a scale with that step (0: a value of a log axis), Top is the end of the
+// scale, and Stamp changes with the data.
 type Curves struct {
 	N     int
 	At    func(series, i int) float64
@@ -29,6 +33,9 @@ type Curves struct {
 	Label func(v, step float64) string
 	Top   float64
 	Stamp int64
+	Log   bool             // log axis; its lowest row is 0
+	Fill  bool             // between the first two series, or below the only one
+	Stall func(i int) bool // whether to mark a point of the first series as a stall; nil: none
 }
 
 // Draw plots one column per point, the newest at the right edge. Rows that the scale does not need stay empty at the
@@ -37,20 +44,103 @@ func (c *Chart) Draw(a Area, k Curves, skin *theme.Skin) {
 	if a.W < 12 || a.H < 2 || k.N == 0 || !(k.Top >= 1/maxTop && k.Top <= 10*maxTop) {
 		return
 	}
-	steps, rows := ticks(k.Top, a.H)
-	a = a.Sub(0, a.H-rows, a.W, rows)
-	wide := drawAxis(a, k, steps, skin.Glyphs)
+	s := scale{rows: a.H, top: k.Top}
+	step := 0.0
+	if k.Log && a.H >= 3 {
+		s.low = k.low(a.W)
+		c.ticks = s.decades(c.ticks[:0])
+	} else {
+		var steps int
+		steps, s.rows = ticks(k.Top, a.H)
+		step = k.Top / float64(steps)
+		c.ticks = c.ticks[:0]
+		for i := range steps + 1 {
+			c.ticks = append(c.ticks, step*float64(i))
+		}
+	}
+	a = a.Sub(0, a.H-s.rows, a.W, s.rows)
+	wide := c.drawAxis(a, k, s, step, skin.Glyphs)
 	plot := a.Sub(wide, 0, a.W-wide, a.H)
-	mode := [2]bool{skin.Colour(), skin.Glyphs.ASCII}
-	if c.stamp != k.Stamp || c.w != plot.W || c.h != plot.H || c.mode != mode || c.text == "" {
-		c.stamp, c.w, c.h, c.mode = k.Stamp, plot.W, plot.H, mode
-		c.plot(k, plot.W, plot.H, skin)
+	if skin.Glyphs.ASCII {
+		c.drawText(plot, k, s, skin)
+	} else {
+		c.drawDots(plot, k, s, skin)
 	}
-	y := 0
-	for line := range strings.SplitSeq(c.text, "\n") {
-		c.line(plot, y, line, k.Roles)
-		y++
+	if k.Stall != nil {
+		drawStalls(plot, k, s, skin.Glyphs)
 	}
+}
+
+// drawStalls marks points above their dots, or in the first row.
+func drawStalls(a Area, k Curves, s scale, gl *theme.Glyphs) {
+	for x := max(a.W-k.N, 0); x < a.W; x++ {
+		i := k.N - a.W + x
+		if v := k.At(0, i); !math.IsNaN(v) && k.Stall(i) {
+			a.Cell(x, max(s.dot(v)/dotRows-1, 0), Fg(theme.Bad).With(Bold), gl.Stall)
+		}
+	}
+}
+
+// scale places values on rows of cells. The middle of the lowest row is 0, that of the highest is top.
+type scale struct {
+	rows int
+	top  float64
+	low  float64 // of a log axis: the value on the second lowest row; 0: linear
+}
+
+// rise returns how many rows a value is above 0, clamped to the scale.
+func (s scale) rise(v float64) float64 {
+	switch {
+	case math.IsNaN(v):
+		return v
+	case v <= 0:
+		return 0
+	case s.low > 0:
+		return 1 + clamp(math.Log10(min(v, s.top)/s.low)/math.Log10(s.top/s.low))*float64(s.rows-2)
+	}
+	return clamp(v/s.top) * float64(s.rows-1)
+}
+
+// dot returns the row of dots of a value, counted from the top. Only 0 is on the dot of 0.
+func (s scale) dot(v float64) int {
+	y := s.dotAt(s.rise(v))
+	if v > 0 {
+		y = min(y, s.dotAt(0)-1)
+	}
+	return y
+}
+
+// dotAt returns the row of dots at a height in rows.
+func (s scale) dotAt(rise float64) int {
+	return int((float64(s.rows) - 0.5 - rise) * dotRows)
+}
+
+// maxDecades bounds the range of a log axis.
+const maxDecades = 12
+
+// low returns the start of a log axis for the newest n points: the power of ten at or below the smallest value above 0.
+func (k *Curves) low(n int) float64 {
+	least := k.Top / 2
+	for s := range k.Roles {
+		for i := max(k.N-n, 0); i < k.N; i++ {
+			if v := k.At(s, i); v > 0 {
+				least = min(least, v)
+			}
+		}
+	}
+	return math.Pow10(int(math.Floor(math.Log10(max(least, k.Top*math.Pow10(-maxDecades))))))
+}
+
+// decades appends 0 and the powers of ten of a log axis, at most one per row.
+func (s scale) decades(to []float64) []float64 {
+	to = append(to, 0)
+	n := math.Log10(s.top / s.low)
+	each := max(math.Ceil(n/float64(max(s.rows-2, 1))-1e-9), 1)
+	first := math.Round(math.Log10(s.low))
+	for i := 0.0; i <= n+1e-9; i += each {
+		to = append(to, math.Pow10(int(first+i)))
+	}
+	return to
 }
 
 // ticks divides a scale that ends at top into steps of whole rows: the finest with labels at least two rows apart and
@@ -86,42 +176,60 @@ func tidySteps(top float64) []int {
 	return []int{4, 2}
 }
 
-// drawAxis draws the labels and the axis to the right of them, and returns the width of both.
-func drawAxis(a Area, k Curves, steps int, gl *theme.Glyphs) int {
-	step, wide := k.Top/float64(steps), 0
-	for i := range steps + 1 {
-		wide = max(wide, Width(k.Label(step*float64(i), step)))
+// drawAxis draws the labels and the axis to the right of them, and returns the width of both. It omits a label equal to
+// the one below.
+func (c *Chart) drawAxis(a Area, k Curves, s scale, step float64, gl *theme.Glyphs) int {
+	wide := 0
+	for _, v := range c.ticks {
+		wide = max(wide, Width(k.Label(v, step)))
 	}
 	for y := range a.H {
 		a.Cell(wide+1, y, Fg(theme.Border), gl.Vertical)
 	}
-	for i := range steps + 1 {
-		y := a.H - 1 - i*(a.H-1)/steps
-		a.Right(wide, y, Fg(theme.Dim), k.Label(step*float64(i), step))
-		a.Cell(wide+1, y, Fg(theme.Border), gl.TeeRight)
+	last := ""
+	for _, v := range c.ticks {
+		y := s.dotAt(s.rise(v)) / dotRows
+		if label := k.Label(v, step); label != last {
+			a.Right(wide, y, Fg(theme.Dim), label)
+			a.Cell(wide+1, y, Fg(theme.Border), gl.TeeRight)
+			last = label
+		}
 	}
 	return wide + 2
+}
+
+// drawText plots characters, which it keeps until the data, the size or the colours change.
+func (c *Chart) drawText(plot Area, k Curves, s scale, skin *theme.Skin) {
+	if c.stamp != k.Stamp || c.w != plot.W || c.scale != s || c.colour != skin.Colour() || c.text == "" {
+		c.stamp, c.w, c.scale, c.colour = k.Stamp, plot.W, s, skin.Colour()
+		c.plot(k, s, plot.W)
+	}
+	y := 0
+	for line := range strings.SplitSeq(c.text, "\n") {
+		c.line(plot, y, line, k.Roles)
+		y++
+	}
 }
 
 // axisWidth is the width of the plot's text left of its points, with empty labels.
 const axisWidth = 3
 
 // plot collects the data and plots it without labels.
-func (c *Chart) plot(k Curves, w, h int, skin *theme.Skin) {
+func (c *Chart) plot(k Curves, s scale, w int) {
 	c.data = c.data[:0]
-	for s := range k.Roles {
+	for series := range k.Roles {
 		row := make([]float64, w+1)
 		for i := range row {
 			row[i] = math.NaN()
 			if j := k.N - len(row) + i; j >= 0 {
-				row[i] = min(max(k.At(s, j), 0), k.Top)
+				row[i] = s.rise(k.At(series, j))
 			}
 		}
 		c.data = append(c.data, row)
 	}
-	c.text = asciigraph.PlotMany(c.data, asciigraph.Height(h-1), asciigraph.LowerBound(0), asciigraph.UpperBound(k.Top),
+	c.text = asciigraph.PlotMany(c.data, asciigraph.Height(s.rows-1), asciigraph.LowerBound(0), asciigraph.UpperBound(float64(s.rows-1)),
 		asciigraph.YAxisValueFormatter(func(float64) string { return "" }), asciigraph.Offset(axisWidth),
-		asciigraph.SeriesColors(seriesCodes(len(k.Roles))...), asciigraph.SeriesChars(seriesChars(len(k.Roles), skin)...))
+		asciigraph.SeriesColors(seriesCodes(len(k.Roles))...), asciigraph.SeriesChars(seriesChars(len(k.Roles))...))
 }
 
 // seriesCodes returns one colour per series in the plot's text; line maps them back to roles.
@@ -133,17 +241,11 @@ func seriesCodes(n int) []asciigraph.AnsiColor {
 	return codes
 }
 
-// seriesChars distinguishes series without colour: the first is a line, the others are dots.
-func seriesChars(n int, skin *theme.Skin) []asciigraph.CharSet {
+// seriesChars distinguishes series without colour.
+func seriesChars(n int) []asciigraph.CharSet {
 	sets := make([]asciigraph.CharSet, n)
 	for i := range sets {
-		sets[i] = asciigraph.DefaultCharSet
-		switch {
-		case skin.Glyphs.ASCII:
-			sets[i] = asciigraph.CreateCharSet([]string{"*", "+", "o"}[i%3])
-		case !skin.Colour() && i > 0:
-			sets[i] = asciigraph.CreateCharSet([]string{"∙", "+"}[(i-1)%2])
-		}
+		sets[i] = asciigraph.CreateCharSet([]string{"*", "+", "o"}[i%3])
 	}
 	return sets
 }

@@ -41,8 +41,8 @@ func TestPrimitivesClipFirst(t *testing.T) {
 					inner.Column(x, y, n, share, st, gl)
 					inner.Stack(x, y, n, []Seg{{share, theme.Data, '#'}, {1 - share, theme.Dim, '-'}}, true, gl)
 					values := func(int) float64 { return share }
-					inner.Spark(x, y, n, n, 3, values, 1, theme.Data, gl)
-					inner.Filled(x, y, n, n, 3, values, share, theme.Data, theme.Dim, gl)
+					inner.Spark(x, y, n, n, 3, values, 1, theme.Data, colour)
+					inner.Filled(x, y, n, n, 3, values, share, theme.Data, theme.Dim, colour)
 				}
 				if row(&g, 0)+row(&g, 2) != strings.Repeat(" ", 12) || row(&g, 1)[0] != ' ' || !strings.HasSuffix(row(&g, 1), " ") {
 					t.Fatalf("at %d, %d, size %d: draws outside:\n%s", x, y, n, g.Plain())

@@ -94,8 +94,10 @@ func (a Area) Column(x, y, h int, share float64, st Style, gl *theme.Glyphs) {
 	}
 }
 
-// Filled draws values like Spark, as a bright line over an area of a darker colour.
-func (a Area) Filled(x, y, w, h, n int, at func(int) float64, top float64, line, area theme.Role, gl *theme.Glyphs) {
+// Filled draws values like Spark, as a bright line over an area of a darker colour: a gradient where the terminal has 256
+// colours.
+func (a Area) Filled(x, y, w, h, n int, at func(int) float64, top float64, line, area theme.Role, skin *theme.Skin) {
+	gl := skin.Glyphs
 	from, to := span(x, w, a.W)
 	for col := max(from, x+w-n); col < to; col++ {
 		v := at(n - (x + w - col))
@@ -106,21 +108,22 @@ func (a Area) Filled(x, y, w, h, n int, at func(int) float64, top float64, line,
 		edge := (eighths - 1) / 8
 		first, last := span(y-edge+1, edge, a.H)
 		for row := first; row < last; row++ {
-			a.Cell(col, row, Fg(area), gl.Block)
+			a.Cell(col, row, Fg(grade(line, brightestFill*float64(y-row+1)/float64(h), area, skin)), gl.Block)
 		}
 		a.Cell(col, y-edge, Fg(line).On(theme.Background), gl.Eighths[eighths-edge*8])
 	}
 }
 
-// Spark draws n values as columns, the newest at the right; NaN is a gap. top is the value of a full column.
-func (a Area) Spark(x, y, w, h, n int, at func(int) float64, top float64, fg theme.Role, gl *theme.Glyphs) {
+// Spark draws n values as columns, the newest at the right; NaN is a gap. top is the value of a full column. Where the
+// terminal has 256 colours, higher columns are brighter.
+func (a Area) Spark(x, y, w, h, n int, at func(int) float64, top float64, fg theme.Role, skin *theme.Skin) {
 	from, to := span(x, w, a.W)
 	for col := max(from, x+w-n); col < to; col++ {
 		v := at(n - (x + w - col))
 		if math.IsNaN(v) || top <= 0 {
 			continue
 		}
-		a.Column(col, y, h, v/top, Fg(fg), gl)
+		a.Column(col, y, h, v/top, Fg(grade(fg, v/top, fg, skin)), skin.Glyphs)
 	}
 }
 

@@ -18,15 +18,25 @@ var (
 )
 
 // AxisLabel returns the label function of a scale that ends at top. All labels use one unit and the decimals that the
-// step between labels needs.
+// step between labels needs; with step 0 a label has the unit and the decimals of its own value.
 func AxisLabel(units []Unit, top float64) func(v, step float64) string {
-	use := units[0]
-	for _, u := range units {
-		if top >= u.from*0.9999 {
-			use = u
+	unitOf := func(v float64) (use Unit) {
+		for _, u := range units {
+			if v >= u.from*0.9999 || u.from == 0 {
+				use = u
+			}
 		}
+		return use
 	}
+	shared := unitOf(top)
 	return func(v, step float64) string {
+		use := shared
+		if step == 0 {
+			use, step = unitOf(v), v
+			if v == 0 {
+				return "0"
+			}
+		}
 		places, s := 0, step/use.size
 		for ; places < 3 && math.Abs(s-math.Round(s)) > 1e-6*s; places++ {
 			s *= 10

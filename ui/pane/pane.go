@@ -28,6 +28,7 @@ type Frame struct {
 	Phase    metric.Phase
 	Spin     int      // frame counter of spinners
 	Suggest  string   // advice on an empty screen, for example "press p to type a prompt"
+	LogAxis  bool     // of charts
 	Inspect  bool     // costly readings can be measured on demand
 	NoText   string   // why text that the engine reports may be absent, and how to get it; "": it may not
 	Marks    []Mark   // oldest first

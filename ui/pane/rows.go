@@ -63,7 +63,7 @@ func (r *RowWriter) Trend(name string, n int, at func(int) float64, top float64,
 		r.A.Fill(0, r.Y+1, NameWidth, Dim, ' ')
 		r.A.Text(0, r.Y+1, Dim, metric.Percent(top))
 	}
-	r.A.Filled(NameWidth, r.A.H-1, r.A.W-NameWidth, h, n, shown, top, line, area, c.Skin.Glyphs)
+	r.A.Filled(NameWidth, r.A.H-1, r.A.W-NameWidth, h, n, shown, top, line, area, c.Skin)
 }
 
 // RateOrGap returns a value of one second, or NaN, a gap in a chart, if the engine reported nothing.
@@ -97,7 +97,7 @@ func DrawRatesChart(a grid.Area, pts []store.RatePoint, c *Frame) {
 	top := max(ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
 	c.Scratch.Chart("rates").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: Stamp(pts),
-		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top),
+		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top), Log: c.LogAxis,
 	}, c.Skin)
 	ChartMarks(c, a.Sub(ChartAxisWidth, 1, a.W-ChartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))
 }

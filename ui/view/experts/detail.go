@@ -145,7 +145,7 @@ func balanceTrend(c *pane.Frame, a grid.Area, l *grid.Line, layer int, s *store.
 	if last == "" || !l.Fit(grid.Piece{Style: pane.Dim, Words: last + " "}, grid.Piece{Words: strings.Repeat(" ", trendWidth+3)}) {
 		return
 	}
-	a.Spark(l.X-trendWidth-3, 1, trendWidth, 1, len(points), at, top, theme.SeriesDecode, c.Skin.Glyphs)
+	a.Spark(l.X-trendWidth-3, 1, trendWidth, 1, len(points), at, top, theme.SeriesDecode, c.Skin)
 }
 
 // expertBudget draws the slider: how many experts fit on the faster device, and the share of routing covered if the

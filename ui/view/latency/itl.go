@@ -2,7 +2,9 @@ package latency
 
 import (
 	"math"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -73,7 +75,7 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 // drawChartKey writes the scales of the chart and the strip into the border.
 func drawChartKey(a grid.Area, c *pane.Frame) {
 	if a.H >= 9 {
-		c.Foot(a, pane.Dim, "chart: 1 column = 1 s  strip: 1 column = 1 token")
+		c.Foot(a, pane.Dim, "chart: 1 column = 1 s, Y: log axis, "+string(c.Skin.Glyphs.Stall)+": stall  strip: 1 column = 1 token")
 	}
 }
 
@@ -94,7 +96,8 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	top = grid.NiceTop(top)
 	c.Scratch.Chart("latency").Draw(a, grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
-		Roles: latencyRoles,
+		Roles: latencyRoles, Log: c.LogAxis, Fill: true,
+		Stall: func(i int) bool { return stalledIn(s.Latency.Stalls, pts[i].At) },
 		Label: pane.AxisLabel(pane.TimeAxis, top),
 		At: func(series, i int) float64 {
 			switch p := pts[i]; {
@@ -108,6 +111,11 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		},
 	}, c.Skin)
 	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), pts[len(pts)-1].At, len(pts))
+}
+
+// stalledIn reports whether one of the kept stalls ended in the second that starts at t.
+func stalledIn(stalls []store.Stall, t event.Time) bool {
+	return slices.ContainsFunc(stalls, func(s store.Stall) bool { return s.At >= t && s.At < t+event.Time(time.Second) })
 }
 
 var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}

@@ -214,7 +214,7 @@ func (m *measure) draw(a grid.Area, requests []*store.Request, top float64, c *p
 		}
 		return math.NaN()
 	}
-	a.Spark(0, a.H-1, a.W, a.H-1, n*wide, at, top, m.role, c.Skin.Glyphs)
+	a.Spark(0, a.H-1, a.W, a.H-1, n*wide, at, top, m.role, c.Skin)
 }
 
 // known returns the values that there are.

@@ -50,6 +50,7 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	c.Scratch.Chart("queue").Draw(body, grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(last.Running)*7 + int64(last.Queued),
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: pane.AxisLabel(pane.CountAxis, top),
+		Log: c.LogAxis,
 	}, c.Skin)
 	pane.ChartMarks(c, body.Sub(pane.ChartAxisWidth, 0, body.W-pane.ChartAxisWidth, body.H), last.At, len(pts))
 }
@@ -76,6 +77,7 @@ func fillChart(c *pane.Frame, a grid.Area, s *store.Snapshot, pts []store.RatePo
 	c.Scratch.Chart("fill").Draw(plot, grid.Curves{
 		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1, Stamp: int64(last.At)*31 + int64(last.KVShare*1e6),
 		Roles: []theme.Role{theme.SeriesP50}, Label: func(v, _ float64) string { return metric.Percent(v) },
+		Log: c.LogAxis, Fill: true,
 	}, c.Skin)
 	pane.ChartMarks(c, plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), last.At, len(pts))
 }

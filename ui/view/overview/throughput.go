@@ -93,7 +93,7 @@ func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		x := pane.PutReading(a, row.v, metric.Rate, "tok/s", st)
 		n := min(len(pts), a.W-x)
 		at := func(i int) float64 { return row.at(len(pts) - n + i) }
-		a.Spark(x, 0, a.W-x, 1, n, at, pane.ScaleTop(n, at), row.role, c.Skin.Glyphs)
+		a.Spark(x, 0, a.W-x, 1, n, at, pane.ScaleTop(n, at), row.role, c.Skin)
 	}
 }
 

@@ -44,6 +44,7 @@ func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *pane.Frame)
 	top := pane.ScaleTop(len(pts), func(i int) float64 { return used(0, i) })
 	c.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: used, Top: top, Stamp: pane.Stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: pane.AxisLabel(pane.CountAxis, top),
+		Log: c.LogAxis, Fill: true,
 	}, c.Skin)
 	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 1, a.W-pane.ChartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))
 }

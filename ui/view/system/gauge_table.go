@@ -172,7 +172,7 @@ func gaugeTrend(c *pane.Frame, a grid.Area, r *gaugeRow, s *store.Snapshot) {
 	n := min(len(pts), a.W)
 	pts = pts[len(pts)-n:]
 	at := func(i int) float64 { return pts[i].V[r.gauge] }
-	a.Spark(0, 0, a.W, 1, n, at, pane.ScaleTop(n, at), r.role(), c.Skin.Glyphs)
+	a.Spark(0, 0, a.W, 1, n, at, pane.ScaleTop(n, at), r.role(), c.Skin)
 }
 
 // formatRho formats a correlation coefficient with its sign; a significant one is highlighted.

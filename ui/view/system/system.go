@@ -187,7 +187,7 @@ func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *pane.Frame,
 	}
 	chart.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
-		Label: pane.AxisLabel(units, top),
-		At:    func(k, i int) float64 { return at(&pts[i], k) },
+		Label: pane.AxisLabel(units, top), Log: c.LogAxis, Fill: len(roles) == 1,
+		At: func(k, i int) float64 { return at(&pts[i], k) },
 	}, c.Skin)
 }
