@@ -167,10 +167,13 @@ func (p *program) text() string {
 	return p.screen.String()
 }
 
+// patience is how long tests wait for a program before they fail. Programs of other tests may use the cores.
+const patience = 90 * time.Second
+
 // waitFor polls the screen until it shows all of want.
 func (p *program) waitFor(tb testing.TB, want ...string) {
 	tb.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		screen, missing := p.text(), ""
 		for _, w := range want {
@@ -204,7 +207,7 @@ func (p *program) exit(tb testing.TB) int {
 	select {
 	case <-ended:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		tb.Fatalf("program did not end; screen:\n%s", p.text())
 		return 0
 	}

@@ -101,7 +101,7 @@ func readmeBlocks(t *testing.T, language string) (lines []string) {
 
 // endsOrShows waits until the program ends, or shows one of texts, which it returns.
 func (p *program) endsOrShows(texts ...string) string {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-p.done:
 			return ""
