@@ -35,6 +35,9 @@ func (x *exchange) finish() {
 	if sum.model == "" && x.model != "" && !x.refused {
 		x.proxy.link.model(x.model)
 	}
+	if x.reuse != nil {
+		outcome.Reuse = <-x.reuse
+	}
 	var state event.State
 	state, outcome.Reason = x.verdict(&sum, o)
 	x.emit(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})
