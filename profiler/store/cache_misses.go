@@ -85,10 +85,9 @@ func (r *Request) promptTime() time.Duration {
 
 // CacheMisses sums up the misses of the prompt cache.
 type CacheMisses struct {
-	Compared int           // requests whose prompts were compared with earlier ones
-	Prefill  time.Duration // of these
-	Lost     time.Duration // of it, for what a cache could have kept
-	Kinds    []MissKind    // that occurred, the costliest first
+	Prefill time.Duration // of all requests
+	Lost    time.Duration // of it, for what a cache could have kept
+	Kinds   []MissKind    // that occurred, the costliest first
 }
 
 // MissKind sums up the misses of one kind.
@@ -101,10 +100,9 @@ type MissKind struct {
 // SumCacheMisses sums up the misses of requests that have ended.
 func SumCacheMisses(requests iter.Seq[*Request]) (m CacheMisses) {
 	for r := range requests {
-		if r.Reuse.With == 0 || r.AnyCached || !r.State.Final() {
+		if !r.State.Final() {
 			continue
 		}
-		m.Compared++
 		m.Prefill += r.promptTime()
 		x := r.CacheMiss()
 		if x.Tokens == 0 {

