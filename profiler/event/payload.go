@@ -178,7 +178,46 @@ type Outcome struct {
 	Cold      bool    // of a request with ColdLater
 	Decode    int64   // ns from first to last token if tokens are not reported one by one; 0 unknown
 	Answer    *Answer // nil: unknown, or not sent over HTTP
+	Reuse     Reuse
 }
+
+// Reuse is where and why a prompt stops to be the same as an earlier one: what a prefix cache can reuse ends there. The
+// zero value means that no earlier prompt that begins like it is known. Sizes are in bytes of text.
+type Reuse struct {
+	With   RequestID // the earlier request
+	Kind   BreakKind // why
+	Place  string    // in the request, for example "messages[3].content"; "" if nothing differs
+	At     int       // character there, from 0
+	Common int       // same before the break
+	Same   int       // same after the break
+	Bytes  int       // the whole prompt
+}
+
+// BreakKind is why a prompt is not the same as an earlier one from some place on.
+type BreakKind uint8
+
+// The kinds of breaks.
+const (
+	BreakNone         BreakKind = iota // one of the prompts is the beginning of the other
+	BreakTimestamp                     // another time or date
+	BreakIdentifier                    // another UUID, hash or long number
+	BreakNumber                        // another number
+	BreakToolOrder                     // the same tools in another order
+	BreakTools                         // other tools
+	BreakInstructions                  // other instructions
+	BreakAnswer                        // an earlier answer is written differently
+	BreakTrimmed                       // earlier messages are missing
+	BreakMessage                       // a message of the user is another one
+	BreakText                          // a prompt without messages is another one
+	NumBreaks
+)
+
+var breakNames = [NumBreaks]string{
+	"none", "timestamp", "identifier", "number", "tool_order", "tools", "instructions", "answer", "trimmed", "message", "text",
+}
+
+// String is the kind's name in event lines and reports.
+func (k BreakKind) String() string { return breakNames[min(k, NumBreaks-1)] }
 
 // Experts are cumulative router picks since the model was loaded: a dropped event corrupts no total. Counts are indexed
 // [layer*Experts+expert]. All picks of a layer = tokens x experts used.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,5 +94,23 @@ func TestWaitsSection(t *testing.T) {
 	doc := in(t, r.WriteMarkdown)
 	if !strings.Contains(doc, `slot of \#1 300 ms, unexplained 100 ms`) || strings.Contains(doc, "9.00 s") {
 		t.Error(doc)
+	}
+}
+
+// TestMissesSection checks the sums by kind, and that the costliest request is the example.
+func TestMissesSection(t *testing.T) {
+	r := served() // 300 ms of prompts
+	at := 130
+	for i, lost := range []float64{.02, .07} {
+		r.Requests[i].Miss = &CacheMiss{Why: "timestamp", Text: "a timestamp differs", Place: "messages[0].content", At: &at, With: 7, Tokens: 100, Lost: Measured(lost)}
+	}
+	r.Requests[2].Miss = &CacheMiss{Why: "none", Text: "the text is the same", With: 2, Tokens: 50}
+	s := missesSection(r)
+	want := [][]string{
+		{"a timestamp differs", "#2, from #7: messages[0].content, character 130", "2", "200", "90.0 ms", "30 %"},
+		{"the text is the same", "#3, from #2", "1", "50", "-", "-"},
+	}
+	if !slices.EqualFunc(s.rows, want, slices.Equal) {
+		t.Errorf("%q", s.rows)
 	}
 }

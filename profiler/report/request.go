@@ -46,7 +46,8 @@ type Request struct {
 	Absent    map[string]string `json:"absent,omitempty"`
 	Parts     Parts             `json:"ttft_components_s"`
 	Dominant  *string           `json:"dominant_component"`
-	Waits     []Wait            `json:"waits,omitempty"` // what held it up before its first token, the longest first
+	Waits     []Wait            `json:"waits,omitempty"`      // what held it up before its first token, the longest first
+	Miss      *CacheMiss        `json:"cache_miss,omitempty"` // null if a prompt cache could not have kept more, or if it is not known
 	Layers    []Layer           `json:"layers"`
 	ITL       *Distribution     `json:"itl_s"`
 	Slow      *Cause            `json:"ttft_cause"` // why TTFT was over its target; null if it was not
@@ -228,6 +229,7 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 		}
 		out.Waits = append(out.Waits, part)
 	}
+	out.Miss = cacheMiss(f)
 	for _, l := range f.Layers {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}

@@ -126,7 +126,8 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if o.Prompt > 0 {
 			v.PromptTokens = o.Prompt
 		}
-		v.CachedTokens, v.AnyCached, v.PadTokens = o.Cached, o.AnyCached, o.Padding
+		v.CachedTokens, v.AnyCached, v.PadTokens, v.Reuse = o.Cached, o.AnyCached, o.Padding, o.Reuse
+		v.Reuse.Place = clip(v.Reuse.Place, MaxLine)
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
 			v.Generated += missed
 			if !s.excluded(l) {

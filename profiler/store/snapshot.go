@@ -127,6 +127,7 @@ type Request struct {
 	Parts    []Part // stamped TTFT components in drawing order, "other" last; they add up to TTFT
 	Dominant Part   // the largest part; Share is 0 if TTFT is unknown
 	Waits    []Wait // what held it up before its first token, the longest first; see Snapshot.WaitsOf
+	Reuse    event.Reuse
 	Layers   []LayerPart
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 

@@ -156,6 +156,15 @@ var (
 		member("probe", flags, func(p *event.Request) *bool { return &p.Probe }),
 		member("told", flags, func(p *event.Request) *bool { return &p.Retrospective }),
 	}
+	reuseFields = fields[event.Reuse]{
+		member("with", requestIDs, func(p *event.Reuse) *event.RequestID { return &p.With }),
+		member("why", enum(event.BreakNone, event.BreakText), func(p *event.Reuse) *event.BreakKind { return &p.Kind }),
+		member("place", texts, func(p *event.Reuse) *string { return &p.Place }),
+		member("at", sizes, func(p *event.Reuse) *int { return &p.At }),
+		member("common", sizes, func(p *event.Reuse) *int { return &p.Common }),
+		member("same", sizes, func(p *event.Reuse) *int { return &p.Same }),
+		member("bytes", sizes, func(p *event.Reuse) *int { return &p.Bytes }),
+	}
 	outcomeFields = fields[event.Outcome]{
 		member("why", texts, func(p *event.Outcome) *string { return &p.Reason }),
 		member("in", totals, func(p *event.Outcome) *int { return &p.Prompt }),
@@ -165,6 +174,7 @@ var (
 		member("out", totals, func(p *event.Outcome) *int { return &p.Generated }),
 		member("was_cold", flags, func(p *event.Outcome) *bool { return &p.Cold }),
 		member("decode", counts, func(p *event.Outcome) *int64 { return &p.Decode }),
+		object("reuse", reuseFields, false, func(p *event.Outcome) *event.Reuse { return &p.Reuse }),
 		member("sse", answers, func(p *event.Outcome) **event.Answer { return &p.Answer }),
 	}
 )

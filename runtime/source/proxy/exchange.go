@@ -25,12 +25,15 @@ type exchange struct {
 	client  context.Context // ends when the client goes away
 	began   event.Time
 
-	mu     sync.Mutex // guards the fields below: the request may still be sent while the answer arrives
-	sent   event.Time // when the first byte was sent to the server; 0: not yet
-	body   *picker    // extracts fields of the request body; nil: unreadable, or already emitted
-	queued bool       // the queued event was emitted
-	model  string     // the requested model
-	upload error      // error of reading the client's body; nil: none
+	mu     sync.Mutex      // guards the fields below: the request may still be sent while the answer arrives
+	sent   event.Time      // when the first byte was sent to the server; 0: not yet
+	body   *picker         // extracts fields of the request body; nil: unreadable, or already emitted
+	text   []byte          // the body until it is sent, if it is compared
+	long   bool            // the body is not compared: too much text is held
+	prompt chan comparison // gets what the prompt has in common with earlier ones; nil: it is not compared
+	queued bool            // the queued event was emitted
+	model  string          // the requested model
+	upload error           // error of reading the client's body; nil: none
 	end
 	status   int
 	observer *observer     // nil: no answer to observe
@@ -105,6 +108,7 @@ func (b *prompt) Read(p []byte) (int, error) {
 	defer b.x.mu.Unlock()
 	if b.x.body != nil {
 		b.x.body.feed(p[:n])
+		b.x.hold(p[:n])
 	}
 	if err != nil && err != io.EOF {
 		b.x.upload = blame(err)
@@ -224,5 +228,6 @@ func (x *exchange) queue() {
 		}
 	}
 	x.body = nil
+	x.compare()
 	x.emit(event.Event{Kind: event.KindRequest, At: x.sent, State: event.StateQueued, Data: info})
 }

@@ -37,6 +37,13 @@ func (x *exchange) finish() {
 	}
 	var state event.State
 	state, outcome.Reason = x.verdict(&sum, o)
+	if x.prompt != nil {
+		c := <-x.prompt
+		outcome.Reuse = c.reuse
+		if c.print != nil && state == event.StateFinished {
+			x.proxy.prompts.keep(c.print)
+		}
+	}
 	x.emit(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})
 }
 

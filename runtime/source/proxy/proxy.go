@@ -20,6 +20,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/loopback"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
 	"github.com/llmtop/llmtop/runtime/source/routed"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
@@ -51,7 +52,8 @@ type Proxy struct {
 	picks     routed.Tally
 	last      atomic.Uint64  // last request id
 	passed    atomic.Uint64  // requests of any kind
-	observers sync.WaitGroup // running observers of answers
+	observers sync.WaitGroup // running observers of answers, and comparisons of prompts
+	prompts   *promptHistory
 
 	mu       sync.Mutex // guards the fields below
 	live     int        // requests in progress
@@ -82,7 +84,7 @@ func New(opt Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		opt: opt, to: to, listener: listener, idle: make(chan struct{}), warnings: map[warning]uint64{},
-		versions: newVersions(to, opt.headers),
+		versions: newVersions(to, opt.headers), prompts: &promptHistory{history: prompts.NewHistory()},
 	}
 	p.pass = p.newPass()
 	return p, nil

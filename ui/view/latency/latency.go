@@ -167,6 +167,17 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	if n := s.Latency.StallCount[c.Window]; n > 0 {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   stalls "}, grid.Piece{Style: pane.Bad, Words: metric.Count(float64(n))})
 	}
+	m := store.SumCacheMisses(s.CountedIn(c.Window, false))
+	if len(m.Kinds) == 0 || m.Lost <= 0 {
+		return
+	}
+	worst := &m.Kinds[0]
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "   cache misses "}, grid.Piece{Style: pane.Loud, Words: metric.Percent(metric.Share(m.Lost.Seconds(), m.Prefill.Seconds()))}, grid.Piece{Style: pane.Dim, Words: " of prefill"})
+	part := ": "
+	if len(m.Kinds) > 1 {
+		part = ", " + metric.Percent(metric.Share(worst.Lost.Seconds(), m.Lost.Seconds())) + " of them: "
+	}
+	l.Fit(grid.Piece{Style: pane.Dim, Words: part}, grid.Piece{Style: pane.Plain, Words: worst.Words()})
 }
 
 // keptOf returns how many of all requests are kept.

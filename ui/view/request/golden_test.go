@@ -1,8 +1,12 @@
 package request
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -42,4 +46,21 @@ func TestGolden(t *testing.T) {
 	stalled := viewtest.Selection(t, crowd, "stalled id>4900")
 	show(viewtest.NewScreen(t, crowd, viewtest.Narrow), stalled).Golden("stalled")
 	show(viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII(), &table.Selection{Follow: true}).Golden("ascii")
+}
+
+// TestCacheMiss checks that the place where the prompt differs is named below why.
+func TestCacheMiss(t *testing.T) {
+	s := *viewtest.LiveSnapshot()
+	s.Requests = slices.Clone(s.Requests)
+	i := slices.IndexFunc(s.Requests, func(r *store.Request) bool { return r.State == event.StateFinished })
+	r := *s.Requests[i]
+	r.PromptTokens, r.CachedTokens = 400, 40
+	r.Reuse = event.Reuse{With: 3, Kind: event.BreakTimestamp, Place: "messages[0].content", At: 130, Common: 100, Same: 800, Bytes: 1000}
+	s.Requests[i] = &r
+	screen := show(viewtest.NewScreen(t, &s, viewtest.Medium), viewtest.Selection(t, &s, fmt.Sprintf("id=%d", r.ID))).Text()
+	for _, words := range []string{"Cache miss  a timestamp differs since #3", "320 tokens", "messages[0].content, character 130"} {
+		if !strings.Contains(screen, words) {
+			t.Errorf("the screen lacks %q:\n%s", words, screen)
+		}
+	}
 }

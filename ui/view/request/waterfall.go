@@ -200,7 +200,35 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	if y+2 < a.H && DrawWaits(a.Sub(0, 2+y, a.W, 1), s.WaitsOf(r), c) {
 		y++
 	}
+	if y+2 < a.H {
+		y += drawCacheMiss(a.Sub(0, 2+y, a.W, min(a.H-y-2, 2)), r.CacheMiss(), c)
+	}
 	return min(y+2, a.H)
+}
+
+// drawCacheMiss writes why a prompt cache did not keep what it could have: "Cache miss  a timestamp differs since #57 ·
+// 212 tokens 120 ms", and below it the place "messages[0].content, character 130". It returns the rows used, 0 if nothing
+// was missed.
+func drawCacheMiss(a grid.Area, m store.CacheMiss, c *pane.Frame) int {
+	if m.Tokens == 0 {
+		return 0
+	}
+	l := a.Line(0, 0)
+	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	l.Put(pane.Heading, "Cache miss").Gap(2)
+	l.Fit(grid.Piece{Style: pane.Plain, Words: m.Words()}, grid.Piece{Style: pane.Dim, Words: " since "}, grid.Piece{Style: pane.Data, Words: "#" + strconv.Itoa(int(m.With))})
+	lost := metric.Count(float64(m.Tokens)) + " tokens"
+	if m.Lost > 0 {
+		lost += " " + metric.Duration(int64(m.Lost))
+	}
+	l.Fit(grid.Piece{Style: pane.Dim, Words: sep}, grid.Piece{Style: pane.Loud, Words: lost})
+	if m.Place == "" || a.H < 2 {
+		return 1
+	}
+	const indent = len("Cache miss") + 2
+	below := a.Line(indent, 1)
+	below.Fit(grid.Piece{Style: pane.Plain, Words: sanitize.Line(m.Place)}, grid.Piece{Style: pane.Dim, Words: ", character "}, grid.Piece{Style: pane.Data, Words: strconv.Itoa(m.At)})
+	return 2
 }
 
 // leastWait is the share of a wait from which its part is shown.

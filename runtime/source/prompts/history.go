@@ -1,0 +1,249 @@
+package prompts
+
+import (
+	"hash/maphash"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// Bounds of a History.
+const (
+	maxPrompts = 64
+	maxHashes  = 2 << 20 // 4 bytes each
+	unitHashes = 12      // size of a unitPrint
+)
+
+// History holds the hashes of recent prompts. It is not safe for concurrent use.
+type History struct {
+	seed    maphash.Seed
+	prompts []*Print // oldest first
+	hashes  int
+}
+
+// NewHistory returns an empty history. Hashes of different histories cannot be compared.
+func NewHistory() *History { return &History{seed: maphash.MakeSeed()} }
+
+// Print is a prompt without its text.
+type Print struct {
+	number event.RequestID
+	model  string
+	units  []unitPrint
+	hashes int
+}
+
+type unitPrint struct {
+	role  Role
+	bytes int
+	whole uint64
+	words []uint32 // hashes; bit 0: the word changes often
+	ends  []int32  // of the words in the text; nil in a prompt that is kept
+}
+
+// same reports whether two units have the same text.
+func (u *unitPrint) same(v *unitPrint) bool {
+	return u.role == v.role && u.bytes == v.bytes && u.whole == v.whole
+}
+
+// equalWords returns how many words are equal from the start.
+func (u *unitPrint) equalWords(v *unitPrint) int {
+	n := 0
+	for n < min(len(u.words), len(v.words)) && u.words[n] == v.words[n] {
+		n++
+	}
+	return n
+}
+
+// end returns the bytes of the first n words.
+func (u *unitPrint) end(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return int(u.ends[n-1])
+}
+
+// Compare compares a prompt with the kept one for the same model that it has the longest beginning in common with, the
+// newest of several. The zero value: no kept prompt begins like it.
+func (h *History) Compare(number event.RequestID, model string, units []Unit) (*Print, event.Reuse) {
+	p := h.print(units)
+	p.number, p.model = number, model
+	var (
+		b    event.Reuse
+		best *Print
+	)
+	for _, q := range slices.Backward(h.prompts) {
+		if q.model == model {
+			if n := p.common(q); n > b.Common {
+				best, b.Common = q, n
+			}
+		}
+	}
+	if best != nil {
+		b.With = best.number
+		for _, u := range p.units {
+			b.Bytes += u.bytes
+		}
+		h.compare(p, best, units, &b)
+	}
+	for i := range p.units {
+		p.units[i].ends = nil
+	}
+	return p, b
+}
+
+// print hashes a prompt.
+func (h *History) print(units []Unit) *Print {
+	p := &Print{units: make([]unitPrint, len(units))}
+	for i, u := range units {
+		v := unitPrint{role: u.Role, bytes: len(u.Text), whole: maphash.String(h.seed, u.Text)}
+		for at := 0; at < len(u.Text); {
+			n, changes := nextWord(u.Text[at:])
+			hash := uint32(maphash.String(h.seed, u.Text[at:at+n])) &^ 1
+			if changes {
+				hash |= 1
+			}
+			at += n
+			v.words, v.ends = append(v.words, hash), append(v.ends, int32(at))
+		}
+		p.units[i] = v
+		p.hashes += len(v.words) + unitHashes
+	}
+	return p
+}
+
+// Keep remembers a prompt, and drops the oldest ones beyond the bounds.
+func (h *History) Keep(p *Print) {
+	h.prompts, h.hashes = append(h.prompts, p), h.hashes+p.hashes
+	drop := 0
+	for len(h.prompts)-drop > maxPrompts || h.hashes > maxHashes && drop < len(h.prompts) {
+		h.hashes -= h.prompts[drop].hashes
+		drop++
+	}
+	h.prompts = slices.Delete(h.prompts, 0, drop)
+}
+
+// equalUnits returns how many units are the same from the start.
+func (p *Print) equalUnits(q *Print) int {
+	n := 0
+	for n < min(len(p.units), len(q.units)) && p.units[n].same(&q.units[n]) {
+		n++
+	}
+	return n
+}
+
+// common returns the bytes that both prompts begin with.
+func (p *Print) common(q *Print) (bytes int) {
+	n := p.equalUnits(q)
+	for i := range n {
+		bytes += p.units[i].bytes
+	}
+	if n < min(len(p.units), len(q.units)) && p.units[n].role == q.units[n].role {
+		bytes += p.units[n].end(p.units[n].equalWords(&q.units[n]))
+	}
+	return bytes
+}
+
+// compare sets the kind and the place of the break with an earlier prompt.
+func (h *History) compare(p, q *Print, units []Unit, b *event.Reuse) {
+	n := p.equalUnits(q)
+	if n == len(q.units) || n == len(p.units) {
+		return // one goes on where the other ends
+	}
+	u, v := &p.units[n], &q.units[n]
+	if n+1 == len(q.units) && u.role == v.role && u.bytes > v.bytes && maphash.String(h.seed, units[n].Text[:v.bytes]) == v.whole {
+		return // the text of its last unit goes on
+	}
+	word := 0
+	if u.role == v.role {
+		word = u.equalWords(v)
+	}
+	b.Place, b.At = units[n].Place, utf8.RuneCountInString(units[n].Text[:u.end(word)])
+	b.Same = p.sameAfter(q, n)
+	switch {
+	case u.role == Tool || v.role == Tool:
+		b.Kind = event.BreakTools
+		if p.sameTools(q) {
+			b.Kind = event.BreakToolOrder
+		}
+		return
+	case p.trimmed(q, n):
+		b.Kind = event.BreakTrimmed
+		return
+	}
+	if u.role == v.role && word < min(len(u.words), len(v.words)) && u.words[word]&v.words[word]&1 != 0 {
+		if kind, where := volatileAt(units[n].Text, u.end(word), u.end(word+1)); kind != event.BreakNone {
+			b.Kind, b.At = kind, where
+			return
+		}
+	}
+	switch u.role {
+	case System:
+		b.Kind = event.BreakInstructions
+	case Assistant:
+		b.Kind = event.BreakAnswer
+	case Other:
+		b.Kind = event.BreakText
+	default:
+		b.Kind = event.BreakMessage
+	}
+}
+
+// sameAfter returns the bytes after the break that both prompts have: words of the unit with the break, if it has as many
+// in both, and later units, wherever they are.
+func (p *Print) sameAfter(q *Print, n int) (bytes int) {
+	u, v := &p.units[n], &q.units[n]
+	if u.role == v.role && len(u.words) == len(v.words) {
+		for i := u.equalWords(v); i < len(u.words); i++ {
+			if u.words[i] == v.words[i] {
+				bytes += u.end(i+1) - u.end(i)
+			}
+		}
+	}
+	left := map[unitKey]int{}
+	for i := range q.units[n:] {
+		left[q.units[n+i].key()]++
+	}
+	for i := range p.units[n:] {
+		if w := &p.units[n+i]; left[w.key()] > 0 {
+			left[w.key()]--
+			bytes += w.bytes
+		}
+	}
+	return bytes
+}
+
+// unitKey identifies the text of a unit.
+type unitKey struct {
+	role  Role
+	bytes int
+	whole uint64
+}
+
+func (u *unitPrint) key() unitKey { return unitKey{u.role, u.bytes, u.whole} }
+
+// sameTools reports whether both prompts have the same tools, in any order.
+func (p *Print) sameTools(q *Print) bool {
+	count := map[unitKey]int{}
+	for i := range p.units {
+		if p.units[i].role == Tool {
+			count[p.units[i].key()]++
+		}
+	}
+	for i := range q.units {
+		if q.units[i].role == Tool {
+			count[q.units[i].key()]--
+		}
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// trimmed reports whether the prompt goes on with a later unit of the earlier one.
+func (p *Print) trimmed(q *Print, n int) bool {
+	return p.units[n].bytes > 0 && slices.ContainsFunc(q.units[n+1:], func(v unitPrint) bool { return p.units[n].same(&v) })
+}
