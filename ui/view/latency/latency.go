@@ -9,8 +9,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/polled"
+	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
