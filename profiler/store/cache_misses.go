@@ -49,7 +49,7 @@ func judge(r *event.Reuse, tokens, cached int, prefill time.Duration) (m CacheMi
 
 // breakTexts describe the kinds of breaks.
 var breakTexts = [event.NumBreaks]string{
-	event.BreakNone:         "the text is the same, the engine did not reuse it",
+	event.BreakNone:         "the same text was not reused",
 	event.BreakTimestamp:    "a timestamp differs",
 	event.BreakIdentifier:   "an identifier differs",
 	event.BreakNumber:       "a number differs",

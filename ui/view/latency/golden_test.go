@@ -1,9 +1,12 @@
 package latency
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -46,6 +49,25 @@ func TestGoldenPolled(t *testing.T) {
 	viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Wide).Show(&View{}).Golden("slots")
 	viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide).Show(&View{}).Golden("probed")
 	viewtest.NewScreen(t, viewtest.Started(), viewtest.Wide).Show(&View{}).Golden("started")
+}
+
+// The cost of cache misses stands beside the targets, with the cause of most of it.
+func TestCacheMisses(t *testing.T) {
+	s := *viewtest.Crowd(100)
+	s.Requests = slices.Clone(s.Requests)
+	for i, r := range s.Requests {
+		q := *r
+		q.PromptTokens, q.CachedTokens = 400, 40
+		q.Reuse = event.Reuse{With: 1, Kind: event.BreakTimestamp, Place: "messages[0].content", Common: 100, Same: 900, Bytes: 1000}
+		if i%4 == 0 {
+			q.Reuse.Kind, q.Reuse.Place = event.BreakToolOrder, "tools[0]"
+		}
+		s.Requests[i] = &q
+	}
+	screen := viewtest.NewScreen(t, &s, viewtest.Wide).Show(&View{}).Text()
+	if !regexp.MustCompile(`cache misses \d+ % of prefill, [5-9]\d % of them: a timestamp differs, messages\[0\]\.content`).MatchString(screen) {
+		t.Error(screen)
+	}
 }
 
 // Engines without latencies say why.
