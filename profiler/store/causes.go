@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -67,9 +66,19 @@ type unexplained struct {
 	given    verdict.Explanation // counted so far
 }
 
+// find returns the index of a second, or where it belongs. It searches from the end: nearly all are the last one.
+func (c *causes) find(sec int64) (i int, ok bool) {
+	for i = len(c.seconds); i > 0 && c.seconds[i-1].second >= sec; i-- {
+		if c.seconds[i-1].second == sec {
+			return i - 1, true
+		}
+	}
+	return i, false
+}
+
 // at returns the losses of a second; nil if it is more than a minute ago.
 func (c *causes) at(sec int64) *lossSecond {
-	i, ok := slices.BinarySearchFunc(c.seconds, sec, func(w lossSecond, sec int64) int { return cmp.Compare(w.second, sec) })
+	i, ok := c.find(sec)
 	switch {
 	case ok:
 		return &c.seconds[i]
@@ -400,7 +409,7 @@ func (s *state) replaceCause(l *liveRequest, u *unexplained, x *verdict.Explanat
 // the session before it, prompts of others were processed, or the engine's threads could not run for much of it.
 func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	c := &s.causes
-	at, ok := slices.BinarySearchFunc(c.seconds, sec, func(w lossSecond, sec int64) int { return cmp.Compare(w.second, sec) })
+	at, ok := c.find(sec)
 	if !ok || c.seconds[at].gapCount == 0 || c.seconds[at].gaps <= 0 {
 		return x, false
 	}

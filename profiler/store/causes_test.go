@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -98,4 +99,27 @@ func TestQueueOfSlowRequests(t *testing.T) {
 			t.Errorf("%v, want %v", r.Slow, want)
 		}
 	}
+}
+
+// TestLossSeconds adds seconds in any order: they stay in ascending order, each is kept once, and the oldest go first.
+func TestLossSeconds(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var c causes
+		for _, sec := range rapid.SliceOfN(rapid.Int64Range(0, 3*lossSeconds), 1, 300).Draw(r, "seconds") {
+			tooOld := len(c.seconds) == lossSeconds && sec < c.seconds[0].second
+			switch w := c.at(sec); {
+			case (w == nil) != tooOld:
+				r.Fatalf("second %d: nil is %t, too old is %t", sec, w == nil, tooOld)
+			case w == nil:
+			case w.second != sec:
+				r.Fatalf("second %d: got %d", sec, w.second)
+			}
+			if i, ok := c.find(sec); ok == tooOld || ok && c.seconds[i].second != sec {
+				r.Fatalf("second %d is not found", sec)
+			}
+			if !slices.IsSortedFunc(c.seconds, func(a, b lossSecond) int { return int(a.second - b.second) }) || len(c.seconds) > lossSeconds {
+				r.Fatalf("the seconds are not in order: %d", len(c.seconds))
+			}
+		}
+	})
 }
