@@ -112,8 +112,9 @@ func IsShare(name string) bool { return strings.HasSuffix(name, "_share") }
 
 // The names of Ratios and Counts that more than one package knows.
 const (
-	RatioCacheHits   = "cache_hits_share" // prompt tokens found in the prefix cache / those looked up
-	CountPreemptions = "preemptions"      // requests
+	RatioCacheHits   = "cache_hits_share"     // prompt tokens found in the prefix cache / those looked up
+	RatioAccepted    = "accepted_draft_share" // drafted tokens that were accepted / all
+	CountPreemptions = "preemptions"          // requests
 )
 
 // The names of Histograms that mean the same for all engines.

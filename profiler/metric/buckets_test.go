@@ -49,7 +49,7 @@ func TestWindowsOfBuckets(t *testing.T) {
 	var w WindowedBuckets
 	const sec = int64(time.Second)
 	for s := int64(1); s <= 100; s++ {
-		w.Add(s*sec, &event.Histogram{Count: 1, Sum: s, Bounds: []int64{5}, Counts: []uint64{1, 0}})
+		w.Add(s*sec, sec, &event.Histogram{Count: 1, Sum: s, Bounds: []int64{5}, Counts: []uint64{1, 0}})
 	}
 	out := w.Summaries(100*sec + sec/2)
 	if out[Second].Count != 1 || out[Second].Mean != 100 || out[TenSeconds].Count != 10 || out[Minute].Count != 60 || out[Session].Count != 100 {

@@ -3,41 +3,50 @@ package metric
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// WindowedBuckets keeps Buckets over every Window. The zero value is empty.
+// WindowedBuckets keeps Buckets over every Window and second by second. The zero value is empty and keeps the seconds of
+// the longest window.
 type WindowedBuckets struct {
+	Keep int // past seconds with values to keep, if more than the longest window needs
+
 	second  int64 // number of the current second
+	covers  int64 // seconds that the reports of the current second cover
 	current Buckets
-	past    *[slots]packedBuckets // second s is at s % slots; nil: empty
+	past    []SecondBuckets // oldest first; shared with trends: entries are never written again
 	session Buckets
 
 	bounds []int64 // the last reported bounds
-	layout uint32  // number of bounds, counted up with each change; 1 for the first ones
+	layout uint16  // number of bounds, counted up with each change; 1 for the first ones
 }
 
-// packedBuckets holds the Buckets of a past second in some 60 bytes.
-type packedBuckets struct {
+// SecondBuckets holds the Buckets of a second in some 60 bytes. It is immutable.
+type SecondBuckets struct {
 	second uint32
-	layout uint32 // layout that the counts belong to; 0: no quantile can be computed
+	covers uint16 // seconds that it covers: this one and those before it
+	layout uint16 // layout that the counts belong to; 0: no quantile can be computed
 	count  uint64
 	sum    int64
-	counts []byte // varints: index of the first non-empty bucket, then the counts up to the last non-empty one; immutable
+	counts []byte // varints: index of the first non-empty bucket, then the counts up to the last non-empty one
 }
 
-// Add adds a histogram reported at a time in ns. Times before the current second count in the current second.
-func (w *WindowedBuckets) Add(now int64, t *event.Histogram) {
+// Add adds a histogram reported at a time in ns for the interval in ns before it. Times before the current second count in
+// the current second.
+func (w *WindowedBuckets) Add(now, interval int64, t *event.Histogram) {
 	if t.Count == 0 {
 		return
 	}
-	if s := now / int64(time.Second); s > w.second {
-		w.pack()
-		w.second = s
+	s := now / int64(time.Second)
+	if s > w.second {
+		w.closeSecond()
+		w.second, w.covers = s, 1
 	}
+	w.covers = max(w.covers, s-(now-interval)/int64(time.Second))
 	if len(t.Bounds) > 0 && len(t.Counts) == len(t.Bounds)+1 && !same(w.bounds, t.Bounds) {
 		w.bounds = t.Bounds
 		w.layout++
@@ -46,29 +55,26 @@ func (w *WindowedBuckets) Add(now int64, t *event.Histogram) {
 	w.session.Add(t)
 }
 
-// pack moves the current second to the past ones.
-func (w *WindowedBuckets) pack() {
-	b := &w.current
-	if b.Count == 0 {
+// closeSecond moves the current second to the past ones.
+func (w *WindowedBuckets) closeSecond() {
+	if w.current.Count == 0 {
 		return
 	}
-	if w.past == nil {
-		w.past = new([slots]packedBuckets)
+	if keep := max(w.Keep, slots); len(w.past) >= keep+keep/4 { // seldom, since it copies
+		w.past = append(make([]SecondBuckets, 0, keep+keep/4), w.past[len(w.past)-keep+1:]...)
 	}
-	p := packedBuckets{second: uint32(w.second), count: b.Count, sum: b.Sum}
-	if !b.mixed {
-		p.layout, p.counts = w.layout, packCounts(b.counts)
-	}
-	w.past[w.second%slots] = p
-	b.reset()
+	w.past = append(w.past, w.pack())
+	w.current.reset()
 }
 
-// seconds returns the past seconds.
-func (w *WindowedBuckets) seconds() []packedBuckets {
-	if w.past == nil {
-		return nil
+// pack returns the current second.
+func (w *WindowedBuckets) pack() SecondBuckets {
+	b := &w.current
+	p := SecondBuckets{second: uint32(w.second), covers: uint16(min(w.covers, math.MaxUint16)), count: b.Count, sum: b.Sum}
+	if !b.mixed && b.Count > 0 {
+		p.layout, p.counts = w.layout, packCounts(b.counts)
 	}
-	return w.past[:]
+	return p
 }
 
 // packCounts encodes counts for packedBuckets.
@@ -88,20 +94,20 @@ func packCounts(counts []uint64) []byte {
 	return bytes.Clone(packed)
 }
 
-// fold adds a past second to into.
-func (w *WindowedBuckets) fold(p *packedBuckets, into *Buckets) {
-	if p.layout != w.layout || p.layout == 0 { // other bounds than the current ones
-		into.merge(p.count, p.sum, nil, nil)
+// addTo adds p to o. bounds and layout are those of the histogram at present.
+func (p *SecondBuckets) addTo(o *Buckets, bounds []int64, layout uint16) {
+	if p.layout != layout || p.layout == 0 { // other bounds
+		o.merge(p.count, p.sum, nil, nil)
 		return
 	}
-	into.merge(p.count, p.sum, w.bounds, nil)
-	if into.mixed {
+	o.merge(p.count, p.sum, bounds, nil)
+	if o.mixed {
 		return
 	}
 	first, n := binary.Uvarint(p.counts)
 	for i, rest := int(first), p.counts[n:]; len(rest) > 0; i++ {
 		count, n := binary.Uvarint(rest)
-		into.counts[i] = event.AddCount(into.counts[i], count)
+		o.counts[i] = event.AddCount(o.counts[i], count)
 		rest = rest[n:]
 	}
 }
@@ -113,6 +119,16 @@ func (b *Buckets) addTo(o *Buckets) {
 		bounds = nil
 	}
 	o.merge(b.Count, b.Sum, bounds, b.counts)
+}
+
+// Trend returns the buckets second by second.
+func (w *WindowedBuckets) Trend() BucketTrend {
+	t := BucketTrend{past: slices.Clip(w.past), bounds: w.bounds, layout: w.layout}
+	if w.current.Count > 0 {
+		p := w.pack()
+		t.current = &p
+	}
+	return t
 }
 
 // Session returns the histogram of the whole session: the upper bounds of its buckets in ns, which must not be changed,
@@ -129,18 +145,20 @@ func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
 func (w *WindowedBuckets) Summaries(now int64) (out [NumWindows]BucketSummary) {
 	s := now / int64(time.Second)
 	var last, ten, minute Buckets
-	seconds := w.seconds()
-	for i := range seconds {
-		p := &seconds[i]
+	for i := range slices.Backward(w.past) {
+		p := &w.past[i]
 		age := s - int64(p.second)
-		if p.count == 0 || age < 0 || age >= 60 {
+		if age >= 60 {
+			break
+		}
+		if age < 0 {
 			continue
 		}
-		if w.fold(p, &minute); age < 10 {
-			w.fold(p, &ten)
+		if p.addTo(&minute, w.bounds, w.layout); age < 10 {
+			p.addTo(&ten, w.bounds, w.layout)
 		}
 		if age == 1 {
-			w.fold(p, &last)
+			p.addTo(&last, w.bounds, w.layout)
 		}
 	}
 	switch age := s - w.second; {

@@ -1,34 +1,19 @@
 package metric
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
 )
 
-// Append encodes w for Restore. Most counts take one byte and compress well. Bounds are shared: they go once into the
-// list bounds.
+// Append encodes w for Restore, without the past seconds. Most counts take one byte and compress well. Bounds are shared:
+// they go once into the list bounds.
 func (w *WindowedBuckets) Append(dst []byte, bounds *[][]int64) []byte {
 	dst = binary.AppendVarint(dst, w.second)
+	dst = binary.AppendVarint(dst, w.covers)
 	dst = w.current.append(dst, bounds)
 	dst = w.session.append(dst, bounds)
 	dst = appendBounds(dst, w.bounds, bounds)
-	dst = binary.AppendUvarint(dst, uint64(w.layout))
-	at := len(dst)
-	dst = append(dst, 0) // number of seconds: at most 59, which fits one byte
-	for _, p := range w.seconds() {
-		if p.count == 0 || int64(p.second) <= w.second-60 {
-			continue
-		}
-		dst[at]++
-		dst = binary.AppendUvarint(dst, uint64(p.second))
-		dst = binary.AppendUvarint(dst, uint64(p.layout))
-		dst = binary.AppendUvarint(dst, p.count)
-		dst = binary.AppendVarint(dst, p.sum)
-		dst = binary.AppendUvarint(dst, uint64(len(p.counts)))
-		dst = append(dst, p.counts...)
-	}
-	return dst
+	return binary.AppendUvarint(dst, uint64(w.layout))
 }
 
 // append encodes b: count, sum, mixed, bounds, number of counts, counts.
@@ -60,21 +45,14 @@ func appendBounds(dst []byte, own []int64, bounds *[][]int64) []byte {
 	return binary.AppendUvarint(dst, uint64(number))
 }
 
-// Restore decodes into w what Append encoded and returns the remaining bytes, nil if src is malformed.
-func (w *WindowedBuckets) Restore(src []byte, bounds [][]int64) []byte {
-	*w = WindowedBuckets{}
+// Restore decodes into w what Append encoded, with the past seconds of a trend, and returns the remaining bytes, nil if
+// src is malformed.
+func (w *WindowedBuckets) Restore(src []byte, bounds [][]int64, past *BucketTrend) []byte {
+	*w = WindowedBuckets{Keep: w.Keep, past: past.past}
 	r := decoder{src}
-	w.second = r.signed()
+	w.second, w.covers = r.signed(), r.signed()
 	w.current, w.session = r.buckets(bounds), r.buckets(bounds)
-	w.bounds, w.layout = r.bounds(bounds), uint32(r.unsigned())
-	for n := r.byte(); n > 0 && r.src != nil; n-- {
-		p := packedBuckets{second: uint32(r.unsigned()), layout: uint32(r.unsigned()), count: r.unsigned(), sum: r.signed()}
-		p.counts = bytes.Clone(r.bytes(r.unsigned()))
-		if w.past == nil {
-			w.past = new([slots]packedBuckets)
-		}
-		w.past[p.second%slots] = p
-	}
+	w.bounds, w.layout = r.bounds(bounds), uint16(r.unsigned())
 	return r.src
 }
 

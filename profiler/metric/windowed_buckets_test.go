@@ -27,9 +27,9 @@ func counted(seconds int, changes bool) (*WindowedBuckets, int64) {
 			t.Count += t.Counts[k]
 		}
 		t.Sum = int64(t.Count) * 7e6
-		w.Add(now, &t)
+		w.Add(now, int64(time.Second), &t)
 		if i%7 == 0 {
-			w.Add(now, &event.Histogram{Count: 1, Sum: 5e6}) // without buckets
+			w.Add(now, int64(time.Second), &event.Histogram{Count: 1, Sum: 5e6}) // without buckets
 		}
 	}
 	return w, now
@@ -42,8 +42,8 @@ func TestRestoredBucketsAreEqual(t *testing.T) {
 			w, now := counted(seconds, changes)
 			var bounds [][]int64
 			b := w.Append([]byte("before"), &bounds)
-			again := new(WindowedBuckets)
-			if rest := again.Restore(append(b, "after"...)[len("before"):], bounds); string(rest) != "after" {
+			again, past := new(WindowedBuckets), w.Trend()
+			if rest := again.Restore(append(b, "after"...)[len("before"):], bounds, &past); string(rest) != "after" {
 				t.Fatalf("%d s: %q follows", seconds, rest)
 			}
 			for range 70 {
@@ -57,8 +57,8 @@ func TestRestoredBucketsAreEqual(t *testing.T) {
 				}
 				now += int64(time.Second)
 				more := event.Histogram{Count: 3, Sum: 3e6, Bounds: []int64{1e6, 5e6, 25e6, 100e6}, Counts: []uint64{1, 2, 0, 0, 0}}
-				w.Add(now, &more)
-				again.Add(now, &more)
+				w.Add(now, int64(time.Second), &more)
+				again.Add(now, int64(time.Second), &more)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func FuzzKeptBuckets(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 0, 1, 5})
 	f.Fuzz(func(t *testing.T, src []byte) {
 		w := new(WindowedBuckets)
-		if rest := w.Restore(src, bounds); len(rest) > len(src) {
+		if rest := w.Restore(src, bounds, new(BucketTrend)); len(rest) > len(src) {
 			t.Fatalf("%d bytes are left of %d", len(rest), len(src))
 		}
 	})

@@ -26,6 +26,7 @@ type Aggregates struct {
 type WindowedHistogram struct {
 	Name    string
 	Windows [metric.NumWindows]metric.BucketSummary
+	Trend   metric.BucketTrend
 	Bounds  []int64  // ns, session: upper bounds of all buckets but the last, which is unbounded; nil: unknown
 	Counts  []uint64 // per bucket, one more than Bounds
 }
@@ -104,6 +105,7 @@ type aggregates struct {
 	at       event.Time
 	names    []string // of the histograms, in order of appearance
 	windows  map[string]*metric.WindowedBuckets
+	keep     int // seconds of the trend of each histogram
 
 	running, queued int // requests, the most since the last point
 
@@ -122,7 +124,7 @@ func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
 		r.earlier = p.Earlier
 	}
 	for i := range p.Histograms {
-		r.addHistogram(at, &p.Histograms[i])
+		r.addHistogram(at, p.Interval, &p.Histograms[i])
 	}
 }
 
@@ -136,21 +138,21 @@ func separateCounts(p *event.Aggregates) (values, counts []event.NamedReading) {
 	return slices.Delete(slices.Clone(p.More), i, i+1), append(slices.Clone(p.Counts), p.More[i])
 }
 
-func (r *aggregates) addHistogram(at event.Time, t *event.Histogram) {
+func (r *aggregates) addHistogram(at event.Time, interval int64, t *event.Histogram) {
 	name := clip(t.Name, MaxName)
 	w := r.windows[name]
 	if w == nil {
 		if len(r.names) >= MaxHistograms {
 			return
 		}
-		w = new(metric.WindowedBuckets)
+		w = &metric.WindowedBuckets{Keep: r.keep}
 		if r.windows == nil {
 			r.windows = make(map[string]*metric.WindowedBuckets)
 		}
 		r.windows[name] = w
 		r.names = append(r.names, name)
 	}
-	w.Add(int64(at), t)
+	w.Add(int64(at), max(interval, 0), t)
 }
 
 // maxReportedCount is the largest count that one report adds, so that sums do not overflow.
@@ -179,8 +181,9 @@ func (r *aggregates) view(now event.Time) *Aggregates {
 	}
 	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.numbers.view(), Earlier: r.earlier}
 	for _, name := range r.names {
-		t := WindowedHistogram{Name: name, Windows: r.windows[name].Summaries(int64(now))}
-		t.Bounds, t.Counts = r.windows[name].Session()
+		w := r.windows[name]
+		t := WindowedHistogram{Name: name, Windows: w.Summaries(int64(now)), Trend: w.Trend()}
+		t.Bounds, t.Counts = w.Session()
 		v.Histograms = append(v.Histograms, t)
 	}
 	return v
@@ -218,6 +221,45 @@ func (r *aggregates) fillPoint(p *RatePoint) {
 	if d := r.last.Prefill; d.OK() {
 		p.Prefill = d.V
 	}
+	p.CacheHits, p.Accepted, p.Preempted = r.cacheHits(), r.reportedShare(event.RatioAccepted), r.preemptions()
 	p.Running, p.Queued = r.running, r.queued
 	r.running, r.queued = int(countOf(r.last.Running)), int(countOf(r.last.Waiting))
+}
+
+var noValue = float32(math.NaN())
+
+// cacheHits returns the cache hits of the last report, 0..1; NaN if it had none.
+func (r *aggregates) cacheHits() float32 {
+	if hits := r.last.CacheHits; hits.OK() {
+		return float32(hits.V)
+	}
+	return r.reportedShare(event.RatioCacheHits)
+}
+
+// reportedShare returns a share of the last report, 0..1, or NaN.
+func (r *aggregates) reportedShare(name string) float32 {
+	for i := range r.last.Ratios {
+		if q := &r.last.Ratios[i]; q.Name == name && q.Part.OK() && q.Whole.OK() && q.Whole.V > 0 {
+			return float32(metric.Share(q.Part.V, q.Whole.V))
+		}
+	}
+	return namedValue(r.last.More, name)
+}
+
+// preemptions returns the requests/s that the last report counts, or NaN.
+func (r *aggregates) preemptions() float32 {
+	if r.last.Interval <= 0 {
+		return noValue
+	}
+	return namedValue(r.last.Counts, event.CountPreemptions) / float32(float64(r.last.Interval)/second)
+}
+
+// namedValue returns the value with a name, or NaN.
+func namedValue(values []event.NamedReading, name string) float32 {
+	for _, v := range values {
+		if v.Name == name && v.OK() {
+			return float32(v.V)
+		}
+	}
+	return noValue
 }

@@ -201,6 +201,36 @@ func TestOutagesAreNotZeros(t *testing.T) {
 	}
 }
 
+// TestReportedNumbersOverTime checks the numbers that only servers report, second by second.
+func TestReportedNumbersOverTime(t *testing.T) {
+	report := func(hits, drafted, accepted, preempted float64) *event.Aggregates {
+		return &event.Aggregates{
+			Interval: 2e9, Running: reported(3), CacheHits: event.DerivedValue(hits),
+			Ratios: []event.Ratio{{Name: event.RatioAccepted, Part: event.DerivedValue(accepted), Whole: event.DerivedValue(drafted)}},
+			Counts: []event.NamedReading{{Name: event.CountPreemptions, Reading: event.DerivedValue(preempted)}},
+		}
+	}
+	v := snapshotAfter([]float64{2.5, 4.5, 6.5}, report(0.25, 8, 6, 4), report(0.5, 0, 0, 0), &event.Aggregates{Interval: 2e9, Running: reported(3)})
+	none := math.NaN()
+	want := [][3]float64{2: {0.25, 0.75, 2}, 3: {0.25, 0.75, 2}, 4: {0.5, none, 0}, 5: {0.5, none, 0}}
+	for _, p := range v.Throughput.Series {
+		second := int(p.At) / 1e9
+		got := [3]float64{float64(p.CacheHits), float64(p.Accepted), float64(p.Preempted)}
+		if second < 2 {
+			want[second] = [3]float64{none, none, none}
+		}
+		for i := range got {
+			if w := want[second][i]; got[i] != w && !(math.IsNaN(got[i]) && math.IsNaN(w)) {
+				t.Errorf("second %d is %v, want %v", second, got, want[second])
+				break
+			}
+		}
+	}
+	if n := len(v.Throughput.Series); n != 6 {
+		t.Errorf("%d seconds, want 6", n)
+	}
+}
+
 // TestServersAreJudgedByTargetsThatWereSet: the default target is that of a short prompt, and a server's TTFT is of
 // prompts of any length.
 func TestServersAreJudgedByTargetsThatWereSet(t *testing.T) {

@@ -7,24 +7,25 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// frozenAggregates is a compact copy of aggregates. For a server with seven histograms the last minute, second by
-// second, takes about 5 KB.
+// frozenAggregates is a compact copy of aggregates, which shares the past seconds of the histograms.
 type frozenAggregates struct {
-	aggregates           // without windows
-	bounds     [][]int64 // bucket bounds of each histogram, ns
-	packed     []byte    // windows in the order of names, compressed
+	aggregates                      // without windows
+	bounds     [][]int64            // bucket bounds of each histogram, ns
+	packed     []byte               // windows in the order of names, compressed
+	past       []metric.BucketTrend // in the order of names
 }
 
 // freeze returns a compact copy.
 func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
 	if !r.reported {
-		return frozenAggregates{}
+		return frozenAggregates{aggregates: *r}
 	}
 	f := frozenAggregates{aggregates: *r}
 	f.names, f.windows, f.numbers = slices.Clone(r.names), nil, slices.Clone(r.numbers)
 	var histograms []byte
 	for _, name := range r.names {
 		histograms = r.windows[name].Append(histograms, &f.bounds)
+		f.past = append(f.past, r.windows[name].Trend())
 	}
 	f.packed = pack(histograms)
 	return f
@@ -44,15 +45,15 @@ func (f *frozenAggregates) size() (n int) {
 // thaw returns aggregates that continue from the frozen ones.
 func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
 	if !f.reported {
-		return aggregates{}
+		return f.aggregates
 	}
 	r := f.aggregates
 	r.names, r.windows = slices.Clone(f.names), make(map[string]*metric.WindowedBuckets, len(f.names))
 	r.numbers = slices.Clone(f.numbers)
 	histograms := unpack(f.packed)
-	for _, name := range f.names {
-		w := new(metric.WindowedBuckets)
-		histograms = w.Restore(histograms, f.bounds)
+	for i, name := range f.names {
+		w := &metric.WindowedBuckets{Keep: r.keep}
+		histograms = w.Restore(histograms, f.bounds, &f.past[i])
 		r.windows[name] = w
 	}
 	return r

@@ -90,11 +90,16 @@ func New(opt Options) *Store {
 	if opt.Queue <= 0 {
 		opt.Queue = event.DefaultQueue
 	}
+	trend := SeriesLen
+	if opt.Budget != nil { // many stores: each keeps what its windows need
+		trend = 0
+	}
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
-			core:    core{targets: opt.Targets, onRequest: opt.OnRequest, counts: counts{groups: make(map[string]*groupSum)}},
-			latency: latency{distributions: new(distributions)},
+			core:       core{targets: opt.Targets, onRequest: opt.OnRequest, counts: counts{groups: make(map[string]*groupSum)}},
+			latency:    latency{distributions: new(distributions)},
+			aggregates: aggregates{keep: trend},
 		},
 		history: newHistory(opt.History, opt.Budget),
 	}

@@ -14,7 +14,7 @@ var ratios = []struct {
 	name        string
 	part, whole role
 }{
-	{"accepted_draft_share", accepted, drafted},
+	{event.RatioAccepted, accepted, drafted},
 	{"external_cache_hits_share", externalHits, externalQueries},
 	{"generated_tokens_per_request", outputLengths, outputLengthCount},
 	{"multimodal_cache_hits_share", multimodalHits, multimodalQueries},

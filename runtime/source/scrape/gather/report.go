@@ -203,7 +203,7 @@ func (g *Gatherer) fillMore(p *event.Aggregates, since int64) {
 		}
 	}
 	if now := g.gauge(draftAcceptShare); now.V > 0 { // 0 if there were no drafts
-		add("accepted_draft_share", now)
+		add(event.RatioAccepted, now)
 	}
 	// Several devices are summed up: above 1 it is not a share.
 	if worked := perSecond(g.increaseOf(deviceBusy, since), since); worked.OK() && worked.V <= 1 {

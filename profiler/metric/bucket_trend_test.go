@@ -1,0 +1,77 @@
+package metric
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// columnCounts returns the number of values in each of the newest columns up to a second.
+func columnCounts(w *WindowedBuckets, n int, last int64) (out []uint64) {
+	columns, t := make([]Buckets, n), w.Trend()
+	t.Columns(columns, last)
+	for i := range columns {
+		out = append(out, columns[i].Count)
+	}
+	return out
+}
+
+// A report is shown in all seconds that it covers, also where polls come early or late.
+func TestTrendCoversIntervals(t *testing.T) {
+	const sec = int64(time.Second)
+	var w WindowedBuckets
+	report := func(at, interval float64, n uint64) {
+		w.Add(int64(at*float64(sec)), int64(interval*float64(sec)), &event.Histogram{Count: n, Sum: int64(n), Bounds: []int64{5}, Counts: []uint64{n, 0}})
+	}
+	report(10.5, 1, 1)
+	report(11.5, 1, 2)
+	report(12.01, 0.51, 4) // the next one is late: none in second 13
+	report(14.02, 2.01, 8)
+	report(20.3, 5, 16) // a slower poll, after a second without requests
+	if got, want := columnCounts(&w, 12, 21), []uint64{1, 2, 4, 8, 8, 0, 16, 16, 16, 16, 16, 0}; !slices.Equal(got, want) {
+		t.Errorf("columns %v, want %v", got, want)
+	}
+	if got, want := columnCounts(&w, 3, 15), []uint64{8, 8, 0}; !slices.Equal(got, want) {
+		t.Errorf("in the past %v, want %v", got, want)
+	}
+}
+
+// Seconds with other bounds than the present ones have a mean, but no quantiles.
+func TestTrendOfChangedBounds(t *testing.T) {
+	const sec = int64(time.Second)
+	var w WindowedBuckets
+	w.Add(sec, sec, &event.Histogram{Count: 2, Sum: 8, Bounds: []int64{5, 10}, Counts: []uint64{1, 1, 0}})
+	w.Add(2*sec, sec, &event.Histogram{Count: 3, Sum: 21, Bounds: []int64{6, 9}, Counts: []uint64{1, 2, 0}})
+	columns, trend := make([]Buckets, 2), w.Trend()
+	trend.Columns(columns, 2)
+	if b := &columns[0]; b.Count != 2 || b.Sum != 8 || b.Counts() != nil || b.Quantile(.5).Edge != NoQuantile {
+		t.Errorf("before the change %+v", b)
+	}
+	if b := &columns[1]; b.Count != 3 || !slices.Equal(b.Counts(), []uint64{1, 2, 0}) || b.Quantile(.5).Edge != Within || !slices.Equal(trend.Bounds(), []int64{6, 9}) {
+		t.Errorf("after the change %+v", b)
+	}
+}
+
+// A trend does not change when values are added later, and keeps the newest seconds.
+func TestTrendIsImmutable(t *testing.T) {
+	const sec = int64(time.Second)
+	w := WindowedBuckets{Keep: 100}
+	for s := range int64(90) {
+		w.Add(s*sec, sec, &event.Histogram{Count: 1, Sum: 1})
+	}
+	columns, before := make([]Buckets, 90), w.Trend()
+	for s := int64(90); s < 400; s++ {
+		w.Add(s*sec, sec, &event.Histogram{Count: 2, Sum: 2})
+	}
+	before.Columns(columns, 89)
+	for s := range columns {
+		if columns[s].Count != 1 {
+			t.Fatalf("second %d has %d values", s, columns[s].Count)
+		}
+	}
+	if got := columnCounts(&w, 100, 399); slices.Contains(got, 0) {
+		t.Errorf("of the last 100 seconds: %v", got)
+	}
+}
