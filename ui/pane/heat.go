@@ -1,7 +1,11 @@
 package pane
 
 import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
 )
 
 func Shade(share, top float64, gl *theme.Glyphs) rune {
@@ -10,4 +14,67 @@ func Shade(share, top float64, gl *theme.Glyphs) rune {
 	}
 	n := len(gl.Shades) - 1
 	return gl.Shades[min(1+int(share/top*float64(n-1)+0.5), n)]
+}
+
+// HeatColumn draws one second of a heatmap: the share of count that each bucket holds, the first bucket at the bottom.
+func HeatColumn[N uint32 | uint64](c *Frame, plot grid.Area, x int, buckets []N, count float64) {
+	share := func(line, lines int) float64 {
+		from := line * len(buckets) / lines
+		to := max((line+1)*len(buckets)/lines, from+1)
+		sum := 0.0
+		for _, n := range buckets[from:to] {
+			sum += float64(n)
+		}
+		return sum / count
+	}
+	halves := c.Skin.Colour() && !c.Skin.Glyphs.ASCII // a cell shows two values, one above the other
+	for y := range plot.H {
+		below := plot.H - 1 - y
+		if !halves {
+			heatCell(c, plot, x, y, share(below, plot.H))
+			continue
+		}
+		top, bottom := shareHeat(share(2*below+1, 2*plot.H)), shareHeat(share(2*below, 2*plot.H))
+		if top != theme.Background || bottom != theme.Background {
+			plot.Halves(x, y, top, bottom, c.Skin.Glyphs)
+		}
+	}
+}
+
+// heatCell draws one share in one cell: as colour, or as a fill level without colour.
+func heatCell(c *Frame, a grid.Area, x, y int, share float64) {
+	if share <= 0 {
+		return
+	}
+	if c.Skin.Colour() {
+		a.Cell(x, y, grid.Fg(theme.Text).On(shareHeat(share)), ' ')
+		return
+	}
+	shades := c.Skin.Glyphs.Shades
+	a.Cell(x, y, Data, shades[1+int(heatOf(share)*float64(len(shades)-2)+0.5)])
+}
+
+// heatOf places a share on the scale 0..1 by its square root, which emphasises the few late ones.
+func heatOf(share float64) float64 { return math.Sqrt(min(share, 1)) }
+
+// shareHeat returns the colour of a share. Any share above 0 differs from the background.
+func shareHeat(share float64) theme.Role {
+	if share <= 0 {
+		return theme.Background
+	}
+	const least = 0.18
+	return theme.Heat(least + (1-least)*heatOf(share))
+}
+
+// HeatLegend explains the colours of a heatmap of a second's tokens or requests, where there is room.
+func HeatLegend(c *Frame, l *grid.Line, of string) {
+	if !c.Skin.Colour() {
+		l.Fit(grid.Piece{Style: Dim, Words: "denser: more of the second's " + of + "  "})
+		return
+	}
+	mark := string(c.Skin.Glyphs.Swatch)
+	for _, share := range [...]float64{0.01, 0.1, 0.5, 1} {
+		l.Fit(grid.Piece{Style: grid.Fg(shareHeat(share)), Words: mark}, grid.Piece{Style: Dim, Words: " " + metric.Percent(share) + " "})
+	}
+	l.Fit(grid.Piece{Style: Dim, Words: "of a second's " + of + "  "})
 }

@@ -46,6 +46,7 @@ type Scratch struct {
 	Segs         []grid.Seg
 	Bins         []int
 	Values, Cold []float64
+	Seconds      []metric.Buckets
 	Fit          table.Fit
 }
 

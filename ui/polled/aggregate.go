@@ -258,10 +258,13 @@ func histogramTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	return y
 }
 
-// DrawLatency draws the Latency view of an engine with aggregate metrics.
-func DrawLatency(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	if len(s.Aggregates.Histograms) == 0 {
+// DrawLatency draws the Latency view of an engine with aggregate metrics. overTime: only what changes over time.
+func DrawLatency(c *pane.Frame, a grid.Area, overTime bool, s *store.Snapshot) {
+	switch {
+	case len(s.Aggregates.Histograms) == 0:
 		latencyWithoutHistograms(c, a, s)
+		return
+	case overTime && drawTrends(c, a, s):
 		return
 	}
 	n := histogramTable(c, a, s)
@@ -279,7 +282,9 @@ func DrawLatency(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 	rest := a.Sub(0, n+2, a.W, a.H-n-2)
 	n = polledRequests(c, rest, s)
-	ratesIfRoom(c, rest.Sub(0, n, rest.W, rest.H-n), s)
+	if rest = rest.Sub(0, n, rest.W, rest.H-n); !drawTrends(c, rest, s) {
+		ratesIfRoom(c, rest, s)
+	}
 }
 
 // noLatency is why there are no latencies, measureLatency how to get them.

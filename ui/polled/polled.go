@@ -25,7 +25,9 @@ func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 			polledTable(c, rest, s)
 			return
 		}
-		ratesIfRoom(c, rest, s)
+		if !drawTrends(c, rest, s) {
+			ratesIfRoom(c, rest, s)
+		}
 		return
 	}
 	if polledCount(s) > 0 {

@@ -16,7 +16,7 @@ import (
 
 // drawLatency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
 // TTFT by prompt length, and the stalls.
-func drawLatency(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
+func drawLatency(a grid.Area, page, next Page, s *store.Snapshot, c *pane.Frame) {
 	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
 	switch page {
 	case PageAll:
@@ -26,8 +26,11 @@ func drawLatency(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
 		covers = [2]string{page.String(), page.String()}
 	}
 	in := c.BoxAs(a, "Latency", covers[:]...)
+	if next != page {
+		c.Foot(a, pane.Dim, "tab "+next.String())
+	}
 	if s.AggregateOnly() {
-		polled.DrawLatency(c, in, s)
+		polled.DrawLatency(c, in, page == PageOverTime, s)
 		return
 	}
 	if len(s.Requests) == 0 {
@@ -36,7 +39,6 @@ func drawLatency(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
 		}
 		return
 	}
-	c.Foot(a, pane.Dim, "tab "+((page+1)%NumPages).String())
 	drawCompliance(c, in, s)
 	gap, top := min(in.H/24, 1), 1
 	if drawCacheMisses(in.Line(0, top), store.SumCacheMisses(s.CountedIn(c.Window, false))) {

@@ -1,6 +1,8 @@
 package overview
 
 import (
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -28,12 +30,57 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	if right.W < 30 || len(pts) < 2 {
 		return
 	}
-	upper := right.H
-	if s.KV.Total > 0 && right.H >= 20 {
-		upper = right.H * 3 / 5
-		drawKVChart(right.Sub(0, upper, right.W, right.H-upper), pts, s.KV.Total, c)
+	charts := []func(grid.Area){func(a grid.Area) { pane.DrawRatesChart(a, pts, c) }}
+	if s.KV.Total > 0 {
+		charts = append(charts, func(a grid.Area) { drawKVChart(a, pts, s.KV.Total, c) })
 	}
-	pane.DrawRatesChart(right.Sub(0, 0, right.W, upper-1), pts, c)
+	for i := range reportedCharts {
+		if k := &reportedCharts[i]; k.reported(pts) {
+			charts = append(charts, func(a grid.Area) { k.draw(a, pts, c) })
+		}
+	}
+	const least = 9 // rows of a chart
+	n := max(min(len(charts), right.H/least), 1)
+	for i, draw := range charts[:n] {
+		from, to := right.H*i/n, right.H*(i+1)/n
+		draw(right.Sub(0, from, right.W, to-from-1))
+	}
+}
+
+// reportedChart is a chart of a number that only servers report.
+type reportedChart struct {
+	name string
+	role theme.Role
+	at   func(*store.RatePoint) float32
+	top  float64 // 0: that of the values
+}
+
+var reportedCharts = [...]reportedChart{
+	{"Cache hits, share of prompt tokens", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.CacheHits }, 1},
+	{"Accepted drafts, share of drafted tokens", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.Accepted }, 1},
+	{"Preemptions per second", theme.SeriesP99, func(p *store.RatePoint) float32 { return p.Preempted }, 0},
+}
+
+// reported reports whether the number was reported in one of the seconds.
+func (k *reportedChart) reported(pts []store.RatePoint) bool {
+	return slices.ContainsFunc(pts, func(p store.RatePoint) bool { return !math.IsNaN(float64(k.at(&p))) })
+}
+
+func (k *reportedChart) draw(a grid.Area, pts []store.RatePoint, c *pane.Frame) {
+	a.Text(0, 0, pane.Heading, k.name)
+	at := func(_, i int) float64 { return float64(k.at(&pts[i])) }
+	top, label := k.top, func(v, _ float64) string { return metric.Percent(v) }
+	if top == 0 {
+		top = max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
+		label = pane.AxisLabel(pane.CountAxis, top)
+	}
+	last := &pts[len(pts)-1]
+	plot := a.Sub(0, 1, a.W, a.H-1)
+	c.Scratch.Chart(k.name).Draw(plot, grid.Curves{
+		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(k.at(last)*1e4), Roles: []theme.Role{k.role}, Label: label,
+		Log: c.LogAxis && k.top == 0, Fill: true,
+	}, c.Skin)
+	pane.ChartMarks(c, plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), last.At, len(pts))
 }
 
 // drawKVChart draws the KV cache cells in use.

@@ -29,7 +29,7 @@ func AggregateOnly() *store.Snapshot {
 				{Name: event.HistogramQueue, Count: 5, Sum: 160 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{5, 0, 0}},
 				{Name: event.HistogramPrefill, Count: 5, Sum: 880 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{4, 1, 0}},
 			},
-			More: []event.NamedReading{{Name: "accepted_draft_share", Reading: event.DerivedValue(0.7)}, {Name: "preemptions", Reading: event.DerivedValue(2)}},
+			More: []event.NamedReading{{Name: event.RatioAccepted, Reading: event.DerivedValue(0.7)}, {Name: "preemptions", Reading: event.DerivedValue(2)}},
 		}
 		s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: p})
 	}
