@@ -66,12 +66,18 @@ var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(_ *pane.Frame, s
 	return event.Reading{}, sanitize.Line(why)
 }}
 
-// gaugeList appends the rows for a machine in order to a list, with one row per accelerator if there are several.
+// gaugeList appends the rows for a machine in order to a list, with one row per accelerator if there are several. It omits
+// what is not reported of a process that is unknown.
 func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
+	unknown, first := unknownProcess(s), false
 	for g := range event.NumGauges {
+		first = first || gaugeRows[g].first
 		switch gpu := g >= event.GaugeGPU && g <= event.GaugeGPUTemperature; {
+		case unknown && !gpu && g.Reading(&s.Host.Host).Origin == event.NotReported:
 		case !gpu || len(s.Host.GPUs) > 0:
-			list = append(list, gaugeRows[g])
+			row := gaugeRows[g]
+			row.first, first = first, false
+			list = append(list, row)
 		case g == event.GaugeGPU:
 			list = append(list, noGPURow)
 		}

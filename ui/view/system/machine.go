@@ -21,16 +21,25 @@ func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	r := pane.RowWriter{A: in}
 	drawCores(&r, s, c, in.H-4)
 	drawProcess(&r, s, c)
-	drawMemory(&r, s, c)
-	if in.H < 9 {
+	switch {
+	case unknownProcess(s):
+	case in.H < 9:
+		drawMemory(&r, s, c)
 		drawDiskShort(&r, s)
-	} else {
+	default:
+		drawMemory(&r, s, c)
 		drawDisk(&r, s)
 	}
 	drawGPUs(&r, s, c)
 	drawScheduling(&r, s)
 	pts := s.Host.Series
 	r.Trend("CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+}
+
+// unknownProcess reports whether nothing is known of the engine's process, as of a server that is not on this machine.
+func unknownProcess(s *store.Snapshot) bool {
+	p := &s.Host.Engine
+	return s.AggregateOnly() && p.CPU.Origin == event.NotReported && p.RSS.Origin == event.NotReported
 }
 
 // noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on
@@ -210,14 +219,18 @@ func drawGPUs(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 
 // drawScheduling draws the run queue wait of the engine, the load of the machine and the CPU clock.
 func drawScheduling(r *pane.RowWriter, s *store.Snapshot) {
-	a, ok := r.Next("run wait")
+	name, wait, load := "run wait", metric.Reading(s.Host.Engine.RunWait, metric.Percent), "  load "
+	if unknownProcess(s) {
+		name, wait, load = "load", "", ""
+	}
+	a, ok := r.Next(name)
 	if !ok {
 		return
 	}
 	l := a.Line(1, 0)
-	l.Put(pane.Plain, metric.Reading(s.Host.Engine.RunWait, metric.Percent))
+	l.Put(pane.Plain, wait)
 	if s.Host.Load1.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: "  load "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.Load1.V)})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: load}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.Load1.V)})
 	}
 	if s.Host.Frequency.OK() {
 		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Hertz(s.Host.Frequency.V)})

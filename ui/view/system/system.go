@@ -1,6 +1,7 @@
 package system
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -96,6 +97,9 @@ func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot)
 	r := v.Request
 	if r == nil || len(r.Tokens) == 0 {
 		words := "no token to inspect yet"
+		if s.AggregateOnly() {
+			words = "tokens: not reported by this engine"
+		}
 		if r != nil {
 			words = "no token of #" + strconv.Itoa(int(r.ID)) + " to inspect"
 		}
@@ -144,36 +148,45 @@ func systemCharts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	curve := func(gauges ...event.Gauge) func(p *store.HostPoint, k int) float64 {
 		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
 	}
-	charts := [...]struct {
-		chart string
-		title string
-		names []string
-		roles []theme.Role
-		at    func(p *store.HostPoint, k int) float64
-		units []pane.Unit
-	}{
+	charts := [...]hostCurves{
 		{"tokens", "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, pane.TimeAxis},
 		{"cpu", "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(event.GaugeEngineCPU, event.GaugeRunWait), pane.CountAxis},
 		{"memory", "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(event.GaugeRSS), pane.ByteAxis},
 		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), pane.ByteAxis},
 		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeReceived, event.GaugeSent), pane.ByteAxis},
 	}
-	n := min(max(a.H/7, 1), len(charts))
+	shown := charts[:]
+	if unknownProcess(s) { // only what the machine has
+		shown = slices.DeleteFunc(shown, func(k hostCurves) bool {
+			return !slices.ContainsFunc(s.Host.Series, func(p store.HostPoint) bool {
+				return k.at(&p, 0) > 0 || len(k.names) > 1 && k.at(&p, 1) > 0
+			})
+		})
+	}
+	n := min(max(a.H/7, 1), len(shown))
 	for i := range n {
 		from, to := a.H*i/n, a.H*(i+1)/n
-		k := &charts[i]
-		hostChart(a.Sub(0, from, a.W, to-from-1), c.Scratch.Chart(k.chart), s, c, k.title, k.names, k.roles, k.at, k.units)
+		k := &shown[i]
+		hostChart(a.Sub(0, from, a.W, to-from-1), k, s, c)
 	}
 }
 
-// hostChart draws curves over the host samples under a title with their names in their colours.
-func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *pane.Frame, title string, names []string,
-	roles []theme.Role, at func(p *store.HostPoint, k int) float64, units []pane.Unit,
-) {
-	pts := s.Host.Series
+// hostCurves are curves over the host samples: each has a name and a colour.
+type hostCurves struct {
+	chart string // in the scratch
+	title string
+	names []string
+	roles []theme.Role
+	at    func(p *store.HostPoint, k int) float64 // curve k; NaN: unknown
+	units []pane.Unit
+}
+
+// hostChart draws curves under a title with their names in their colours.
+func hostChart(a grid.Area, curves *hostCurves, s *store.Snapshot, c *pane.Frame) {
+	pts, roles, at := s.Host.Series, curves.roles, curves.at
 	l := a.Line(0, 0)
-	l.Put(pane.Heading, title).Gap(2)
-	for k, n := range names {
+	l.Put(pane.Heading, curves.title).Gap(2)
+	for k, n := range curves.names {
 		l.Put(grid.Fg(roles[k]), n).Gap(2)
 	}
 	pts = pts[max(len(pts)-a.W, 0):]
@@ -185,9 +198,9 @@ func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *pane.Frame,
 		a.Text(0, 1, pane.Dim, "all zero, or "+event.NotReported.String())
 		return
 	}
-	chart.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+	c.Scratch.Chart(curves.chart).Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
-		Label: pane.AxisLabel(units, top), Log: c.LogAxis, Fill: len(roles) == 1,
+		Label: pane.AxisLabel(curves.units, top), Log: c.LogAxis, Fill: len(roles) == 1,
 		At: func(k, i int) float64 { return at(&pts[i], k) },
 	}, c.Skin)
 }
