@@ -17,27 +17,28 @@ type Kind uint8
 
 // The kinds of events. Each comment names the fields that the kind uses besides Kind and At.
 const (
-	KindEngine     Kind = iota // Data *EngineInfo: first event of a source, repeated when it changes
-	KindModel                  // Data *Model: the loaded model; Dur: load time
-	KindRequest                // Req, State; Data: *Request when queued, *Outcome when finished, cancelled or failed
-	KindStage                  // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens
-	KindToken                  // Req, ID, Index, Choice, N tokens sharing the stamp, Step, Text, LogP, Top, Picks, Split
-	KindExperts                // Data *Experts: cumulative router picks per layer and expert
-	KindKV                     // Data *KV: cells used and total, pins
-	KindStep                   // one forward pass: Step, Dur, N decode tokens, Prompt tokens, Split; Data *Pass or nil
-	KindHost                   // Data *Host: sample of the machine and the engine process
-	KindLog                    // Text: one line of the engine's log
-	KindDrops                  // Data *Drops: cumulative counts of events that a source dropped
-	KindCounters               // Data *Counters: the engine's own cumulative counters and ratios
-	KindAggregates             // Data *Aggregates: aggregate metrics of an engine over one interval
-	KindOps                    // Data *Ops: cumulative times of the operations of forward passes
-	KindUsage                  // Data *Usage: what the engine's threads did over a short interval
+	KindEngine      Kind = iota // Data *EngineInfo: first event of a source, repeated when it changes
+	KindModel                   // Data *Model: the loaded model; Dur: load time
+	KindRequest                 // Req, State; Data: *Request when queued, *Outcome when finished, cancelled or failed
+	KindStage                   // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens
+	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Step, Text, LogP, Top, Picks, Split
+	KindExperts                 // Data *Experts: cumulative router picks per layer and expert
+	KindKV                      // Data *KV: cells used and total, pins
+	KindStep                    // one forward pass: Step, Dur, N decode tokens, Prompt tokens, Split; Data *Pass or nil
+	KindHost                    // Data *Host: sample of the machine and the engine process
+	KindLog                     // Text: one line of the engine's log
+	KindDrops                   // Data *Drops: cumulative counts of events that a source dropped
+	KindCounters                // Data *Counters: the engine's own cumulative counters and ratios
+	KindAggregates              // Data *Aggregates: aggregate metrics of an engine over one interval
+	KindOps                     // Data *Ops: cumulative times of the operations of forward passes
+	KindUsage                   // Data *Usage: what the engine's threads did over a short interval
+	KindSpeculation             // Data *Speculation: what drafts cost and bring, cumulative
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	"engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "log", "lost",
-	"counters", "report", "ops", "usage",
+	"counters", "report", "ops", "usage", "speculation",
 }
 
 // String returns the kind's name in reports, event lines and drop counts.

@@ -87,17 +87,6 @@ func (r *decoder) byte() (b byte) {
 	return b
 }
 
-// bytes returns the next n bytes.
-func (r *decoder) bytes(n uint64) []byte {
-	if n > uint64(len(r.src)) {
-		r.src = nil
-		return nil
-	}
-	b := r.src[:n]
-	r.src = r.src[n:]
-	return b
-}
-
 func (r *decoder) bounds(all [][]int64) []int64 {
 	if n := r.unsigned(); n > 0 && n <= uint64(len(all)) {
 		return all[n-1]

@@ -188,7 +188,7 @@ const (
 var stateLimits = catchup.Limits{
 	Kinds: [event.NumKinds]bool{
 		event.KindEngine: true, event.KindModel: true, event.KindExperts: true, event.KindKV: true, event.KindHost: true,
-		event.KindCounters: true, event.KindOps: true, event.KindDrops: true, event.KindAggregates: true,
+		event.KindCounters: true, event.KindOps: true, event.KindSpeculation: true, event.KindDrops: true, event.KindAggregates: true,
 	},
 	Detailed: 256, Begin: 128, UntilToken: true, Tokens: maxSpread, LeastTokens: 1, Chunk: tokenStep,
 }

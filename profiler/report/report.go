@@ -55,11 +55,12 @@ type Report struct {
 	Omitted       Omissions         `json:"cut"`
 	Causes        []Loss            `json:"causes"`
 	Verdicts      []Verdict         `json:"verdicts"`
-	Reported      *Aggregates       `json:"reported,omitempty"` // null unless the engine is a server with aggregate metrics
-	Fleet         *Fleet            `json:"fleet,omitempty"`    // null unless several engines were watched
-	Ops           *Ops              `json:"ops,omitempty"`      // null if operations were not timed
-	Bench         *Bench            `json:"bench,omitempty"`    // null if no benchmark was run
-	Compat        *Compat           `json:"compat,omitempty"`   // null if not requested; a benchmark has it in Bench
+	Reported      *Aggregates       `json:"reported,omitempty"`    // null unless the engine is a server with aggregate metrics
+	Fleet         *Fleet            `json:"fleet,omitempty"`       // null unless several engines were watched
+	Ops           *Ops              `json:"ops,omitempty"`         // null if operations were not timed
+	Speculation   *Speculation      `json:"speculation,omitempty"` // null without speculative decoding
+	Bench         *Bench            `json:"bench,omitempty"`       // null if no benchmark was run
+	Compat        *Compat           `json:"compat,omitempty"`      // null if not requested; a benchmark has it in Bench
 }
 
 // Machine is the machine of the run. Unknown fields are null.
@@ -156,7 +157,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
 		Causes:   losses(s),
 		Verdicts: []Verdict{},

@@ -36,7 +36,7 @@ func bodySections(r *Report) []section {
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
 		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
-		hostSection(r), expertsSection(r), expertCacheSection(r), placementSection(r), opsSection(r))
+		hostSection(r), expertsSection(r), expertCacheSection(r), placementSection(r), speculationSection(r), opsSection(r))
 	return filled(append(parts, compatSections(r)...))
 }
 

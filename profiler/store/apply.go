@@ -32,16 +32,17 @@ type core struct {
 	sourceDrops event.Drops // reported by the sources
 	queueDrops  event.Drops // dropped by the queue
 
-	counts   counts
-	rates    rates
-	kv       kvCache
-	machine  machine
-	ops      *event.Ops
-	counters *event.Counters // the engine's own counters; nil: not reported
-	log      []LogLine
-	judge    verdict.Judge
-	causes   causes
-	active   *activeWindows // nil: nothing has run yet
+	counts      counts
+	rates       rates
+	kv          kvCache
+	machine     machine
+	ops         *event.Ops
+	speculation *event.Speculation
+	counters    *event.Counters // the engine's own counters; nil: not reported
+	log         []LogLine
+	judge       verdict.Judge
+	causes      causes
+	active      *activeWindows // nil: nothing has run yet
 }
 
 // clone returns a copy that shares nothing that will be written to. It has no onRequest.
@@ -108,6 +109,10 @@ func (s *state) apply(e *event.Event) {
 		if p, ok := e.Data.(*event.Ops); ok && p != nil {
 			s.ops = p
 		}
+	case event.KindSpeculation:
+		if p, ok := e.Data.(*event.Speculation); ok && p != nil {
+			s.speculation = p
+		}
 	case event.KindCounters:
 		if p, ok := e.Data.(*event.Counters); ok && p != nil {
 			s.counters = p
@@ -133,7 +138,7 @@ func (s *state) applyLog(e *event.Event) {
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
 		s.model, s.loadTook = *p, max(e.Dur, 0)
-		s.routing, s.ops, s.causes.read = routing{}, nil, 0
+		s.routing, s.ops, s.speculation, s.causes.read = routing{}, nil, nil, 0
 	}
 }
 

@@ -31,6 +31,10 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 	if c := v.Host.Engine.Cores; c.OK() {
 		e.Cores = int(c.V)
 	}
+	if v.Speculation != nil {
+		p := metric.ProfitOf(v.Speculation)
+		e.Profit = &p
+	}
 	v.ttftEvidence(e)
 	v.queueEvidence(e)
 	v.expertEvidence(e)

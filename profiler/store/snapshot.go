@@ -29,20 +29,21 @@ type Snapshot struct {
 	Current  *Request   // the request to show: the newest running one, else the newest ended one; nil without requests
 	Counts   Counts
 
-	Latency    Latency
-	Throughput Throughput
-	KV         KV
-	Experts    *Experts        // nil if the engine does not report router picks or the model is dense
-	Picks      *Picks          // nil if no token had picks
-	Ops        *event.Ops      // nil until operations have been timed
-	Counters   *event.Counters // the engine's own counters; nil: not reported
-	Host       Host
-	Aggregates *Aggregates // nil unless Reported
-	Log        []LogLine   // newest last
-	Drops      event.Drops
-	Losses     LossView
-	Verdicts   []verdict.Verdict // most severe first
-	Health     verdict.Health    // by Verdicts
+	Latency     Latency
+	Throughput  Throughput
+	KV          KV
+	Experts     *Experts           // nil if the engine does not report router picks or the model is dense
+	Picks       *Picks             // nil if no token had picks
+	Ops         *event.Ops         // nil until operations have been timed
+	Speculation *event.Speculation // nil: none
+	Counters    *event.Counters    // the engine's own counters; nil: not reported
+	Host        Host
+	Aggregates  *Aggregates // nil unless Reported
+	Log         []LogLine   // newest last
+	Drops       event.Drops
+	Losses      LossView
+	Verdicts    []verdict.Verdict // most severe first
+	Health      verdict.Health    // by Verdicts
 
 	// LastActive is the snapshot with the windows as they were at its Now, the end of the second in which something last
 	// ran; nil unless the engine has been idle for IdleAfter.

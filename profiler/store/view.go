@@ -38,7 +38,7 @@ func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
 	v := &Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: s.engine, Model: s.model, Load: s.load,
-		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Counters: s.counters,
+		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
 	}
 	for k, n := range s.queueDrops {
 		v.Drops[k] += n

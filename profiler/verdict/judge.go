@@ -41,10 +41,11 @@ type Evidence struct {
 	MemUsed      event.Reading
 	MemTotal     event.Reading
 	KV           event.Reading
-	Layer        int     // most imbalanced layer; -1 without picks
-	MaxMean      float64 // of that layer
-	Hot          []int   // its hottest experts
-	HotShare     float64 // their share of its picks
+	Profit       *metric.Profit // of speculative decoding; nil: none
+	Layer        int            // most imbalanced layer; -1 without picks
+	MaxMean      float64        // of that layer
+	Hot          []int          // its hottest experts
+	HotShare     float64        // their share of its picks
 	Experts      int
 	LayerPicks   uint64
 	Dropped      uint64
@@ -75,6 +76,7 @@ var rules = []rule{
 	decodeSpeed,
 	served(servedSpeed),
 	bound,
+	speculation,
 	experts,
 	memory,
 	kvFull,

@@ -23,6 +23,7 @@ type Limits struct {
 	LeastLoss             time.Duration // lost time from which a cause is named for a window or a session
 	SlowClock             float64       // share of the highest frequency below which busy cores are slow
 	Slower                float64       // share by which ten seconds are slower than the session before them to be slow
+	Profit                float64       // share by which speculation must change the speed to be a gain or a loss
 	ServedRequests        uint64        // minimum number of requests for the TTFT of a server
 }
 
@@ -37,6 +38,6 @@ func Defaults() Limits {
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100, LeastTail: 10 * time.Millisecond,
 		Explains: 0.5, Lost: 0.1, LeastLoss: 100 * time.Millisecond, SlowClock: 0.5, Slower: 0.25,
-		ServedRequests: 5,
+		Profit: 0.05, ServedRequests: 5,
 	}
 }

@@ -34,6 +34,12 @@ func lost(c Cause, n int64) (l Losses) {
 	return l
 }
 
+func profit(gain float64, plain uint64) *metric.Profit {
+	return &metric.Profit{
+		Passes: 230, Plain: plain, Accepted: event.DerivedValue(0.53), PerPass: event.DerivedValue(2.5), DraftShare: event.DerivedValue(0.18), Gain: event.DerivedValue(gain),
+	}
+}
+
 const milli = int64(time.Millisecond)
 
 // TestRules checks every rule at its limit: on it or beyond it the rule fires and reports value and limit, just below
@@ -49,6 +55,23 @@ func TestRules(t *testing.T) {
 		try      string
 		silent   func(e *Evidence) // goes back below the limit
 	}{
+		{
+			name: "speculation gains", topic: "speculation", severity: Good, text: []string{"gains", "1.05x", "2.50 tokens per pass", "53 %"},
+			evidence: []string{"230 passes with drafts, compared with 40 passes without drafts; drafts take 18 % of the time"},
+			fires:    func(e *Evidence) { e.Profit = profit(1.05, 40) },
+			silent:   func(e *Evidence) { e.Profit.Gain = event.Absent(event.NotYet) },
+		},
+		{
+			name: "speculation costs", topic: "speculation", severity: Watch, text: []string{"costs speed", "0.940x"}, try: "shorter drafts",
+			evidence: []string{"as modelled from drafts of different lengths"},
+			fires:    func(e *Evidence) { e.Profit = profit(0.94, 0) },
+			silent:   func(e *Evidence) { e.Profit = nil },
+		},
+		{
+			name: "speculation gains nothing", topic: "speculation", severity: Info, text: []string{"gains nothing"}, try: "agrees more often",
+			fires:  func(e *Evidence) { e.Profit = profit(0.95, 40) },
+			silent: func(e *Evidence) { e.Profit = nil },
+		},
 		{
 			name: "engine failed", topic: "engine", severity: Bad, text: []string{"no such file"},
 			fires:  func(e *Evidence) { e.Failed = "demo.gguf: no such file" },

@@ -65,7 +65,7 @@ func extremeOf(r *rapid.T, kind event.Kind) event.Event {
 		event.KindEngine: {new(event.EngineInfo)}, event.KindModel: {new(event.Model)}, event.KindExperts: {new(event.Experts)},
 		event.KindKV: {new(event.KV)}, event.KindHost: {new(event.Host)}, event.KindDrops: {new(event.Drops)},
 		event.KindCounters: {new(event.Counters)}, event.KindAggregates: {new(event.Aggregates)}, event.KindOps: {new(event.Ops)},
-		event.KindUsage: {new(event.Usage)},
+		event.KindUsage: {new(event.Usage)}, event.KindSpeculation: {new(event.Speculation)},
 	}[kind]
 	if len(payloads) == 0 {
 		return e
@@ -76,6 +76,13 @@ func extremeOf(r *rapid.T, kind event.Kind) event.Event {
 	extreme(r, reflect.ValueOf(e.Data).Elem())
 	if p, ok := e.Data.(*event.Experts); ok && rapid.Bool().Draw(r, "consistent") {
 		p.Layers, p.Experts, p.Prompt = 1, len(p.Decode), nil
+	}
+	if p, ok := e.Data.(*event.Speculation); ok && rapid.Bool().Draw(r, "consistent") {
+		p.Drafted, p.Accepted = nil, nil
+		for i := range p.Shapes {
+			s := &p.Shapes[i]
+			s.Requests, s.Rows = 1+s.Requests&7, 9+s.Rows&7
+		}
 	}
 	if p, ok := e.Data.(*event.Ops); ok && rapid.Bool().Draw(r, "consistent") {
 		for i := range p.Times {

@@ -121,6 +121,8 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 		return &l
 	case event.KindOps:
 		return anyOps(r)
+	case event.KindSpeculation:
+		return anySpeculation(r)
 	case event.KindUsage:
 		p := new(event.Usage)
 		anyFields(r, p)
@@ -183,6 +185,23 @@ func anyOps(r *rapid.T) *event.Ops {
 	for range rapid.IntRange(0, 6).Draw(r, "operations") {
 		layer := rapid.IntRange(-1, MaxLayers-1).Draw(r, "layer")
 		p.Times = append(p.Times, event.OpTime{Op: anyString(r), Layer: layer, Calls: anyCount(r), Dur: anyCount(r)})
+	}
+	return p
+}
+
+func anySpeculation(r *rapid.T) *event.Speculation {
+	n := rapid.IntRange(0, event.MaxDraft).Draw(r, "positions")
+	p := &event.Speculation{DraftTime: anyCount(r)}
+	if n > 0 {
+		p.Drafted = rapid.SliceOfN(rapid.Uint64Range(0, event.MaxNumber), n, n).Draw(r, "drafted")
+		p.Accepted = rapid.SliceOfN(rapid.Uint64Range(0, event.MaxNumber), n, n).Draw(r, "accepted")
+	}
+	for range rapid.IntRange(0, 6).Draw(r, "shapes") {
+		requests := rapid.IntRange(1, 40).Draw(r, "requests")
+		p.Shapes = append(p.Shapes, event.PassShape{
+			Drafting: rapid.Bool().Draw(r, "drafting"), Requests: requests, Rows: rapid.IntRange(requests, event.MaxTokens).Draw(r, "rows"),
+			Passes: uint64(anyCount(r)), Dur: anyCount(r), Tokens: uint64(anyCount(r)),
+		})
 	}
 	return p
 }

@@ -210,6 +210,7 @@ func seeds() []event.Event {
 			More:       []event.NamedReading{{Name: "preemptions", Reading: event.Reading{V: 1, Origin: event.Reported}}},
 		}},
 		{Kind: event.KindOps, Data: &event.Ops{Passes: 2, Slowdown: event.MeasuredValue(1.5), Times: []event.OpTime{{Op: "MUL_MAT", Layer: -1, Calls: 2, Dur: 9}}}},
+		{Kind: event.KindSpeculation, Data: &event.Speculation{DraftTime: 7, Drafted: []uint64{4, 2}, Accepted: []uint64{3, 1}, Shapes: []event.PassShape{{Drafting: true, Requests: 1, Rows: 3, Passes: 4, Dur: 80, Tokens: 8}, {Requests: 1, Rows: 1, Passes: 2}}}},
 		{Kind: event.KindUsage, Data: &event.Usage{Interval: 2e7, Running: event.MeasuredValue(3e7), Stopped: event.DerivedValue(5), Blocked: event.Absent(event.NotPermitted)}},
 		{Kind: event.KindEngine, At: 3, Data: &event.EngineInfo{Name: "e", PID: 3, Epoch: 1 << 60, Caps: event.CapKV, Remote: event.Remote{Link: event.LinkStale}}},
 		{Kind: event.KindModel, Data: &event.Model{Name: "m", Layers: 4, KVBytes: 12}},

@@ -19,21 +19,22 @@ type lineType struct {
 
 // lineTypes are the types of lines with events. Those of tokens and steps have columns: see AppendTokens.
 var lineTypes = [event.NumKinds]lineType{
-	event.KindEngine:     payload("engine", appendEngineLine, readEngineLine),
-	event.KindModel:      payload("model", appendModelLine, readModelLine),
-	event.KindRequest:    {"req", appendRequest, readRequest},
-	event.KindStage:      {"stage", appendStage, readStage},
-	event.KindToken:      {"tok", nil, func(d *Decoder) bool { return d.readColumns(event.KindToken) }},
-	event.KindExperts:    payload("experts", appendExperts, readExperts),
-	event.KindKV:         payload("kv", always(kvFields.append), readKV),
-	event.KindStep:       {"step", nil, func(d *Decoder) bool { return d.readColumns(event.KindStep) }},
-	event.KindHost:       payload("host", always(appendHost), (*Decoder).readHost),
-	event.KindLog:        {"log", appendLog, readLog},
-	event.KindDrops:      payload("lost", always(appendDrops), readSession), // also a line about the connection
-	event.KindCounters:   payload("count", always(appendCounters), readCounters),
-	event.KindAggregates: payload("report", always(aggregatesFields.append), readAggregates),
-	event.KindOps:        payload("ops", appendOps, readOps),
-	event.KindUsage:      payload("usage", always(appendUsage), (*Decoder).readUsage),
+	event.KindEngine:      payload("engine", appendEngineLine, readEngineLine),
+	event.KindModel:       payload("model", appendModelLine, readModelLine),
+	event.KindRequest:     {"req", appendRequest, readRequest},
+	event.KindStage:       {"stage", appendStage, readStage},
+	event.KindToken:       {"tok", nil, func(d *Decoder) bool { return d.readColumns(event.KindToken) }},
+	event.KindExperts:     payload("experts", appendExperts, readExperts),
+	event.KindKV:          payload("kv", always(kvFields.append), readKV),
+	event.KindStep:        {"step", nil, func(d *Decoder) bool { return d.readColumns(event.KindStep) }},
+	event.KindHost:        payload("host", always(appendHost), (*Decoder).readHost),
+	event.KindLog:         {"log", appendLog, readLog},
+	event.KindDrops:       payload("lost", always(appendDrops), readSession), // also a line about the connection
+	event.KindCounters:    payload("count", always(appendCounters), readCounters),
+	event.KindAggregates:  payload("report", always(aggregatesFields.append), readAggregates),
+	event.KindOps:         payload("ops", appendOps, readOps),
+	event.KindSpeculation: payload("draft", appendSpeculation, readSpeculation),
+	event.KindUsage:       payload("usage", always(appendUsage), (*Decoder).readUsage),
 }
 
 // appender appends the members of a payload; false if it is inconsistent.

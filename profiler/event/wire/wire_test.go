@@ -98,6 +98,8 @@ func TestInvalidEvents(t *testing.T) {
 		"no experts":     {Kind: event.KindExperts, Data: &event.Experts{Layers: 2}},
 		"counts missing": {Kind: event.KindExperts, Data: &event.Experts{Layers: 2, Experts: 2, Decode: make([]uint64, 3)}},
 		"no passes":      {Kind: event.KindOps, Data: &event.Ops{}},
+		"more drafted":   {Kind: event.KindSpeculation, Data: &event.Speculation{Drafted: []uint64{1}}},
+		"no rows":        {Kind: event.KindSpeculation, Data: &event.Speculation{Shapes: []event.PassShape{{Requests: 1}}}},
 		"too many picks": {Kind: event.KindToken, Req: 1, Picks: make([]uint16, MaxLine)},
 	} {
 		out, err := Append([]byte("before"), &e)

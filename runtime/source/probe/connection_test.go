@@ -247,5 +247,5 @@ func TestDrafts(t *testing.T) {
 		pass 3 decode 1 prompt 0
 		#1 token 8 at 18000 pass 3
 		#1 finished at 18000 "" prompt 2 cached 0 generated 4
-		counters draft_passes 1 draft_us 4 drafted_tokens 2 drafted_tokens_accepted 1`)
+		drafts 4000 ns, drafted [1 1] accepted [1 0], drafting true requests 1 rows 3: 1 x, 2000 ns, 2 tokens, drafting false requests 1 rows 1: 1 x, 2000 ns, 1 tokens`)
 }

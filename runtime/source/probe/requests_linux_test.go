@@ -158,18 +158,24 @@ func TestRequestsOfServer(t *testing.T) {
 	}
 }
 
-// compareDrafts compares the counters of speculation with the sums of replies.
+// compareDrafts compares the sums of speculation with those of replies.
 func compareDrafts(t *testing.T, h *heard, replies []reply) {
 	t.Helper()
-	var want [2]float64
+	var want [2]uint64
 	for _, r := range replies {
-		want[0] += float64(r.Timings.Drafted)
-		want[1] += float64(r.Timings.Accepted)
+		want[0] += uint64(r.Timings.Drafted)
+		want[1] += uint64(r.Timings.Accepted)
 	}
-	h.wait(t, fmt.Sprintf("counters of %v drafted and accepted tokens", want), func(e event.Event) bool {
-		c, ok := e.Data.(*event.Counters)
-		return ok && c.Get("drafted_tokens").V == want[0] && c.Get("drafted_tokens_accepted").V == want[1] &&
-			c.Get("draft_us").V > 0 && c.Get("draft_passes").V > 0
+	h.wait(t, fmt.Sprintf("%v drafted and accepted tokens", want), func(e event.Event) bool {
+		s, ok := e.Data.(*event.Speculation)
+		if !ok || s.DraftTime == 0 || len(s.Shapes) < 2 {
+			return false
+		}
+		var got [2]uint64
+		for i := range s.Drafted {
+			got[0], got[1] = got[0]+s.Drafted[i], got[1]+s.Accepted[i]
+		}
+		return got == want
 	})
 }
 

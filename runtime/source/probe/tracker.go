@@ -104,6 +104,7 @@ type forward struct {
 	parts        []int              // sizes of the physical batches
 	picks        map[int][][]uint16 // by layer
 	shares       []share            // of the sequences that have rows
+	shape        int                // of a decode pass, in the sums of speculation; -1: none
 }
 
 // share is the rows of one sequence in a pass.
@@ -157,7 +158,7 @@ func (t *tracker) apply(r record) {
 		c.draft = c.draft || r.kind == kindPassBegin && d.result != 0
 		switch {
 		case c.draft:
-			t.addDraftPass(c, r.kind)
+			t.addDraftPass(c)
 		case r.kind == kindPassBegin:
 			t.beginPass(c, r, d)
 		case c.pass != nil:
@@ -447,6 +448,7 @@ func (t *tracker) endPass(c *llamaContext) {
 	} else {
 		t.lookForPicks(f, at)
 	}
+	t.speculation.addPass(f, at-f.began)
 	var decode, prompt int32
 	for _, x := range f.shares {
 		r := x.r
@@ -495,9 +497,12 @@ func (t *tracker) addSample(rec record, d *sampled) {
 			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.at - f.ended}, rec.at)
 		}
 		if x.decode && x.sampled > 0 {
-			t.speculation.accepted++
+			t.speculation.accept(x.sampled)
 		}
 		x.sampled++
+		if f.shape >= 0 {
+			t.speculation.sums.Shapes[f.shape].Tokens++
+		}
 		t.token(x.r, f, x.last, d.token, rec.at)
 	}
 }

@@ -38,12 +38,11 @@ func (l *log) Emit(e event.Event) {
 		l.lines = append(l.lines, line)
 	case event.KindStep:
 		l.lines = append(l.lines, fmt.Sprintf("pass %d decode %d prompt %d", e.Step, e.N, e.Prompt))
-	case event.KindCounters:
-		line := "counters"
-		if c, ok := e.Data.(*event.Counters); ok {
-			for _, v := range c.Values {
-				line += fmt.Sprint(" ", v.Name, " ", v.Value)
-			}
+	case event.KindSpeculation:
+		s := e.Data.(*event.Speculation)
+		line := fmt.Sprintf("drafts %d ns, drafted %v accepted %v", s.DraftTime, s.Drafted, s.Accepted)
+		for _, p := range s.Shapes {
+			line += fmt.Sprintf(", drafting %t requests %d rows %d: %d x, %d ns, %d tokens", p.Drafting, p.Requests, p.Rows, p.Passes, p.Dur, p.Tokens)
 		}
 		l.lines = append(l.lines, line)
 	case event.KindLog:

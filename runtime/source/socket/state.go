@@ -17,7 +17,7 @@ const (
 var stateLimits = catchup.Limits{
 	Kinds: [event.NumKinds]bool{
 		event.KindEngine: true, event.KindModel: true, event.KindExperts: true, event.KindKV: true, event.KindHost: true,
-		event.KindCounters: true, event.KindOps: true,
+		event.KindCounters: true, event.KindOps: true, event.KindSpeculation: true,
 	},
 	Detailed: 1024, Begin: 32, Tokens: maxParts, LeastTokens: 4,
 }

@@ -42,6 +42,7 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	drawRequests(r, s)
 	drawKV(r, s, c)
 	drawLast(r, s, c, drawBandwidth)
+	drawDrafts(r, s)
 	out, in := true, true
 	if s.Reported() {
 		polled.DrawCacheHits(r, s)

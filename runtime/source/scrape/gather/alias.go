@@ -2,7 +2,11 @@
 // differ between engines and versions: alias tables map them to their roles.
 package gather
 
-import "github.com/llmtop/llmtop/runtime/source/scrape/identify"
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
 
 // role is the meaning of a metric.
 type role uint8
@@ -37,6 +41,7 @@ const (
 	cacheHits      // of cacheQueries
 	drafted
 	accepted          // of drafted
+	drafts            // each of one or more tokens
 	externalQueries   // prompt tokens looked up in a cache of another engine or a store
 	externalHits      // of externalQueries
 	multimodalQueries // items looked up in the cache of images and sound
@@ -53,8 +58,13 @@ const (
 	preempted
 	deviceBusy // device time in s
 	decodeTime // decode time in s, summed over requests
-	numRoles
+
+	acceptedFirst // drafts whose first token was accepted; the roles after it are of the following tokens
+	numRoles      = acceptedFirst + draftPositions
 )
+
+// draftPositions is the number of positions of a draft that are told apart.
+const draftPositions = 8
 
 func (r role) isCounter() bool { return r >= generated }
 
@@ -79,11 +89,25 @@ type alias struct {
 	values       string
 }
 
+// withDrafts adds the speculation counters that vLLM and llama.cpp have under their prefixes.
+func withDrafts(prefix string, table []alias) []alias {
+	table = append(table,
+		alias{metric: prefix + "spec_decode_num_drafts", role: drafts},
+		alias{metric: prefix + "spec_decode_num_draft_tokens", role: drafted},
+		alias{metric: prefix + "spec_decode_num_accepted_tokens", role: accepted})
+	for i := range draftPositions {
+		table = append(table, alias{
+			metric: prefix + "spec_decode_num_accepted_tokens_per_pos", role: acceptedFirst + role(i), label: "position", values: strconv.Itoa(i),
+		})
+	}
+	return table
+}
+
 // aliasTables holds the aliases of each kind of engine.
 var aliasTables = map[identify.Kind][]alias{
-	identify.VLLM:     vllm,
+	identify.VLLM:     withDrafts("vllm:", vllm),
 	identify.SGLang:   sglang,
-	identify.Llama:    llama,
+	identify.Llama:    withDrafts("llamacpp:", llama),
 	identify.TGI:      tgi,
 	identify.TensorRT: tensorRT,
 	identify.LMDeploy: lmdeploy,
@@ -112,8 +136,6 @@ var vllm = []alias{
 	{metric: "vllm:gpu_prefix_cache_queries", role: cacheQueries}, // until 2025-11
 	{metric: "vllm:prefix_cache_hits", role: cacheHits},
 	{metric: "vllm:gpu_prefix_cache_hits", role: cacheHits}, // until 2025-11
-	{metric: "vllm:spec_decode_num_draft_tokens", role: drafted},
-	{metric: "vllm:spec_decode_num_accepted_tokens", role: accepted},
 	{metric: "vllm:request_success", role: finished, label: "finished_reason", values: "stop|length|repetition"},
 	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "error"},
 	{metric: "vllm:request_success", role: cancelled, label: "finished_reason", values: "abort"},
@@ -193,8 +215,6 @@ var llama = []alias{
 	{metric: "llamacpp:prompt_seconds", role: promptTime},
 	{metric: "llamacpp:n_busy_slots_per_decode", role: otherMean, name: "busy_slots_per_pass"}, // a mean since the start
 	{metric: "llamacpp:prompt_tokens_cached", role: promptCached},                              // since b10406
-	{metric: "llamacpp:spec_decode_num_draft_tokens", role: drafted},
-	{metric: "llamacpp:spec_decode_num_accepted_tokens", role: accepted},
 }
 
 // tgi has no TTFT, and its batch times are not those of a request. Its time per token covers the whole inference,

@@ -130,6 +130,10 @@ finished_length +9
 finished_repetition +0
 finished_stop +118
 preemptions +2
+accepted_draft_1_share 4310/5210
+accepted_draft_2_share 3602/5210
+accepted_draft_3_share 3030/5210
+accepted_draft_length 1.094e+04/5210
 accepted_draft_share 1.094e+04/1.563e+04
 cache_hits_share 4.021e+04/9.123e+04
 generated_tokens_per_request 1.942e+04/128
@@ -169,6 +173,10 @@ cached 9120 derived
 out 5120 derived
 per_token n=5120 mean=25.66ms 0 bounds
 busy_slots_per_pass 1.78
+accepted_draft_1_share 690/800
+accepted_draft_2_share 570/800
+accepted_draft_3_share 450/800
+accepted_draft_length 1710/800
 accepted_draft_share 1710/2400
 cache_hits_share 9120/2.746e+04
 prompt_work_tokens_per_s 1.834e+04/14.22

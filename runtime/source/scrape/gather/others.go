@@ -2,6 +2,7 @@ package gather
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -9,18 +10,27 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
 )
 
-// ratios are the shares and means of two counters.
-var ratios = []struct {
+// counterRatio is a share or a mean of two counters.
+type counterRatio struct {
 	name        string
 	part, whole role
-}{
-	{event.RatioAccepted, accepted, drafted},
-	{"external_cache_hits_share", externalHits, externalQueries},
-	{"generated_tokens_per_request", outputLengths, outputLengthCount},
-	{"multimodal_cache_hits_share", multimodalHits, multimodalQueries},
-	{"prompt_tokens_per_request", promptLengths, promptLengthCount},
-	{"prompt_work_tokens_per_s", promptComputed, promptTime},
 }
+
+var ratios = func() []counterRatio {
+	all := []counterRatio{
+		{"accepted_draft_length", accepted, drafts}, // tokens
+		{event.RatioAccepted, accepted, drafted},
+		{"external_cache_hits_share", externalHits, externalQueries},
+		{"generated_tokens_per_request", outputLengths, outputLengthCount},
+		{"multimodal_cache_hits_share", multimodalHits, multimodalQueries},
+		{"prompt_tokens_per_request", promptLengths, promptLengthCount},
+		{"prompt_work_tokens_per_s", promptComputed, promptTime},
+	}
+	for i := range draftPositions { // of a draft's token
+		all = append(all, counterRatio{"accepted_draft_" + strconv.Itoa(i+1) + "_share", acceptedFirst + role(i), drafts})
+	}
+	return all
+}()
 
 // fillRatios adds the ratios of which the text has both counters.
 func (g *Gatherer) fillRatios(p *event.Aggregates, since int64) {

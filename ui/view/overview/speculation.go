@@ -1,0 +1,72 @@
+package overview
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+)
+
+// drawDrafts writes what speculation brings in one row.
+func drawDrafts(r *pane.RowWriter, s *store.Snapshot) {
+	if s.Speculation == nil {
+		return
+	}
+	a, ok := r.Next("drafts")
+	if !ok {
+		return
+	}
+	p := metric.ProfitOf(s.Speculation)
+	l := a.Line(1, 0)
+	l.Put(pane.Data, metric.Reading(p.Accepted, metric.Percent)).Put(pane.Dim, " accepted")
+	if p.Gain.OK() {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  gain "}, grid.Piece{Style: gainStyle(p.Gain), Words: metric.Rate(p.Gain.V) + "x"})
+	}
+}
+
+// gainStyle colours a gain: above 1 it is one.
+func gainStyle(gain event.Reading) grid.Style {
+	if gain.V < 1 {
+		return pane.Watch
+	}
+	return pane.Good
+}
+
+// drawSpeculation lists the share of accepted tokens by position in the draft, and what they bring.
+func drawSpeculation(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	x := s.Speculation
+	if x == nil || r.Y+4 > r.A.H {
+		return
+	}
+	r.Y++
+	p := metric.ProfitOf(x)
+	words := "unknown: " + p.Missing
+	if p.Gain.OK() {
+		words = metric.Rate(p.Gain.V) + "x the speed of " + verdict.Compared(&p)
+	}
+	for _, row := range [...]struct{ name, words string }{
+		{"per pass", metric.Reading(p.PerPass, metric.Rate) + " tokens; drafts take " + metric.Reading(p.DraftShare, metric.Percent) + " of the time"},
+		{"gain", words},
+	} {
+		if a, ok := r.Next(row.name); ok {
+			a.Elide(1, 0, a.W-1, pane.Plain, row.words, c.Skin.Glyphs.Ellipsis)
+		}
+	}
+	for i, n := range x.Drafted {
+		if n == 0 {
+			continue
+		}
+		a, ok := r.Next("token " + strconv.Itoa(i+1))
+		if !ok {
+			return
+		}
+		share := metric.Share(float64(x.Accepted[i]), float64(n))
+		a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(share))
+		a.Bar(pane.ValueWidth+1, 0, a.W-pane.ValueWidth-1, share, theme.SeriesDecode, c.Skin.Colour(), c.Skin.Glyphs)
+	}
+}
