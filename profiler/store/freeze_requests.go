@@ -27,9 +27,11 @@ type frozenRing struct {
 
 // frozenRequest is one request: slim if it had ended, otherwise live and itl.
 type frozenRequest struct {
-	slim *Request
-	live *liveRequest // without its distribution
-	itl  *metric.Packed
+	slim    *Request
+	live    *liveRequest // without its distributions
+	itl     *metric.Packed
+	gaps    *metric.Packed // of passGaps
+	several bool           // there are passGaps
 }
 
 // freeze returns a compact copy.
@@ -58,12 +60,15 @@ func (r *ring) freeze() frozenRing {
 			continue
 		}
 		to.itl, to.live = l.itl.Pack(), l.clone()
-		to.live.itl = nil
+		to.live.itl, to.live.passGaps = nil, nil
+		if l.passGaps != nil {
+			to.gaps, to.several = l.passGaps.Pack(), true
+		}
 		if detail += to.live.detailSize(); detail > maxFrozenDetail {
 			limit := r.bound(frozenTokens)
 			to.live.shorten(limit, limit, r.bound(MaxText/8))
 		}
-		f.bytes += int(unsafe.Sizeof(liveRequest{})) + to.live.detailSize() + to.itl.Size()
+		f.bytes += int(unsafe.Sizeof(liveRequest{})) + to.live.detailSize() + to.itl.Size() + to.gaps.Size()
 	}
 	return f
 }
@@ -92,6 +97,9 @@ func (r *frozenRequest) thaw(from *ring) *liveRequest {
 	if r.live != nil {
 		l := r.live.clone()
 		l.itl = r.itl.Sparse()
+		if r.several {
+			l.passGaps = r.gaps.Sparse()
+		}
 		return l
 	}
 	full := r.slim

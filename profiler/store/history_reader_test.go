@@ -65,7 +65,7 @@ func emitRandom(p *session, rng *rand.Rand, n int, counts []uint64) {
 				picks[i] = uint16(rng.IntN(4))
 			}
 			p.emit(int64(rng.IntN(int(2*ms)))+ms*int64(k/39)*20, event.Event{
-				Kind: event.KindToken, Req: open[rng.IntN(len(open))], N: 1 + int32(k/38), Text: "w", Picks: picks,
+				Kind: event.KindToken, Req: open[rng.IntN(len(open))], N: 1 + int32(k/38), Text: "w", Picks: picks, Step: uint64(i / 7),
 			})
 		}
 	}

@@ -17,9 +17,12 @@ type liveRequest struct {
 	itl             *metric.Sparse         // gaps; nil once the request has ended, like text
 	stageTime       [event.NumStages]int64 // ns per stage
 	pacedSinceToken int64                  // ns of pacing since the last token
-	pacedTotal      int64                  // ns of pacing between tokens
-	missedStart     bool                   // its start was not received: there are no times before Dispatched or First
-	predatesClock   bool                   // it started before the clock's epoch, see beforeClock
+	passGaps        *metric.Sparse         // gaps between forward passes; nil: each generated one token
+	lastStep        uint64                 // of the last token
+	lastChoice      uint16
+	pacedTotal      int64 // ns of pacing between tokens
+	missedStart     bool  // its start was not received: there are no times before Dispatched or First
+	predatesClock   bool  // it started before the clock's epoch, see beforeClock
 	text            []byte
 	slim            *Request // done without per-token data; nil until needed
 	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating

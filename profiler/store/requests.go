@@ -170,7 +170,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 
 // markEnded replaces the working state of a request by its final view.
 func (s *state) markEnded(l *liveRequest, done *Request) {
-	l.done, l.lastView, l.itl, l.text = done, nil, nil, nil
+	l.done, l.lastView, l.itl, l.passGaps, l.text = done, nil, nil, nil, nil
 	if s.requests.markEnded(l) {
 		s.counts.OmittedRequests++
 	}

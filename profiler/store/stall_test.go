@@ -49,6 +49,33 @@ func TestStallsBeginAtTheirLimit(t *testing.T) {
 	}
 }
 
+// TestPassesWithSeveralTokens: tokens of accepted drafts follow each other at once, and the next pass is no stall.
+func TestPassesWithSeveralTokens(t *testing.T) {
+	p := newSession()
+	step := uint64(1)
+	pass := func(took int64, tokens int) {
+		for i := range tokens {
+			after := took
+			if i > 0 {
+				after = 30 * us
+			}
+			p.emit(after, event.Event{Kind: event.KindToken, Req: 1, N: 1, Index: -1, Step: step})
+		}
+		step++
+	}
+	p.state(0, 1, event.StateQueued, nil)
+	for i := range 4 * stallSamples {
+		pass(10*ms, 1+i%5)
+	}
+	if r := p.request(t, 1); len(r.Stalls) != 0 || r.ITL.P50 > ms {
+		t.Errorf("%d stalls at a median of %d ns", len(r.Stalls), r.ITL.P50)
+	}
+	pass(40*ms, 3)
+	if r := p.request(t, 1); len(r.Stalls) != 1 || r.Stalls[0].Lost < 29*ms || r.Stalls[0].Lost > 31*ms {
+		t.Errorf("a pass of 40 ms is %+v, want one stall that lost 30 ms", r.Stalls)
+	}
+}
+
 func TestPacingIsNotAStall(t *testing.T) {
 	p := newSession()
 	decoding(p, stallSamples, ms)

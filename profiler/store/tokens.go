@@ -53,9 +53,9 @@ func (s *state) applyToken(e *event.Event) {
 		if !s.excluded(l) {
 			s.causes.observe(at, paced)
 		}
-		s.recordGaps(l, at, gap, k, e.Picks)
+		s.recordGaps(l, at, gap, k, e)
 	}
-	l.pacedSinceToken = 0
+	l.pacedSinceToken, l.lastStep, l.lastChoice = 0, e.Step, e.Choice
 	v.Last = at
 	v.Generated += k
 	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
@@ -89,17 +89,20 @@ func evictCount(n, bound int) int {
 	return n - bound + max(bound/4, 1)
 }
 
-// recordGaps records k gaps of equal length that ended at the given time, with a token with these picks.
-func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, picks []uint16) {
+// recordGaps records k gaps of equal length that ended at the given time with the tokens of an event.
+func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, e *event.Event) {
 	v := &l.view
-	stalled := false
-	if l.itl.Count() >= stallSamples {
-		if median := l.itl.Median(); gap >= StallFactor*median && gap >= minStall {
-			s.recordStall(l, at, gap, gap-median, k, picks)
+	stalled, typical := false, l.typicalGaps(e)
+	if typical != nil && typical.Count() >= stallSamples {
+		if median := typical.Median(); gap >= StallFactor*median && gap >= minStall {
+			s.recordStall(l, at, gap, gap-median, k, e.Picks)
 			stalled = true
 		}
 	}
 	l.itl.Record(gap, uint32(k))
+	if typical != nil && typical != l.itl {
+		typical.Record(gap, uint32(k))
+	}
 	if !s.excluded(l) {
 		s.causes.addGaps(v.ID, at, gap, k, stalled)
 		s.latency.recordGaps(at, gap, k)
@@ -110,6 +113,22 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, pick
 		v.FirstGap += evictCount(len(v.Gaps), limit)
 		v.Gaps = push(v.Gaps, gap, limit)
 	}
+}
+
+// typicalGaps returns the gaps that one is compared with: all of the request or, where forward passes generate several
+// tokens (accepted drafts), those between passes; nil within a pass.
+func (l *liveRequest) typicalGaps(e *event.Event) *metric.Sparse {
+	within := e.Step != 0 && e.Step == l.lastStep && e.Choice == l.lastChoice
+	if within && l.passGaps == nil {
+		l.passGaps = l.itl.Pack().Sparse() // so far each pass generated one
+	}
+	switch {
+	case within:
+		return nil
+	case l.passGaps != nil:
+		return l.passGaps
+	}
+	return l.itl
 }
 
 // recordStall records one stall for k gaps of equal length that ended at the given time. lost is what each took

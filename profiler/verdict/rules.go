@@ -134,7 +134,7 @@ var remedies = map[string]string{
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time: while
 // a prompt was processed"
 func tail(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 {
+	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 || e.Profit != nil { // accepted drafts come at once
 		return Verdict{}, false
 	}
 	ratio := float64(e.ITL.P99) / float64(e.ITL.P50)
