@@ -182,12 +182,13 @@ type Outcome struct {
 }
 
 // Reuse is where and why a prompt stops to be the same as an earlier one: what a prefix cache can reuse ends there. The
-// zero value means that no earlier prompt that begins like it is known. Sizes are in bytes of text.
+// zero value means that no earlier prompt that begins like it is known. Sizes are in bytes of text, or in tokens where the
+// text is unknown.
 type Reuse struct {
 	With   RequestID // the earlier request
 	Kind   BreakKind // why
 	Place  string    // in the request, for example "messages[3].content"; "" if nothing differs
-	At     int       // character there, from 0
+	At     int       // character there, from 0; of BreakTokens the token
 	Common int       // same before the break
 	Same   int       // same after the break
 	Bytes  int       // the whole prompt
@@ -209,11 +210,12 @@ const (
 	BreakTrimmed                       // earlier messages are missing
 	BreakMessage                       // a message of the user is another one
 	BreakText                          // a prompt without messages is another one
+	BreakTokens                        // another token, of a prompt whose text is unknown
 	NumBreaks
 )
 
 var breakNames = [NumBreaks]string{
-	"none", "timestamp", "identifier", "number", "tool_order", "tools", "instructions", "answer", "trimmed", "message", "text",
+	"none", "timestamp", "identifier", "number", "tool_order", "tools", "instructions", "answer", "trimmed", "message", "text", "tokens",
 }
 
 // String is the kind's name in event lines and reports.

@@ -16,6 +16,7 @@ type CacheMiss struct {
 	Text   string          `json:"text"`
 	Place  string          `json:"place,omitempty"`     // in the request
 	At     *int            `json:"character,omitempty"` // of the place, from 0
+	Token  *int            `json:"token,omitempty"`     // of the place, from 0, if the text is unknown
 	With   event.RequestID `json:"earlier_request"`
 	Tokens int             `json:"tokens"` // computed again, about
 	Lost   Number          `json:"lost_s"`
@@ -27,7 +28,10 @@ func cacheMiss(f *store.Request) *CacheMiss {
 		return nil
 	}
 	out := &CacheMiss{Why: m.Kind.String(), Text: m.Words(), Place: m.Place, With: m.With, Tokens: m.Tokens}
-	if m.Place != "" {
+	switch {
+	case m.Kind == event.BreakTokens:
+		out.Token = &m.At
+	case m.Place != "":
 		out.At = &m.At
 	}
 	if m.Lost > 0 {
@@ -65,8 +69,11 @@ func missesSection(r *Report) section {
 		k := &kinds[at]
 		if k.example == "" || m.Lost.V > k.Lost.V {
 			k.CacheMiss, k.example = m, fmt.Sprintf("#%d, from #%d", q.ID, m.With)
-			if m.At != nil {
+			switch {
+			case m.At != nil:
 				k.example += fmt.Sprintf(": %s, character %d", m.Place, *m.At)
+			case m.Token != nil:
+				k.example += fmt.Sprintf(": %s, token %d", m.Place, *m.Token)
 			}
 		}
 		k.requests, k.tokens, k.lost = k.requests+1, k.tokens+m.Tokens, k.lost+m.Lost.V

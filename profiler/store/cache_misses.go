@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -20,7 +21,7 @@ const (
 type CacheMiss struct {
 	Kind   event.BreakKind // BreakNone: the engine did not reuse a text that is the same
 	Place  string
-	At     int // character of Place
+	At     int // character of Place, or token
 	With   event.RequestID
 	Tokens int           // computed again, about: by the share of the text
 	Lost   time.Duration // of the prompt's processing; 0: its time is not reported
@@ -60,10 +61,22 @@ var breakTexts = [event.NumBreaks]string{
 	event.BreakTrimmed:      "earlier messages are missing",
 	event.BreakMessage:      "a message differs",
 	event.BreakText:         "the prompt differs",
+	event.BreakTokens:       "a token differs",
 }
 
 // Words says why, for people.
 func (m *CacheMiss) Words() string { return breakTexts[min(m.Kind, event.NumBreaks-1)] }
+
+// Where says where the prompt stops to be the same: "messages[3].content, character 214"; "" if nothing differs.
+func (m *CacheMiss) Where() string {
+	switch {
+	case m.Place == "":
+		return ""
+	case m.Kind == event.BreakTokens:
+		return m.Place + ", token " + strconv.Itoa(m.At)
+	}
+	return m.Place + ", character " + strconv.Itoa(m.At)
+}
 
 // CacheMiss returns what a prompt cache could have kept of the prompt and did not. It is known once the request has ended.
 func (r *Request) CacheMiss() CacheMiss {

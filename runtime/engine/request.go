@@ -97,6 +97,8 @@ type Handle struct {
 	cancel    func() // cancels a request that runs in another process; nil if scheduler runs it
 	done      chan struct{}
 	result    Result // written before done is closed
+
+	compared <-chan comparison // of the prompt; nil: it is not compared
 }
 
 // Runner accepts requests: a Scheduler, or a client of one in another process.

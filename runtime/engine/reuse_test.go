@@ -95,6 +95,32 @@ func TestKeptCellsCount(t *testing.T) {
 	})
 }
 
+// TestWhereReuseEnds: a request says where its prompt stops to be the same as an earlier one, and why.
+func TestWhereReuseEnds(t *testing.T) {
+	const first = "now 08:15\nlist all\n"
+	runKeeper(t, newKeeper(t, 2), engine.Options{}, func(t *testing.T, b *bench) {
+		if r := b.mustSubmit(t, first, 2).Result().Reuse; r != (event.Reuse{}) {
+			t.Errorf("without an earlier prompt %+v", r)
+		}
+		for _, c := range []struct {
+			prompt string
+			want   event.Reuse
+		}{
+			{first + "and", event.Reuse{With: 1, Common: 19, Bytes: 22}},
+			{"now 08:16\nlist all\n", event.Reuse{With: 2, Kind: event.BreakTimestamp, Place: "prompt, line 1", At: 4, Common: 4, Same: 9, Bytes: 19}},
+		} {
+			h := b.mustSubmit(t, c.prompt, 2)
+			if r := h.Result().Reuse; r != c.want {
+				t.Errorf("%q: %+v, want %+v", c.prompt, r, c.want)
+			}
+			ended := b.byKind(event.KindRequest, h.ID)
+			if o, ok := ended[len(ended)-1].Data.(*event.Outcome); !ok || o.Reuse != c.want {
+				t.Errorf("%q: its event says %+v", c.prompt, ended[len(ended)-1].Data)
+			}
+		}
+	})
+}
+
 // TestPromptIsNeverAllCached: when a prompt is repeated, its last token is computed again.
 func TestPromptIsNeverAllCached(t *testing.T) {
 	e := newKeeper(t, 1)

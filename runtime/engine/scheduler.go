@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
 
 // Options configures a Scheduler. Sampler is required; the zero value of the rest is a sensible default.
@@ -59,6 +60,7 @@ type Scheduler struct {
 	active  atomic.Int32  // requests that have not ended
 	handles sync.Map      // active *Handle by RequestID
 	ready   atomic.Pointer[driver]
+	prompts promptHistory
 
 	mu      sync.Mutex // guards the fields below; never locked while another lock is held
 	sink    event.Sink // nil before Run
@@ -85,10 +87,14 @@ func New(load Load, opt Options) *Scheduler {
 	if opt.Mixed <= 0 {
 		opt.Mixed = DefaultMixed
 	}
-	return &Scheduler{
+	s := &Scheduler{
 		load: load, opt: opt, clock: opt.Clock, hooks: opt.Hooks, pace: opt.Pace,
 		wake: make(chan struct{}, 1),
 	}
+	if opt.Reuse {
+		s.prompts.history = prompts.NewHistory()
+	}
+	return s
 }
 
 // Submit queues a request. Errors: ErrEmptyPrompt, ErrQueueFull, ErrStopped. A prompt that is too long fails when it is
@@ -135,6 +141,7 @@ func (s *Scheduler) announce(h *Handle) {
 
 // finish ends a request. The caller is the driver, or holds mu and has removed the request from the queue.
 func (s *Scheduler) finish(h *Handle, r Result) {
+	r.Reuse = s.prompts.end(h, r.State)
 	h.result = r
 	if s.sink != nil {
 		outcome := r.Outcome

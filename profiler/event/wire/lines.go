@@ -159,7 +159,7 @@ var (
 	}
 	reuseFields = fields[event.Reuse]{
 		member("with", requestIDs, func(p *event.Reuse) *event.RequestID { return &p.With }),
-		member("why", enum(event.BreakNone, event.BreakText), func(p *event.Reuse) *event.BreakKind { return &p.Kind }),
+		member("why", enum(event.BreakNone, event.BreakTokens), func(p *event.Reuse) *event.BreakKind { return &p.Kind }),
 		member("place", texts, func(p *event.Reuse) *string { return &p.Place }),
 		member("at", sizes, func(p *event.Reuse) *int { return &p.At }),
 		member("common", sizes, func(p *event.Reuse) *int { return &p.Common }),

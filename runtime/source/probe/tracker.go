@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
 
 // Bounds of what a tracker remembers.
@@ -33,6 +34,7 @@ type tracker struct {
 	contexts map[uint64]*llamaContext
 	threads  map[uint32]*exchange // the last one of each thread
 	texts    []*text              // tokenized, oldest first
+	prompts  prompts.TokenHistory // of requests that have finished
 	lastID   event.RequestID
 
 	sampling  sampling
@@ -85,6 +87,9 @@ type request struct {
 	lastToken  int32
 	active     int64 // last record about it
 	computed   bool  // a pass works on its next token
+
+	tokens []int32     // of its prompt, if its text was tokenized
+	reuse  event.Reuse // with an earlier prompt
 
 	held          bool  // its events wait until its first token was sent
 	firstAt, sent int64 // of the first token, and when it was sent; 0: not seen
@@ -401,7 +406,7 @@ func (t *tracker) begin(s *sequence, x *share, at int64) *request {
 
 // arrive emits what happened to a request before its first pass.
 func (t *tracker) arrive(r *request, source *text, at int64) {
-	r.text = len(source.tokens)
+	r.text, r.tokens, r.reuse = len(source.tokens), source.tokens, t.prompts.Compare(source.tokens)
 	queued := source.began
 	if x := source.exchange; x != nil {
 		r.exchange, x.matched, queued = x, true, x.received
@@ -537,8 +542,11 @@ func (t *tracker) end(s *sequence) {
 	}
 	t.about(r, event.Event{
 		Kind: event.KindRequest, State: state,
-		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, AnyCached: r.anyCached, Generated: r.generated},
+		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, AnyCached: r.anyCached, Generated: r.generated, Reuse: r.reuse},
 	}, max(r.last, r.active))
+	if state == event.StateFinished && r.tokens != nil {
+		t.prompts.Keep(r.id, r.tokens)
+	}
 }
 
 // expire ends requests to which nothing happens, and forgets texts that no prompt has matched. It emits what is held or

@@ -10,8 +10,8 @@ import (
 
 // add compares a prompt with the kept ones, and keeps it.
 func (h *History) add(n int, units []Unit) event.Reuse {
-	p, b := h.Compare(event.RequestID(n), "", units)
-	h.Keep(p)
+	p, b := h.Compare("", units)
+	h.Keep(event.RequestID(n), p)
 	return b
 }
 

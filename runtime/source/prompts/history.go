@@ -65,9 +65,9 @@ func (u *unitPrint) end(n int) int {
 
 // Compare compares a prompt with the kept one for the same model that it has the longest beginning in common with, the
 // newest of several. The zero value: no kept prompt begins like it.
-func (h *History) Compare(number event.RequestID, model string, units []Unit) (*Print, event.Reuse) {
+func (h *History) Compare(model string, units []Unit) (*Print, event.Reuse) {
 	p := h.print(units)
-	p.number, p.model = number, model
+	p.model = model
 	var (
 		b    event.Reuse
 		best *Print
@@ -112,8 +112,9 @@ func (h *History) print(units []Unit) *Print {
 	return p
 }
 
-// Keep remembers a prompt, and drops the oldest ones beyond the bounds.
-func (h *History) Keep(p *Print) {
+// Keep remembers the prompt of a request, and drops the oldest ones beyond the bounds.
+func (h *History) Keep(number event.RequestID, p *Print) {
+	p.number = number
 	h.prompts, h.hashes = append(h.prompts, p), h.hashes+p.hashes
 	drop := 0
 	for len(h.prompts)-drop > maxPrompts || h.hashes > maxHashes && drop < len(h.prompts) {

@@ -75,6 +75,14 @@ func Units(body []byte) ([]Unit, error) {
 	return append(append(system, others...), plain...), nil
 }
 
+// Lines splits a prompt without roles into its lines.
+func Lines(text string) (units []Unit) {
+	for line := range strings.Lines(text) {
+		units = append(units, Unit{Place: fmt.Sprintf("prompt, line %d", len(units)+1), Text: line})
+	}
+	return units
+}
+
 func roleOf(name string) Role {
 	switch strings.ToLower(name) {
 	case "system", "developer":

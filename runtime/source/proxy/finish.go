@@ -41,7 +41,7 @@ func (x *exchange) finish() {
 		c := <-x.prompt
 		outcome.Reuse = c.reuse
 		if c.print != nil && state == event.StateFinished {
-			x.proxy.prompts.keep(c.print)
+			x.proxy.prompts.keep(x.id, c.print)
 		}
 	}
 	x.emit(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})

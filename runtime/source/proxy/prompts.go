@@ -27,19 +27,19 @@ type comparison struct {
 	reuse event.Reuse
 }
 
-func (p *promptHistory) compare(id event.RequestID, model string, body []byte) (c comparison) {
+func (p *promptHistory) compare(model string, body []byte) (c comparison) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if units, err := prompts.Units(body); err == nil && len(units) > 0 {
-		c.print, c.reuse = p.history.Compare(id, model, units)
+		c.print, c.reuse = p.history.Compare(model, units)
 	}
 	return c
 }
 
-func (p *promptHistory) keep(q *prompts.Print) {
+func (p *promptHistory) keep(id event.RequestID, q *prompts.Print) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.Keep(q)
+	p.history.Keep(id, q)
 }
 
 // hold adds to the text that is compared. The caller holds mu.
@@ -64,6 +64,6 @@ func (x *exchange) compare() {
 	x.prompt = make(chan comparison, 1)
 	x.proxy.observers.Go(func() {
 		defer x.proxy.prompts.held.Add(-int64(len(text)))
-		x.prompt <- x.proxy.prompts.compare(x.id, model, text)
+		x.prompt <- x.proxy.prompts.compare(model, text)
 	})
 }

@@ -227,7 +227,7 @@ func drawCacheMiss(a grid.Area, m store.CacheMiss, c *pane.Frame) int {
 	}
 	const indent = len("Cache miss") + 2
 	below := a.Line(indent, 1)
-	below.Fit(grid.Piece{Style: pane.Plain, Words: sanitize.Line(m.Place)}, grid.Piece{Style: pane.Dim, Words: ", character "}, grid.Piece{Style: pane.Data, Words: strconv.Itoa(m.At)})
+	below.Fit(grid.Piece{Style: pane.Plain, Words: sanitize.Line(m.Where())})
 	return 2
 }
 
