@@ -168,7 +168,8 @@ func timelineLegend(c *pane.Frame, in grid.Area, waited look) {
 	for _, k := range [...]look{
 		waited,
 		{theme.SeriesPrefill, fillOf(c, event.StagePrompt), "prefill"},
-		{theme.SeriesDecode, decodeFill(c), "decode, pacing included"},
+		{theme.SeriesDecode, decodeFill(c), "decode"},
+		pacedLook(c),
 		{theme.Bad, stallFill(c), "stall"},
 	} {
 		l.Fit(grid.Piece{Style: grid.Fg(k.role), Words: string(k.fill)}, grid.Piece{Style: pane.Dim, Words: " " + k.name + "   "})
@@ -194,11 +195,60 @@ func stallFill(c *pane.Frame) rune {
 	return c.Skin.Glyphs.Block
 }
 
-// drawRan draws the requests of one lane: prefill until the first token, decoding, and stalls.
+// pacedLook is the look of decoding that mostly waits on purpose.
+func pacedLook(c *pane.Frame) look {
+	return look{theme.PartOther, fillOf(c, event.StageNone), "paced"}
+}
+
+// drawPaced draws the columns in which pacing took most of the time that a request decoded.
+func drawPaced(c *pane.Frame, a grid.Area, p part, x timeAxis) {
+	r, k := p.r, pacedLook(c)
+	if !(r.Paced.V > 0) || r.First == 0 {
+		return
+	}
+	if len(r.Tokens) == 0 { // only how much it was is known
+		if r.Paced.V > time.Duration(p.to-r.First).Seconds()/2 {
+			a.Fill(x.column(r.First), 0, x.column(p.to)-x.column(r.First), grid.Fg(k.role), k.fill)
+		}
+		return
+	}
+	const half = 0.5
+	column, of, paced, decoded := 0, float64(x.to-x.from)/float64(x.w), 0.0, 0.0 // ns in the column
+	flush := func() {
+		if paced > half*decoded && decoded > 0 {
+			a.Fill(column, 0, 1, grid.Fg(k.role), k.fill)
+		}
+		paced, decoded = 0, 0
+	}
+	for i := 1; i < len(r.Tokens); i++ {
+		t, before := &r.Tokens[i], r.Tokens[i-1].At
+		for _, span := range [...]struct {
+			from, to event.Time
+			paced    bool
+		}{{before, t.At - event.Time(t.Gap)*event.Time(t.N), true}, {t.At - event.Time(t.Gap)*event.Time(t.N), t.At, false}} {
+			for from := max(span.from, before, x.from); from < span.to; {
+				if at := x.column(from); at != column {
+					flush()
+					column = at
+				}
+				end := min(span.to, max(x.from+event.Time(float64(column+1)*of), from+1))
+				decoded += float64(end - from)
+				if span.paced {
+					paced += float64(end - from)
+				}
+				from = end
+			}
+		}
+	}
+	flush()
+}
+
+// drawRan draws the requests of one lane: prefill until the first token, decoding, pacing, and stalls.
 func drawRan(c *pane.Frame, a grid.Area, lane []part, x timeAxis, selected *store.Request) {
 	for _, p := range lane {
 		first := cmp.Or(p.r.First, p.to)
 		drawPart(a, p, x, theme.SeriesDecode, decodeFill(c), selected)
+		drawPaced(c, a, p, x)
 		if from, to := x.column(p.from), x.column(first); to > from || p.r.First == 0 {
 			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), fillOf(c, event.StagePrompt))
 		}
