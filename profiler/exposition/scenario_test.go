@@ -101,6 +101,12 @@ func (p *scenario) emitEverything() {
 	fill(event.ProcessFields[:], &h.Self)
 	fill(event.GPUFields[:], &h.GPUs[0])
 	p.emit(0, event.Event{Kind: event.KindHost, Data: h})
+	p.emit(0, event.Event{Kind: event.KindSpeculation, Data: &event.Speculation{
+		DraftTime: 100 * ms, Drafted: []uint64{100}, Accepted: []uint64{80},
+		Shapes: []event.PassShape{
+			{Drafting: true, Requests: 1, Rows: 2, Passes: 100, Dur: 1100 * ms, Tokens: 180}, {Requests: 1, Rows: 1, Passes: 50, Dur: 500 * ms, Tokens: 50},
+		},
+	}})
 	p.emit(0, event.Event{Kind: event.KindDrops, Data: &event.Drops{event.KindToken: 3}})
 }
 

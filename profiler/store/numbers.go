@@ -99,6 +99,18 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.KV.cells(s.KV.Total) },
 	},
 	{
+		Name: "accepted drafts", Title: "drafts", JSON: "speculation.accepted_share", Metric: "llmtop.speculation.accepted", Alert: "accepted_drafts", Unit: "1",
+		Help: "speculative decoding: accepted / drafted tokens of the session", Absent: "the engine does not report its drafts",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return profitOf(s).Accepted },
+	},
+	{
+		Name: "gain of speculation", Title: "gain", JSON: "speculation.gain_ratio", Metric: "llmtop.speculation.gain", Alert: "speculation_gain",
+		Help:   "speed with drafts / without, of the session; below 1 speculation costs speed",
+		Detail: "measured against passes without drafts, or modelled; see [Speculation](#speculation)",
+		Absent: "fewer than 50 passes with drafts, or nothing to compare them with",
+		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return profitOf(s).Gain },
+	},
+	{
 		Name: "expert imbalance", Title: "imbalance", JSON: "experts.imbalance", Metric: "llmtop.expert.imbalance", Alert: "imbalance",
 		Help:   "max/mean of the most imbalanced layer while decoding; 1 is balanced",
 		Detail: "of the layers with at least 16 picks per expert in the window, because few picks are uneven by chance. Reports have the session, alerts their window. `experts.imbalance_trend`: each second of the last minute, of the 10 s before it",
@@ -187,3 +199,12 @@ func (k *KV) cells(n int64) event.Reading {
 }
 
 func countReading(n uint64) event.Reading { return event.DerivedValue(float64(n)) }
+
+// profitOf returns what speculative decoding brings, absent without it.
+func profitOf(s *Snapshot) metric.Profit {
+	if s.Speculation == nil {
+		absent := event.Absent(event.NotReported)
+		return metric.Profit{Accepted: absent, Gain: absent}
+	}
+	return metric.ProfitOf(s.Speculation)
+}
