@@ -318,6 +318,9 @@ func (r *gaugeRow) reading(c *pane.Frame, s *store.Snapshot) (event.Reading, str
 	if r.noTrend != nil {
 		return r.noTrend(c, s)
 	}
+	if engine := s.Host.Engine.PID; r.gauge == event.GaugeSelfRSS && engine != 0 && engine == s.Host.Self.PID {
+		return event.Reading{}, "in engine RSS" // one process: its memory is not counted twice
+	}
 	v := r.gauge.Reading(&s.Host.Host)
 	return v, v.Absence()
 }
