@@ -12,6 +12,7 @@ const (
 // Profit is what speculative decoding brings.
 type Profit struct {
 	Passes     uint64        // that verified drafts
+	Verify     int64         // ns that they took
 	Accepted   event.Reading // of the drafted tokens, 0..1
 	PerPass    event.Reading // tokens that a request gets of a pass that verifies a draft; 1 without drafts
 	DraftShare event.Reading // of the time of drafts and of the passes that they were computed for, 0..1
@@ -40,7 +41,8 @@ func ProfitOf(s *event.Speculation) (out Profit) {
 		p := &s.Shapes[i]
 		n := float64(p.Passes)
 		if p.Verifies() {
-			out.Passes, verified, shares = out.Passes+p.Passes, verified+float64(p.Tokens), shares+float64(p.Requests)*n
+			out.Passes, out.Verify = out.Passes+p.Passes, event.Add(out.Verify, p.Dur)
+			verified, shares = verified+float64(p.Tokens), shares+float64(p.Requests)*n
 		}
 		if !p.Drafting && !p.Verifies() {
 			continue

@@ -53,7 +53,7 @@ func TestProfit(t *testing.T) {
 			t.Errorf("%s: %+v, want gain %v of %d passes, %v per pass, %v accepted, %q", name, got, c.gain, c.plain, c.perPass, c.accepted, c.missing)
 		}
 	}
-	if got := ProfitOf(shapes(event.PassShape{Requests: 1, Rows: 4, Passes: 100, Tokens: 300})); math.Abs(got.DraftShare.V-2./15) > 1e-9 || got.Gain.OK() {
+	if got := ProfitOf(shapes(event.PassShape{Requests: 1, Rows: 4, Passes: 100, Tokens: 300})); math.Abs(got.DraftShare.V-2./15) > 1e-9 || got.Verify != 1300*millisecond || got.Gain.OK() {
 		t.Errorf("without a pass to compare with: %+v", got)
 	}
 }

@@ -16,6 +16,7 @@ type Speculation struct {
 	Share      Number            `json:"accepted_share"`   // of the drafted tokens
 	PerPass    Number            `json:"tokens_per_pass"`  // that a request gets of a pass with drafts
 	DraftTime  Number            `json:"draft_time_s"`     // in which drafts were computed
+	VerifyTime Number            `json:"verify_time_s"`    // of the passes that verified them
 	DraftShare Number            `json:"draft_time_share"` // of the time of drafts and of the passes that verify them
 	Gain       Number            `json:"gain_ratio"`       // speed with drafts / without
 	Compared   string            `json:"compared_with"`    // what the gain is measured against, or what it lacks
@@ -31,7 +32,7 @@ func speculation(from *event.Speculation) *Speculation {
 	p := metric.ProfitOf(from)
 	out := &Speculation{
 		Passes: p.Passes, Drafted: append([]uint64{}, from.Drafted...), Accepted: append([]uint64{}, from.Accepted...),
-		Share: Number(p.Accepted), PerPass: Number(p.PerPass), DraftTime: nanos(from.DraftTime), DraftShare: Number(p.DraftShare),
+		Share: Number(p.Accepted), PerPass: Number(p.PerPass), DraftTime: nanos(from.DraftTime), VerifyTime: nanos(p.Verify), DraftShare: Number(p.DraftShare),
 		Gain: Number(p.Gain), Compared: p.Missing, Modelled: p.Gain.OK() && p.Plain == 0,
 	}
 	if p.Gain.OK() {
@@ -58,8 +59,8 @@ func speculationSection(r *Report) section {
 		gain = fmt.Sprintf("Gain: %sx the speed of %s.", format(x.Gain, metric.Rate), x.Compared)
 	}
 	s.words = []string{
-		fmt.Sprintf("%s passes with drafts: %s tokens per pass and request, %s of the drafted tokens accepted. Drafts take %s, %s of the time of these passes.",
-			metric.Count(float64(x.Passes)), format(x.PerPass, metric.Rate), format(x.Share, metric.Percent), format(x.DraftTime, metric.Seconds), format(x.DraftShare, metric.Percent)),
+		fmt.Sprintf("%s passes with drafts: %s tokens per pass and request, %s of the drafted tokens accepted. The passes took %s, the drafts %s.",
+			metric.Count(float64(x.Passes)), format(x.PerPass, metric.Rate), format(x.Share, metric.Percent), format(x.VerifyTime, metric.Seconds), format(x.DraftTime, metric.Seconds)),
 		gain,
 	}
 	return s
