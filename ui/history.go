@@ -18,8 +18,9 @@ type Past interface {
 
 // How far one key press moves, in the history of a session and in a recording.
 const (
-	shortStep = event.Time(time.Second)
-	longStep  = event.Time(10 * time.Second)
+	shortStep  = event.Time(time.Second)
+	longStep   = event.Time(10 * time.Second)
+	halfMinute = event.Time(30 * time.Second)
 )
 
 // history is the state of a paused view: the moment on the screen and the histories of the engines.
@@ -42,6 +43,8 @@ func (h *history) keys() []view.Key {
 		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
 		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
 		{Keys: []string{"]"}, Show: "[ ]", Word: "10 s", Name: "forward 10 s", Help: "go forward 10 s", Do: by(longStep)},
+		{Keys: []string{"{"}, Show: "{", Name: "back 30 s", Help: "go back 30 s", Do: by(-halfMinute)},
+		{Keys: []string{"}"}, Show: "{ }", Name: "forward 30 s", Help: "go forward 30 s", Do: by(halfMinute)},
 		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine, at the same moment", Do: func() { h.app.switchEngine(false) }, When: h.app.canSwitch},
 		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { h.app.switchEngine(true) }, When: h.app.canSwitch},
 		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the oldest moment of the history", Do: func() { h.goTo(h.oldest) }},
