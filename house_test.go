@@ -149,7 +149,7 @@ var streams = map[string]string{
 	"cmd/console/console.go":          "it defines the consoles",
 	"ui/run.go":                       "the screen, whose cells are clean",
 	"runtime/engine/child/journal.go": "an engine's process to its parent, which cleans what it reads",
-	"runtime/host/copyband.go":        "numbers of a helper process for its parent",
+	"runtime/host/readband.go":        "numbers of a helper process for its parent",
 }
 
 // TestTextGoesThroughTheConsoles checks that no text reaches a terminal past what takes escape sequences out of it.

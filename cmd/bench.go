@@ -51,7 +51,7 @@ func newBenchMachineCommand() *cobra.Command {
 		Use:   "machine",
 		Short: "Measure the limits of this machine",
 		Long: `machine measures the limits of inference on this machine's processors with the built-in engine's
-kernels on Q8_0 weights: memory copy bandwidth, weight read bandwidth of matrix-vector products (the
+kernels on Q8_0 weights: memory read bandwidth, weight read bandwidth of matrix-vector products (the
 limit of decode), and matrix product throughput (the limit of prefill).`,
 		Args: refuseArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

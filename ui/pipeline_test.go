@@ -305,7 +305,7 @@ var extremeEvents = []string{
 {"t":"step","a":%,"dur":%,"s":%,"n":%,"m":%,"x":[%,%,%,%,%,%],"fpm":{"wall_time":%,"scheduled_requests":{"num_prefill_requests":%}}}
 {"t":"req","a":%,"r":1,"state":"finished","in":%,"cached":%,"pad":%,"out":%,"decode":%,"sse":{"from":%,"m":[1,%],"k":[1,2]}}`,
 	`{"t":"hello","v":"1.0","a":0,"name":"x","caps":["host","kv","counters","reports","ops","experts"]}
-{"t":"host","a":%,"interval":%,"cores":[%,%],"core_hz":[%,%],"cpu":%,"hz":%,"load1":%,"mem_total":%,"mem_used":%,"copy_bandwidth":%,"net_in":%,"net_out":%,"power":%,"cpu_pressure":%,"model_bytes":%,"model_cached":%,"engine":{"pid":1,"cpu":%,"run_wait":%,"rss":%,"peak":%,"read":%,"threads":%,"outside":%},"self":{"cpu":%,"gc_pause":%},"gpus":[{"name":"g","util":%,"mem_used":%,"mem_total":%,"power":%,"temperature":%,"hz":%}]}
+{"t":"host","a":%,"interval":%,"cores":[%,%],"core_hz":[%,%],"cpu":%,"hz":%,"load1":%,"mem_total":%,"mem_used":%,"read_bandwidth":[%,%],"net_in":%,"net_out":%,"power":%,"cpu_pressure":%,"model_bytes":%,"model_cached":%,"engine":{"pid":1,"cpu":%,"run_wait":%,"rss":%,"peak":%,"read":%,"threads":%,"outside":%},"self":{"cpu":%,"gc_pause":%},"gpus":[{"name":"g","util":%,"mem_used":%,"mem_total":%,"power":%,"temperature":%,"hz":%}]}
 {"t":"kv","a":%,"used":%,"total":%,"page":%,"pinned":%,"freed":%,"held":%}
 {"t":"count","a":%,"c":{"hits":%,"prefix_cache_hit_share":%}}
 {"t":"experts","a":%,"layers":1,"experts":2,"used":1,"p":[%,%],"d":[%,%],"pt":%,"dt":%}
@@ -467,7 +467,7 @@ func extremePayloads(n int64, x float64) []event.Event {
 		}},
 		{Kind: event.KindKV, Data: &event.KV{Used: n, Total: n, Freed: n, Residency: n, Page: n, Pinned: event.Time(n)}},
 		{Kind: event.KindHost, Data: &event.Host{
-			Interval: n, CPU: r, Received: r, Sent: r, Power: r, MemUsed: r, MemTotal: event.MeasuredValue(1), Load1: r, Frequency: r, CopyBandwidth: r, CPULimit: r,
+			Interval: n, CPU: r, Received: r, Sent: r, Power: r, MemUsed: r, MemTotal: event.MeasuredValue(1), Load1: r, Frequency: r, ReadBandwidth: []float64{x, -x}, CPULimit: r,
 			Throttled: r, CPUPressure: r, ModelBytes: r, ModelCached: r, Cores: []float64{x, math.NaN(), math.Inf(-1)}, Clocks: []float64{x, -x},
 			Engine: event.Process{PID: i, RSS: r, CPU: r, RunWait: r, PSS: r, Threads: r, Read: r, OutsideEngine: r}, Self: event.Process{CPU: r, GCPause: r},
 			GPUs: []event.GPU{{Name: "g", Util: r, Power: r, Temperature: r, Clock: r, MemUsed: r, MemTotal: event.MeasuredValue(1)}},

@@ -10,6 +10,6 @@ import (
 func MeasureLimits(threads int) report.Limits {
 	l := native.MeasureLimits(threads)
 	return report.Limits{
-		Threads: l.Threads, Kernels: l.Kernels, Copy: report.Measured(host.CopyBandwidth(l.Threads)), Weights: report.Measured(l.Read), Compute: report.Measured(l.Compute),
+		Threads: l.Threads, Kernels: l.Kernels, Read: report.Measured(host.ReadBandwidth(l.Threads)), Weights: report.Measured(l.Read), Compute: report.Measured(l.Compute),
 	}
 }

@@ -96,7 +96,7 @@ func (r *target) key() (string, error) {
 
 // addEngine adds the remote engine to a session, and the samplers of this machine and this process.
 func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
-	l.Sampler = host.New(host.Options{Clock: l.Clock, NoGPU: !r.local(), NoCopy: true})
+	l.Sampler = host.New(host.Options{Clock: l.Clock, NoGPU: !r.local(), NoRead: true})
 	if !remote.IsAddress(r.at) {
 		secret, err := files.Token(r.token)
 		if err != nil {

@@ -82,7 +82,7 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 		GPULayers: r.gpuLayers, Sample: r.sample, Ops: r.Ops, Reuse: r.chat.template != nil,
 	}
 	var run func(context.Context, event.Sink) error
-	sampled, used := host.Options{Clock: e.Clock, NoCopy: r.Quiet}, host.UsageOptions{Clock: e.Clock}
+	sampled, used := host.Options{Clock: e.Clock, NoRead: r.Quiet}, host.UsageOptions{Clock: e.Clock}
 	if e.native = of.name == engineNative; e.native && !r.isolated {
 		in := s.scheduler(e.Clock)
 		e.Scheduler, controller, run, sampled.EngineThreads = in, socket.Scheduled(in), in.Run, in.Threads

@@ -29,7 +29,7 @@ func checkFields[T any](t *testing.T, rows []Field[T], alerts map[string]bool) {
 	var sample T
 	names, at := map[string]bool{}, map[*Reading]string{}
 	for _, f := range rows {
-		if f.Key == "" || f.Name == "" || f.Help == "" || f.Own.Alert+f.Self.Alert == "" || f.Metric == "" && f.Key != "copy_bandwidth" {
+		if f.Key == "" || f.Name == "" || f.Help == "" || f.Own.Alert+f.Self.Alert == "" || f.Metric == "" {
 			t.Errorf("%q lacks a name or a definition: %+v", f.Key, f)
 		}
 		for _, name := range []string{"key " + f.Key, "JSON " + f.JSON, "metric " + f.Metric} {

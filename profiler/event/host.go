@@ -1,6 +1,9 @@
 package event
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Host is one sample of the machine and of two processes: the engine's and llmtop's own (one process if the engine runs
 // inside llmtop). Rates are averaged over Interval, the time since the previous sample.
@@ -20,9 +23,9 @@ type Host struct {
 	MemUsed   Reading   // bytes of the machine, or of the group with that limit
 	Limited   bool      // MemTotal or CPULimit is that of a control group
 
-	CopyBandwidth Reading // B/s of memory copies by all cores, measured once; NotYet until then
-	CPULimit      Reading // CPU quota of the engine's process in cores: the lowest of its control groups
-	Throttled     Reading // time that these groups were throttled at their quotas / wall time, summed over cores
+	ReadBandwidth []float64 // B/s that [i]: 2^i threads, the last: all cores read from memory; empty until it was measured
+	CPULimit      Reading   // CPU quota of the engine's process in cores: the lowest of its control groups
+	Throttled     Reading   // time that these groups were throttled at their quotas / wall time, summed over cores
 
 	Received, Sent                       Reading // B/s over all network interfaces but loopback
 	CPUPressure, MemPressure, IOPressure Reading // share of wall time some task waited for a core, memory, storage
@@ -37,6 +40,19 @@ type Host struct {
 	Engine, Self Process
 	GPUs         []GPU
 	NoGPU        string // why GPUs is empty: "no GPU", "nvidia-smi failed: …"
+}
+
+// ReadWith returns the B/s that a number of threads read from memory together, of the next measured number of threads; with
+// 0 that of all cores. It is NotYet until it was measured.
+func (h *Host) ReadWith(threads int) Reading {
+	i := len(h.ReadBandwidth) - 1
+	if threads > 0 {
+		i = min(i, bits.Len(uint(threads-1)))
+	}
+	if i < 0 || !(h.ReadBandwidth[i] > 0) {
+		return Absent(NotYet)
+	}
+	return MeasuredValue(h.ReadBandwidth[i])
 }
 
 // UnknownShare is a share in percent that was not measured.
@@ -217,12 +233,6 @@ var (
 			Name: "model cached", Help: "bytes of the model's file in the page cache; the rest must be read from disk",
 			Detail: "Read with cachestat, or mincore, while the System view is open, every 10 s or 500 times as long as a measurement takes",
 			Own:    Series{GaugeModelCached, "model cached", "model_cached"}, At: func(h *Host) *Reading { return &h.ModelCached },
-		},
-		{
-			// Snapshots keep it as a rate of the throughput, which exports and reports show.
-			Key: "copy_bandwidth", Unit: "By/s",
-			Name: "copy bandwidth", Help: "copy bandwidth of the machine, measured once", Detail: "reports and exports have it among the rates of all requests",
-			Own: Series{NoGauge, "", "copy_bandwidth"}, At: func(h *Host) *Reading { return &h.CopyBandwidth },
 		},
 	}
 

@@ -94,7 +94,7 @@ func (p *scenario) emitEverything() {
 	p.emit(0, routed(picks(2, 4, 7)))
 	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 30, Total: 120}})
 	h := &event.Host{
-		Interval: sec, Cores: []float64{.25, .5}, Engine: event.Process{PID: 11}, Self: event.Process{PID: 12}, GPUs: []event.GPU{{Name: "H200"}},
+		Interval: sec, Cores: []float64{.25, .5}, ReadBandwidth: []float64{1e9, 2e9}, Engine: event.Process{PID: 11}, Self: event.Process{PID: 12}, GPUs: []event.GPU{{Name: "H200"}},
 	}
 	fill(event.MachineFields[:], h)
 	fill(event.ProcessFields[:], &h.Engine)

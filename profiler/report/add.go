@@ -70,8 +70,8 @@ func (r *Report) AddClient(c Client) {
 // AddLimits adds the limits of the machine to a benchmark and compares its points with them.
 func (r *Report) AddLimits(l Limits) {
 	r.Bench.Limits = &l
-	if !r.Throughput.CopyBandwidth.OK() {
-		r.Throughput.CopyBandwidth = l.Copy
+	if !r.Throughput.ReadBandwidth.OK() {
+		r.Throughput.ReadBandwidth = l.Read
 		r.Throughput.Absent = absences(r.Throughput)
 	}
 	share := func(n, limit Number) Number {
@@ -82,7 +82,7 @@ func (r *Report) AddLimits(l Limits) {
 	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
-		p.CopyShare, p.WeightsShare, p.ComputeShare = share(p.Bandwidth, l.Copy), share(p.Bandwidth, l.Weights), share(p.Compute, l.Compute)
+		p.ReadShare, p.WeightsShare, p.ComputeShare = share(p.Bandwidth, l.Read), share(p.Bandwidth, l.Weights), share(p.Compute, l.Compute)
 	}
 }
 

@@ -138,12 +138,12 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 				"the engine does not keep up: it finishes %s of the rate", metric.Percent(p.Finished.Mean.V/rate))
 		}
 	}
-	if p.CopyShare.OK() {
+	if p.ReadShare.OK() {
 		try := "use a smaller quantisation: decode gets faster in proportion"
-		if p.CopyShare.V < bandwidthBound || p.CopyShare.V > 1 {
+		if p.ReadShare.V < bandwidthBound || p.ReadShare.V > 1 {
 			try = "" // the bottleneck is not measured
 		}
-		add(severityInfo, "bound", try, fmt.Sprintf("%s/s of %s/s", metric.Bytes(p.Bandwidth.V), metric.Bytes(r.Bench.Limits.Copy.V)), "%s", p.bound())
+		add(severityInfo, "bound", try, fmt.Sprintf("%s/s of %s/s", metric.Bytes(p.Bandwidth.V), metric.Bytes(r.Bench.Limits.Read.V)), "%s", p.bound())
 	}
 	return out
 }

@@ -30,7 +30,7 @@ func swept() *Report {
 		Experts: 8, Picks: 100, Curve: []PlacementBudget{{Experts: 1}, {Experts: 2, Coverage: Measured(0.5), Even: Measured(0.25)}},
 	}}
 	r.Host.RunUsage.MemoryPeak, r.Host.RunUsage.MemoryShare = Measured(95e9), Measured(0.95)
-	r.AddLimits(Limits{Threads: 2, Copy: Measured(100e9), Weights: Measured(90e9), Compute: Measured(2e9)})
+	r.AddLimits(Limits{Threads: 2, Read: Measured(100e9), Weights: Measured(90e9), Compute: Measured(2e9)})
 	return r
 }
 
@@ -50,7 +50,7 @@ func TestAdvice(t *testing.T) {
 		"spread: 32 tokens, 4 at a time: output tokens/s has a margin of error of ±20 % (300 ±60.0 tokens/s over 3 runs)",
 		"rate: 32 tokens, 10/s: the engine does not keep up: it finishes 40 % of the rate (4.00 requests/s finished, 10.0 requested)",
 		"cold start: 32 tokens: cold TTFT is 5.0 times the warm one (p50 500 ms vs. 100 ms)",
-		"bound: 32 tokens, 1 at a time: memory-bound at 83 % of copy bandwidth (83.0 GB/s of 100 GB/s)",
+		"bound: 32 tokens, 1 at a time: memory-bound at 83 % of read bandwidth (83.0 GB/s of 100 GB/s)",
 		"experts: 2 of 8 experts get 50 % of the routing (uniform baseline 25 %) (100 picks)",
 		"memory: peak memory use was 95 %",
 	} {
@@ -68,7 +68,7 @@ func TestQuietBenchmarkHasNoAdvice(t *testing.T) {
 	r := swept()
 	r.Bench.Points, r.Placement = r.Bench.Points[:1], nil
 	r.Host = Host{}
-	r.Bench.Points[0].CopyShare = Number{}
+	r.Bench.Points[0].ReadShare = Number{}
 	if r.Advise(); len(r.Bench.Advice) != 0 {
 		t.Errorf("%+v", r.Bench.Advice)
 	}

@@ -58,7 +58,7 @@ func writeBenchCSV(r *Report, w io.Writer) error {
 		}
 		for _, n := range []namedNumber{
 			{"decode_bytes_per_s", p.Bandwidth},
-			{"decode_copy_share", p.CopyShare},
+			{"decode_read_share", p.ReadShare},
 			{"decode_weights_share", p.WeightsShare},
 			{"prefill_flop_per_s", p.Compute},
 			{"prefill_compute_share", p.ComputeShare},

@@ -11,7 +11,7 @@ import (
 type Limits struct {
 	Threads int    `json:"threads"`
 	Kernels string `json:"kernels"`
-	Copy    Number `json:"copy_bytes_per_s"`    // copy bandwidth: bytes read + bytes written
+	Read    Number `json:"read_bytes_per_s"`    // read bandwidth
 	Weights Number `json:"weights_bytes_per_s"` // bytes read by matrix-vector products
 	Compute Number `json:"compute_flop_per_s"`  // of matrix products within the caches
 }
@@ -19,14 +19,14 @@ type Limits struct {
 // Write writes the limits for people.
 func (l *Limits) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `%d threads, %s
-copy bandwidth    %s/s (bytes read + bytes written)
+read bandwidth    %s/s (memory alone): no decode of a large model is faster
 weight bandwidth  %s/s (matrix-vector products): limits decode
 compute           %s (matrix products in the caches): limits prefill
-`, l.Threads, l.Kernels, format(l.Copy, metric.Bytes), format(l.Weights, metric.Bytes), format(l.Compute, metric.Flops))
+`, l.Threads, l.Kernels, format(l.Read, metric.Bytes), format(l.Weights, metric.Bytes), format(l.Compute, metric.Flops))
 	return err
 }
 
-// bandwidthBound is the share of copy bandwidth from which decode counts as memory-bound, as on the screen.
+// bandwidthBound is the share of read bandwidth from which decode counts as memory-bound, as on the screen.
 const bandwidthBound = 0.6
 
 // estimateLoad estimates the bytes/s that decode reads and the operations/s of prefill. Decode reads all active weights
@@ -49,7 +49,7 @@ func (p *Point) estimateLoad(m *Model) {
 
 // limitsSection compares points of one request at a time with the limits of the machine.
 func limitsSection(r *Report) section {
-	s := section{title: "Memory and compute", left: 1, header: []string{"point", "decode bandwidth", "of copy bandwidth", "of weight bandwidth", "prefill compute", "of compute limit"}}
+	s := section{title: "Memory and compute", left: 1, header: []string{"point", "decode bandwidth", "of read bandwidth", "of weight bandwidth", "prefill compute", "of compute limit"}}
 	if r.Bench == nil {
 		return s
 	}
@@ -60,28 +60,28 @@ func limitsSection(r *Report) section {
 			continue
 		}
 		s.rows = append(s.rows, []string{
-			p.Name, short(p.Bandwidth, perSecond), short(p.CopyShare, metric.Percent), short(p.WeightsShare, metric.Percent),
+			p.Name, short(p.Bandwidth, perSecond), short(p.ReadShare, metric.Percent), short(p.WeightsShare, metric.Percent),
 			short(p.Compute, metric.Flops), short(p.ComputeShare, metric.Percent),
 		})
-		if p.CopyShare.OK() {
+		if p.ReadShare.OK() {
 			s.words = append(s.words, p.Name+": "+p.bound()+".")
 		}
 	}
 	if l := r.Bench.Limits; l != nil && len(s.rows) > 0 {
-		s.words = append(s.words, fmt.Sprintf("Limits of this machine with %d threads, %s: copy bandwidth %s, weight bandwidth %s, compute %s.",
-			l.Threads, l.Kernels, format(l.Copy, perSecond), format(l.Weights, perSecond), format(l.Compute, metric.Flops)))
+		s.words = append(s.words, fmt.Sprintf("Limits of this machine with %d threads, %s: read bandwidth %s, weight bandwidth %s, compute %s.",
+			l.Threads, l.Kernels, format(l.Read, perSecond), format(l.Weights, perSecond), format(l.Compute, metric.Flops)))
 	}
 	return s
 }
 
 // bound returns whether decode is memory-bound.
 func (p *Point) bound() string {
-	share := metric.Percent(p.CopyShare.V)
+	share := metric.Percent(p.ReadShare.V)
 	switch {
-	case p.CopyShare.V > 1:
-		return "decode reads " + share + " of copy bandwidth: weights come from caches"
-	case p.CopyShare.V >= bandwidthBound:
-		return "memory-bound at " + share + " of copy bandwidth"
+	case p.ReadShare.V > 1:
+		return "decode reads " + share + " of read bandwidth: weights come from caches"
+	case p.ReadShare.V >= bandwidthBound:
+		return "memory-bound at " + share + " of read bandwidth"
 	}
-	return "not memory-bound: decode reads " + share + " of copy bandwidth"
+	return "not memory-bound: decode reads " + share + " of read bandwidth"
 }

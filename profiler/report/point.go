@@ -42,7 +42,7 @@ type Point struct {
 	// Estimates from the model's size, for one request at a time; null for more, which share the weights that are read.
 	Bandwidth    Number `json:"decode_bytes_per_s"`    // bytes of weights and KV cache that decode reads
 	Compute      Number `json:"prefill_flop_per_s"`    // multiplications and additions of the active weights
-	CopyShare    Number `json:"decode_copy_share"`     // Bandwidth / Limits.Copy
+	ReadShare    Number `json:"decode_read_share"`     // Bandwidth / Limits.Read
 	WeightsShare Number `json:"decode_weights_share"`  // Bandwidth / Limits.Weights
 	ComputeShare Number `json:"prefill_compute_share"` // Compute / Limits.Compute
 

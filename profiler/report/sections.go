@@ -153,7 +153,8 @@ type Throughput struct {
 	Busy          Number            `json:"busy_share"`
 	Bandwidth     Number            `json:"bandwidth_bytes_per_s"`
 	PassExperts   Number            `json:"experts_per_pass"`
-	CopyBandwidth Number            `json:"copy_bandwidth_bytes_per_s"`
+	ReadBandwidth Number            `json:"read_bandwidth_bytes_per_s"`
+	ReadShare     Number            `json:"read_share"`
 	Requests      Number            `json:"requests_per_s"`
 	Goodput       Number            `json:"goodput_requests_per_s"`
 	Absent        map[string]string `json:"absent,omitempty"`
@@ -241,7 +242,7 @@ func throughput(s *store.Snapshot) Throughput {
 	t := &s.Throughput
 	out := Throughput{
 		Prefill: Number(t.Prefill), Decode: Number(t.Decode), TTPS: Number(t.TTPS), SessionTTPS: Number(t.SessionTTPS),
-		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), PassExperts: Number(t.PassExperts), CopyBandwidth: Number(t.CopyBandwidth),
+		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), PassExperts: Number(t.PassExperts), ReadBandwidth: Number(t.ReadBandwidth), ReadShare: Number(t.ReadShare),
 		Requests: Number(t.Requests), Goodput: Number(s.Latency.Goodput),
 	}
 	out.Absent = absences(out)

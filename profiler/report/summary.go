@@ -206,7 +206,7 @@ func throughputSection(r *Report) section {
 	s.rows = append(s.rows,
 		[]string{"prefill", rateWhile(t.Prefill, "while prompts were processed, last 10 s")},
 		[]string{"decode", rateWhile(t.Decode, "while tokens were generated, last 10 s")},
-		[]string{"memory", "decode bandwidth: " + format(t.Bandwidth, metric.BytesPerSecond) + "; copy bandwidth of this machine: " + format(t.CopyBandwidth, metric.BytesPerSecond)},
+		[]string{"memory", "decode bandwidth: " + format(t.Bandwidth, metric.BytesPerSecond) + "; read bandwidth with as many threads: " + format(t.ReadBandwidth, metric.BytesPerSecond)},
 		[]string{"KV cache", r.KV.describe()},
 		[]string{"stalls", formatCount(r.Totals.Stalls)})
 	return s

@@ -27,7 +27,8 @@ type causes struct {
 	hosts   []sample[event.Host]
 	passes  []promptPass
 	pending []unexplained
-	read    float64 // bytes that the engine read since the model was loaded
+	read    float64           // bytes that the engine read since the model was loaded
+	recent  *verdict.Interval // the evidenceDelay before the last second's end; nil before the first one
 
 	seconds []lossSecond // ascending; at most lossSeconds
 	next    int64        // first second that was not judged
@@ -432,10 +433,8 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	i.Lost = int64(share * float64(span))
 	i.Coarse = false // the samples are about this second
 	i.Wall = span
-	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && s.model.WeightBytes > 0 && s.machine.CopyBandwidth.OK() {
-		if read := s.readRate(t); read.OK() && s.machine.CopyBandwidth.V > 0 {
-			i.Bandwidth = event.DerivedValue(read.V / s.machine.CopyBandwidth.V)
-		}
+	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && s.model.WeightBytes > 0 {
+		i.Bandwidth = shareOf(s.readRate(t), s.readBandwidth())
 	}
 	x = verdict.Explain(&i, limits)
 	x.Lost, x.Explains = int64(share*float64(w.gaps)), int64(float64(w.gaps)*share*metric.Share(float64(x.Explains), float64(x.Lost)))

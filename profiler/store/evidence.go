@@ -16,7 +16,7 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 	e := &verdict.Evidence{
 		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Latency.ITL[metric.Minute],
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
-		Bandwidth: v.Throughput.Bandwidth, Copy: v.Throughput.CopyBandwidth, BusyShare: v.Throughput.BusyShare,
+		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
 		Stalls: v.Losses.Stalls[metric.Minute], Losses: v.Losses.Windows[metric.Minute], Threads: v.Engine.Device.Threads,
 		Engine: v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,

@@ -65,7 +65,7 @@ var Rates = []Number{
 	},
 	{
 		Name: "memory, achieved bandwidth", Title: "memory", JSON: "throughput.bandwidth_bytes_per_s", Metric: "llmtop.memory.bandwidth", Alert: "bandwidth", Unit: "By/s",
-		Help:   "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's copy bandwidth",
+		Help:   "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's read bandwidth",
 		Detail: "(bytes of weights that a pass touches + KV bytes of all cells in use) x decode passes / their time, last 10 s. The tokens of a batch touch more experts than one token: as many as counted below, or if single picks are not reported, those of one token, a lower bound",
 		Absent: "the model's sizes are unknown",
 		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Bandwidth },
@@ -77,10 +77,16 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.PassExperts },
 	},
 	{
-		Name: "copy bandwidth", JSON: "throughput.copy_bandwidth_bytes_per_s", Metric: "llmtop.memory.copy_bandwidth", Unit: "By/s",
-		Help:   "copy bandwidth of the machine, measured once",
-		Detail: "with all cores, bytes read and bytes written both counted as in STREAM; after the start, in a separate process", Absent: "until it was measured",
-		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.CopyBandwidth },
+		Name: "read bandwidth", JSON: "throughput.read_bandwidth_bytes_per_s", Metric: "llmtop.memory.read_bandwidth", Unit: "By/s",
+		Help:   "bytes/s that as many threads as the engine has read from memory",
+		Detail: "measured once in a separate process, after the first second in which the machine was at most 20 % busy, with 1, 2, 4, … threads and all cores; with a number between them the next one, with an unknown number all cores", Absent: "until it was measured; the engine does not say that it computes on the CPU",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.ReadBandwidth },
+	},
+	{
+		Name: "share of read bandwidth", Title: "of read bandwidth", JSON: "throughput.read_share", Metric: "llmtop.memory.read_share", Alert: "read_share", Unit: "1",
+		Help:   "decode bandwidth / read bandwidth: how near decoding is to the limit of memory",
+		Detail: "above 1 the weights come from caches. What limits decoding below 60 % is told from the engine's threads: see *bound*", Absent: "one of the two is unknown",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.ReadShare },
 	},
 	{
 		Name: "KV usage", Title: "KV cache", JSON: "kv.usage", Metric: "llmtop.kv_cache.usage", Alert: "kv", Unit: "1",

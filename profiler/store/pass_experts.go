@@ -10,6 +10,7 @@ import (
 // passExperts counts the experts that a decode pass of several tokens reads: each one once, however many tokens picked
 // it.
 type passExperts struct {
+	alone   uint64   // the last decode pass, if it was of one token
 	step    uint64   // 0: no pass is counted
 	missing int      // tokens of it whose picks have not arrived
 	seen    []uint64 // bit set by layer * experts + expert
@@ -17,8 +18,12 @@ type passExperts struct {
 
 // begin starts with a forward pass. Its tokens follow it.
 func (p *passExperts) begin(e *event.Event) {
-	p.step = 0
-	if e.Prompt == 0 && e.N > 1 {
+	p.alone, p.step = 0, 0
+	switch {
+	case e.Prompt > 0:
+	case e.N == 1:
+		p.alone = e.Step
+	case e.N > 1:
 		p.step, p.missing = e.Step, int(e.N)
 		clear(p.seen)
 	}
@@ -56,11 +61,16 @@ type passReads struct {
 	bytes   float64       // weights and KV cache; without picks the experts of one token
 }
 
+// readAlone returns the bytes that the decode pass of one token reads.
+func readAlone(s *state) float64 {
+	return float64(s.model.WeightBytes) + float64(s.model.KVBytes)*float64(s.kv.Used)
+}
+
 // readsOf returns what the decode passes of w read on average. Of passes with several tokens, those whose picks are known
 // stand for all.
 func readsOf(s *state, w *secondWork) passReads {
 	m := &s.model
-	r := passReads{event.Absent(event.NotReported), float64(m.WeightBytes) + float64(m.KVBytes)*float64(s.kv.Used)}
+	r := passReads{event.Absent(event.NotReported), readAlone(s)}
 	if m.Experts <= 0 || s.routing.experts == nil || !s.engine.Caps.Has(event.CapSteps) {
 		return r
 	}

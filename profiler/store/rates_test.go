@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -11,7 +12,7 @@ func TestThroughput(t *testing.T) {
 	p := newSession() // at 1 s
 	p.engine(event.CapSteps)
 	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", WeightBytes: 1000, KVBytes: 10}})
-	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CopyBandwidth: event.MeasuredValue(1e6)}})
+	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{ReadBandwidth: []float64{1e6}}})
 	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 20, Total: 100}})
 	p.state(0, 1, event.StateQueued, nil)
 	p.step(100*ms, 0, 50) // 50 prompt tokens in 100 ms
@@ -30,7 +31,8 @@ func TestThroughput(t *testing.T) {
 	want(t, "TTPS of the session", v.SessionTTPS, 8/.4)
 	want(t, "busy", v.BusyShare, .26/.4)
 	want(t, "bandwidth", v.Bandwidth, (1000+10*20)*3/.06) // weights and KV once a pass
-	want(t, "copy bandwidth", v.CopyBandwidth, 1e6)
+	want(t, "read bandwidth", v.ReadBandwidth, 1e6)
+	want(t, "share", v.ReadShare, 60_000/1e6)
 	if v.Running != 1 || v.Queued != 0 || v.Slots != 2 {
 		t.Errorf("running %d, queued %d, slots %d; want 1, 0, 2", v.Running, v.Queued, v.Slots)
 	}
@@ -45,12 +47,49 @@ func TestThroughput(t *testing.T) {
 	want(t, "TTPS of the session", v.SessionTTPS, 8/11.5)
 }
 
+// TestReadBandwidthOfThreads checks which measured bandwidth is the wall of an engine.
+func TestReadBandwidthOfThreads(t *testing.T) {
+	for _, c := range []struct {
+		list    []float64 // of 1, 2, 4 and all 6 cores
+		threads int
+		host    bool
+		want    any
+	}{
+		{[]float64{10, 18, 25, 27}, 1, true, 10.}, {[]float64{10, 18, 25, 27}, 2, true, 18.}, {[]float64{10, 18, 25, 27}, 3, true, 25.},
+		{[]float64{10, 18, 25, 27}, 6, true, 27.}, {[]float64{10, 18, 25, 27}, 64, true, 27.}, {[]float64{10, 18, 25, 27}, 0, true, 27.},
+		{nil, 1, true, "not yet"}, {[]float64{-1}, 1, true, "not yet"}, {[]float64{10}, 1, false, "not reported"},
+	} {
+		p := newSession()
+		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Device: event.Device{Host: c.host, Threads: c.threads}}})
+		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{ReadBandwidth: c.list}})
+		want(t, fmt.Sprint(c), p.store.Snapshot().Throughput.ReadBandwidth, c.want)
+	}
+}
+
+// TestBytesOfToken checks that only the pass of one token says what that token read.
+func TestBytesOfToken(t *testing.T) {
+	p := newSession()
+	p.engine(event.CapSteps)
+	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", WeightBytes: 1000, KVBytes: 10}})
+	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 20, Total: 100}})
+	p.state(0, 1, event.StateQueued, nil)
+	for step, n := range []int32{1, 2, 1} {
+		p.emit(10*ms, event.Event{Kind: event.KindStep, Dur: 10 * ms, N: n, Step: uint64(step + 1)})
+		p.emit(0, event.Event{Kind: event.KindToken, Req: 1, N: 1, Step: uint64(step + 1)})
+	}
+	for i, tok := range p.store.Snapshot().Requests[0].Tokens {
+		if want := []float64{1200, 0, 1200}[i]; tok.Read != want {
+			t.Errorf("token %d read %v bytes, want %v", i, tok.Read, want)
+		}
+	}
+}
+
 func TestThroughputWithoutReports(t *testing.T) {
 	p := newSession()
 	v := p.store.Snapshot().Throughput
 	want(t, "TTPS without events", v.TTPS, "not yet")
 	want(t, "prefill without events", v.Prefill, "not yet")
-	for name, r := range map[string]event.Reading{"decode": v.Decode, "busy": v.BusyShare, "bandwidth": v.Bandwidth, "copy": v.CopyBandwidth} {
+	for name, r := range map[string]event.Reading{"decode": v.Decode, "busy": v.BusyShare, "bandwidth": v.Bandwidth, "read": v.ReadBandwidth, "share": v.ReadShare} {
 		want(t, name+" without steps", r, "not reported")
 	}
 	p.engine(event.CapSteps)

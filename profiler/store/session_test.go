@@ -43,7 +43,7 @@ func (p *session) emit(wait int64, e event.Event) {
 }
 
 func (p *session) engine(caps event.Caps) {
-	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: caps, Slots: 2, State: event.EngineReady}})
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: caps, Slots: 2, State: event.EngineReady, Device: event.Device{Name: "CPU", Host: true, Threads: 1}}})
 }
 
 func (p *session) state(wait int64, id event.RequestID, s event.State, data any) {

@@ -48,6 +48,8 @@ type Snapshot struct {
 	// LastActive is the snapshot with the windows as they were at its Now, the end of the second in which something last
 	// ran; nil unless the engine has been idle for IdleAfter.
 	LastActive *Snapshot
+
+	Recent *verdict.Interval // what the engine's threads did in the last seconds; nil in the first one
 }
 
 // StageSpan is one stage on the time axis.
@@ -184,6 +186,7 @@ type Token struct {
 	HasLP bool
 	Top   []event.TopProb // alternatives
 	Picks []uint16        // experts picked, layer by layer
+	Read  float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
 }
 
 // Stall is a gap far above the request's median gap, with its likely cause.
@@ -217,7 +220,8 @@ type Throughput struct {
 	BusyShare       event.Reading // share of the wall clock with a forward pass running, 0..1
 	Bandwidth       event.Reading // B/s: bytes of weights and KV read per decode pass x decode passes/s
 	PassExperts     event.Reading // experts that a decode pass reads, of all layers
-	CopyBandwidth   event.Reading // B/s: copy bandwidth of this machine, measured at start; NotYet until then
+	ReadBandwidth   event.Reading // B/s that as many threads as the engine has read from memory; NotReported if it computes elsewhere
+	ReadShare       event.Reading // Bandwidth / ReadBandwidth: 1 is the wall
 	Series          []RatePoint   // one per second, oldest first, at most SeriesLen
 }
 
@@ -230,6 +234,7 @@ type RatePoint struct {
 	KVShare                 float64 // used share of the KV cache, 0..1; NaN if unknown
 	CacheHits, Accepted     float32 // share of prompt tokens from a cache and of drafted tokens, 0..1, as servers report them; NaN if not
 	Preempted               float32 // requests/s, as servers report them; NaN if not
+	ReadShare               float32 // see Throughput.ReadShare; NaN if unknown
 	Silent                  bool    // the engine reports aggregates but sent none for this second: zeros mean unknown
 }
 

@@ -66,9 +66,13 @@ func (s *state) applyToken(e *event.Event) {
 			s.rates.addPass(at, distinct, single)
 		}
 	}
+	read := 0.
+	if e.Step > 0 && e.Step == s.routing.pass.alone && s.model.WeightBytes > 0 {
+		read = readAlone(s)
+	}
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
-		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks,
+		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
 	})
 }
 

@@ -49,7 +49,7 @@ func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
 	s.viewRates(v)
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
-	v.Losses = s.viewLosses(now)
+	v.Losses, v.Recent = s.viewLosses(now), s.causes.recent
 	if !v.Traced() || !s.targets.Any() {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
@@ -83,11 +83,12 @@ func (s *state) closeSecond(sec int64) {
 	p := RatePoint{
 		At: event.Time(sec * int64(second)), KVUsed: int(s.kv.Used), KVShare: orNaN(s.kv.Usage),
 		Queued: s.requests.count(event.StateQueued), Running: s.requests.count(event.StateDispatched),
-		CacheHits: noValue, Accepted: noValue, Preempted: noValue,
+		CacheHits: noValue, Accepted: noValue, Preempted: noValue, ReadShare: noValue,
 	}
 	if w := s.rates.slots[sec%rateSlots]; w.second == sec {
 		p.Generated = w.generatedTokens
 		p.Prefill, p.Decode = busyRate(w.promptTokens, w.promptBusy).V, busyRate(w.decodeTokens, w.decodeBusy).V
+		p.ReadShare = float32(orNaN(shareOf(s.readRate(&w), s.readBandwidth())))
 	}
 	s.aggregates.fillPoint(&p)
 	s.rates.points = push(s.rates.points, p, SeriesLen)
@@ -96,6 +97,9 @@ func (s *state) closeSecond(sec int64) {
 		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, false)
 	}
 	s.causes.next = sec
+	end := event.Time((sec + 1) * int64(second))
+	recent := s.interval(end-evidenceDelay, end)
+	s.causes.recent = &recent
 	s.version++
 }
 
@@ -168,6 +172,26 @@ func (s *state) readRate(w *secondWork) event.Reading {
 	return r
 }
 
+// readBandwidth returns the B/s that as many threads as the engine has read from memory. Where the engine does not say that
+// it computes on the host, that limits nothing.
+func (s *state) readBandwidth() event.Reading {
+	if !s.engine.Device.Host {
+		return event.Absent(event.NotReported)
+	}
+	return s.machine.ReadWith(s.engine.Device.Threads)
+}
+
+// shareOf returns n / of; absent as the one of them that is.
+func shareOf(n, of event.Reading) event.Reading {
+	switch {
+	case !n.OK():
+		return n
+	case !of.OK():
+		return of
+	}
+	return event.DerivedValue(n.V / of.V)
+}
+
 // viewRates sets the throughput of a snapshot.
 func (s *state) viewRates(v *Snapshot) {
 	t := &v.Throughput
@@ -193,6 +217,7 @@ func (s *state) viewRates(v *Snapshot) {
 	t.PassExperts = readsOf(s, &recent).experts
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
 	s.aggregates.fillThroughput(t)
-	t.CopyBandwidth = s.machine.CopyBandwidth
+	t.ReadBandwidth = s.readBandwidth()
+	t.ReadShare = shareOf(t.Bandwidth, t.ReadBandwidth)
 	t.Series = slices.Clip(s.rates.points)
 }

@@ -197,7 +197,7 @@ var Causes = [NumCauses]CauseRow{
 	},
 	MemoryBandwidth: {
 		Key: "memory_bandwidth", Text: "the model needs the machine's memory bandwidth", Remedy: "a smaller quantisation, or more requests in a batch",
-		Supports: "decode bandwidth / copy bandwidth", Excludes: "below the limit, or a cause above explains as much",
+		Supports: "decode bandwidth / read bandwidth", Excludes: "below the limit, or a cause above explains as much",
 		explains: func(i *Interval, l *Limits) int64 {
 			if !i.Bandwidth.OK() || i.Bandwidth.V < l.MemoryBound {
 				return 0
@@ -205,7 +205,7 @@ var Causes = [NumCauses]CauseRow{
 			return int64(float64(i.Lost) * min(i.Bandwidth.V, 1))
 		},
 		evidence: func(i *Interval) string {
-			return fmt.Sprintf("decode bandwidth is %s of the copy bandwidth", metric.Percent(i.Bandwidth.V))
+			return fmt.Sprintf("decode bandwidth is %s of the read bandwidth", metric.Percent(i.Bandwidth.V))
 		},
 	},
 }
@@ -239,7 +239,7 @@ type Interval struct {
 	Paced         int64           // ns in the queue behind paced requests
 	OwnPrompt     int64           // ns of its own prefill
 	Load          int64           // ns of the model load
-	Bandwidth     event.Reading   // decode bandwidth / copy bandwidth
+	Bandwidth     event.Reading   // decode bandwidth / read bandwidth
 }
 
 // Explanation is the cause of lost time.
@@ -426,6 +426,29 @@ func (i *Interval) crowded() int64 {
 		return 0
 	}
 	return int64(float64(i.Span) * (1 - cores/i.Threads))
+}
+
+// limit returns what limits passes that are not limited by memory, as the engine's threads show it: "limited by compute, …".
+func (i *Interval) limit(l *Limits) string {
+	if i == nil || i.Span == 0 || !i.Usage.Running.OK() {
+		return "what limits it is not measured"
+	}
+	threads := i.Threads
+	if threads == 0 {
+		threads = i.Usage.Threads.V
+	}
+	if c := i.Usage.Cores; c.OK() {
+		threads = min(threads, c.V)
+	}
+	ran := metric.Share(i.Usage.Running.V, max(threads, 1)*float64(i.Span))
+	words := fmt.Sprintf("its threads ran %s of the time", metric.Percent(ran))
+	switch storage := metric.Share(float64(i.storage()), float64(i.Span)); {
+	case storage >= l.Lost:
+		return fmt.Sprintf("limited by the disk, which took %s of the time", metric.Percent(storage))
+	case ran < busyCores:
+		return "limited by threads that wait: " + words
+	}
+	return "limited by compute, or by threads that spin: " + words
 }
 
 // busyCores is the share of the time of its cores that an engine uses to keep them busy.

@@ -33,7 +33,8 @@ type Evidence struct {
 	Running      int            // requests decoded together
 	Pace         float64
 	Bandwidth    event.Reading // B/s of weights and KV read while decoding
-	Copy         event.Reading // copy bandwidth of the machine, B/s
+	Wall         event.Reading // B/s that as many threads as the engine has read from memory
+	Recent       *Interval     // what the engine's threads did in the last seconds; nil: not measured
 	BusyShare    event.Reading // share of the last 10 s in which forward passes ran
 	CPU          event.Reading // of the engine's process, share of all cores
 	Threads      int           // of the engine; 0: unknown

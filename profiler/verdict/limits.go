@@ -7,7 +7,7 @@ type Limits struct {
 	RealTime, Interactive time.Duration // TTFT below which a verdict calls it real time or interactive
 	Comfortable, Slow     float64       // decode tokens/s per request: below Comfortable is a warning, below Slow is bad
 	BusyCPU               float64       // share of the machine's cores below which decoding waits for memory or I/O
-	MemoryBound           float64       // share of the copy bandwidth from which decoding is memory-bound
+	MemoryBound           float64       // share of the read bandwidth from which decoding is memory-bound
 	MemoryFull            float64       // share of memory in use above which the machine may swap
 	Imbalance             float64       // max/mean load of a layer's experts from which the layer is imbalanced
 	ImbalancePicks        uint64        // minimum number of picks of a layer for that check

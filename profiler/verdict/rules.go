@@ -212,27 +212,28 @@ func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
 	return v
 }
 
-// bound: "Decode bandwidth 9.10 GB/s is 71 % of the copy bandwidth (limit 60 %): memory-bound" or, with fewer threads
-// than cores, "CPU 31 % while decoding (below 50 %): 1 thread on 2 cores". It is silent while another cause takes the
-// time: the bandwidth then says nothing about the model.
+// bound: "Decode bandwidth 9.10 GB/s is 71 % of the read bandwidth (memory-bound from 60 %): memory-bound", "…: its threads
+// waited, they ran 43 % of the time" or, with fewer threads than cores, "CPU 31 % while decoding (below 50 %): 1 thread on
+// 2 cores". It is silent while another cause takes the time: the bandwidth then says nothing about the model.
 func bound(e *Evidence, l *Limits) (Verdict, bool) {
 	busy := e.Pace == 0 && e.BusyShare.OK() && e.BusyShare.V > 0.9
 	if top, _ := e.lost(l); !busy || e.Running == 0 || top != Unknown && top != MemoryBandwidth {
 		return Verdict{}, false
 	}
-	if e.Bandwidth.OK() && e.Copy.OK() && e.Copy.V > 0 {
-		share := e.Bandwidth.V / e.Copy.V
+	if e.Bandwidth.OK() && e.Wall.OK() && e.Wall.V > 0 {
+		share := e.Bandwidth.V / e.Wall.V
 		v := Verdict{Severity: Info, Topic: "bound", Evidence: fmt.Sprintf(
-			"bytes of weights and KV read per token x decode rate = %s; copy bandwidth of the machine, measured at start: %s",
-			metric.BytesPerSecond(e.Bandwidth.V), metric.BytesPerSecond(e.Copy.V))}
-		if share >= l.MemoryBound {
-			v.Text = fmt.Sprintf("Decode bandwidth %s is %s of the copy bandwidth (limit %s): memory-bound",
-				metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(l.MemoryBound))
-			v.Try = Causes[MemoryBandwidth].Remedy
-			return v, true
+			"bytes of weights and KV read per pass x passes/s = %s; read bandwidth of the machine with as many threads: %s",
+			metric.BytesPerSecond(e.Bandwidth.V), metric.BytesPerSecond(e.Wall.V))}
+		limit := e.Recent.limit(l)
+		switch {
+		case share > 1:
+			limit = "the weights come from caches"
+		case share >= l.MemoryBound:
+			limit, v.Try = "memory-bound", Causes[MemoryBandwidth].Remedy
 		}
-		v.Text = fmt.Sprintf("Decode bandwidth %s is %s of the copy bandwidth (memory-bound from %s): limited by compute or overhead",
-			metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(l.MemoryBound))
+		v.Text = fmt.Sprintf("Decode bandwidth %s is %s of the read bandwidth (memory-bound from %s): %s",
+			metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(l.MemoryBound), limit)
 		return v, true
 	}
 	if e.CPU.OK() && e.CPU.V < l.BusyCPU && e.Threads > 0 && e.Threads < e.Cores {

@@ -133,9 +133,9 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.Losses = lost(Unknown, 900) },
 		},
 		{
-			name: "memory-bound", topic: "bound", severity: Info, text: []string{"6.00 GB/s", "60 %", "limit 60 %", "memory-bound"}, evidence: []string{"10.0 GB/s"}, try: "batch",
+			name: "memory-bound", topic: "bound", severity: Info, text: []string{"6.00 GB/s", "60 %", "from 60 %", "memory-bound"}, evidence: []string{"10.0 GB/s"}, try: "batch",
 			fires: func(e *Evidence) {
-				e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.MeasuredValue(.91), event.MeasuredValue(6e9), event.MeasuredValue(1e10)
+				e.Running, e.BusyShare, e.Bandwidth, e.Wall = 1, event.MeasuredValue(.91), event.MeasuredValue(6e9), event.MeasuredValue(1e10)
 			},
 			silent: func(e *Evidence) { e.Losses = lost(OtherProcesses, 100) },
 		},
@@ -289,11 +289,32 @@ func TestDecodeSpeeds(t *testing.T) {
 	}
 }
 
-func TestBoundSeparatesComputeFromMemory(t *testing.T) {
-	e := calm()
-	e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.MeasuredValue(1), event.MeasuredValue(5.9e9), event.MeasuredValue(1e10)
-	if v := judged(e)["bound"]; !strings.Contains(v.Text, "59 %") || !strings.Contains(v.Text, "limited by compute or overhead") {
-		t.Errorf("below the limit: %+v", v)
+// TestBoundNamesTheLimit plants what two threads on two cores did in a second, and the share of the read bandwidth.
+func TestBoundNamesTheLimit(t *testing.T) {
+	const second = 1e9
+	for name, c := range map[string]struct {
+		share         float64
+		span          int64
+		running, read float64
+		blocked       float64
+		want          string
+	}{
+		"compute":         {0.59, second, 1.96 * second, 0, 0, "limited by compute, or by threads that spin: its threads ran 98 %"},
+		"memory":          {0.6, second, 1.96 * second, 0, 0, "memory-bound"},
+		"caches":          {1.2, second, 1.96 * second, 0, 0, "come from caches"},
+		"threads waiting": {0.3, second, 0.8 * second, 0, 0, "threads that wait: its threads ran 40 %"},
+		"disk":            {0.1, second, 0.8 * second, 1e8, 0.5 * second, "limited by the disk, which took 60 %"},
+		"not measured":    {0.3, 0, 0, 0, 0, "not measured"},
+	} {
+		e := calm()
+		e.Running, e.BusyShare, e.Bandwidth, e.Wall = 1, event.MeasuredValue(1), event.MeasuredValue(c.share*1e10), event.MeasuredValue(1e10)
+		e.Recent = &Interval{Span: c.span, Threads: 2, Usage: event.Usage{
+			Running: event.MeasuredValue(c.running), Cores: event.MeasuredValue(2), Threads: event.MeasuredValue(2),
+			Read: event.MeasuredValue(c.read), Faults: event.MeasuredValue(c.read / 1e6), Blocked: event.MeasuredValue(c.blocked),
+		}}
+		if v := judged(e)["bound"]; !strings.Contains(v.Text, c.want) || (v.Try != "") != (name == "memory") {
+			t.Errorf("%s: %+v, want %q", name, v, c.want)
+		}
 	}
 }
 

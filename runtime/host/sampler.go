@@ -24,7 +24,7 @@ type Options struct {
 	// they are not available.
 	EngineThreads func() []int
 	NoGPU         bool // do not read accelerators
-	NoCopy        bool // do not measure the copy bandwidth, which briefly takes cores and memory bandwidth from the engine
+	NoRead        bool // do not measure the read bandwidth
 }
 
 // Sampler is an engine.Source of host samples.
@@ -38,7 +38,8 @@ type Sampler struct {
 	rated bool // a sample had a previous one, and so rates
 	self  gcCounter
 	gpus  *gpuWatch
-	copy  event.Reading
+	reads []float64     // see event.Host.ReadBandwidth
+	cpu   event.Reading // utilisation of the machine in the last sample
 
 	engine  event.Reading // CPU time of the engine's threads at the last sample, in s
 	energy  *Energy       // of the processors; nil until Run
@@ -73,7 +74,7 @@ func New(opt Options) *Sampler {
 	if opt.Interval == 0 {
 		opt.Interval = DefaultInterval
 	}
-	return &Sampler{opt: opt, requestChanged: make(chan struct{}, 1), os: newSystem(), copy: event.Absent(event.NotYet)}
+	return &Sampler{opt: opt, requestChanged: make(chan struct{}, 1), os: newSystem()}
 }
 
 // Run emits a sample at once, then one per interval until ctx ends, and a last one.
@@ -91,10 +92,7 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		s.inspectLoop(ctx)
 	}()
 	defer func() { <-looking }()
-	bandwidth := make(chan float64, 1)
-	if !s.opt.NoCopy {
-		go measureCopy(ctx, bandwidth)
-	}
+	bandwidth, wanted := make(chan []float64, 1), !s.opt.NoRead
 	tick := time.NewTicker(s.opt.Interval)
 	defer tick.Stop()
 	for {
@@ -107,10 +105,25 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		}
 		select {
 		case v := <-bandwidth:
-			s.copied(v)
+			s.measuredReads(v)
 		default:
+			if wanted && s.idle() {
+				wanted = false
+				go measureRead(ctx, bandwidth)
+			}
 		}
 	}
+}
+
+// idleCPU is the utilisation of the machine up to which its read bandwidth is measured: an engine at work would make the
+// measurement too low, and would be slowed down by it.
+const idleCPU = 0.2
+
+// idle reports whether the last sample shows an idle machine.
+func (s *Sampler) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cpu.OK() && s.cpu.V <= idleCPU
 }
 
 func (s *Sampler) watch(gpus *gpuWatch) {
@@ -125,10 +138,10 @@ func (s *Sampler) meter(e *Energy) {
 	s.energy = e
 }
 
-func (s *Sampler) copied(bytesPerSecond float64) {
+func (s *Sampler) measuredReads(list []float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.copy = measured(bytesPerSecond)
+	s.reads = list
 }
 
 // Sample emits an additional sample now. After Run has returned, it may lack values that need files kept open by Run.
@@ -157,8 +170,9 @@ func (s *Sampler) sample() *event.Host {
 		since, s.rated = time.Duration(now-s.last), true
 	}
 	s.last = now
-	h := &event.Host{Interval: int64(since), CopyBandwidth: s.copy}
+	h := &event.Host{Interval: int64(since), ReadBandwidth: s.reads}
 	s.os.machine(h, since)
+	s.cpu = h.CPU
 	h.Power = s.energy.power(since)
 	h.Self = s.os.process(os.Getpid(), since, s.request.watch)
 	s.self.read(&h.Self)

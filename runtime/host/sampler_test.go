@@ -49,8 +49,8 @@ func TestSampler(t *testing.T) {
 	if !h.Self.GCCount.OK() || !h.Self.GCPause.OK() {
 		t.Errorf("the garbage collector is not reported: %+v", h.Self)
 	}
-	if h.CopyBandwidth.OK() {
-		t.Error("a copy bandwidth although nothing measured it")
+	if len(h.ReadBandwidth) > 0 {
+		t.Error("a read bandwidth although nothing measured it")
 	}
 	if h.Self.OutsideEngine.OK() {
 		t.Error("a share outside the engine although its threads are not available")
@@ -63,7 +63,7 @@ func TestLastSample(t *testing.T) {
 	for _, extra := range []int{0, 1} {
 		ctx, cancel := context.WithCancel(t.Context())
 		sink := &samples{want: 1 + extra, ended: cancel}
-		s := New(Options{Clock: llmruntime.NewClock(), Interval: time.Hour, NoGPU: true, NoCopy: true})
+		s := New(Options{Clock: llmruntime.NewClock(), Interval: time.Hour, NoGPU: true, NoRead: true})
 		for range extra {
 			s.Sample(sink)
 		}
@@ -116,9 +116,9 @@ func TestOutsideEngine(t *testing.T) {
 	}
 }
 
-func TestCopyBandwidth(t *testing.T) {
-	if got := CopyBandwidth(1); !(got > 1e6) {
-		t.Errorf("copy bandwidth = %v B/s, want some", got)
+func TestReadBandwidth(t *testing.T) {
+	if got := ReadBandwidth(1); !(got > 1e6) {
+		t.Errorf("read bandwidth = %v B/s, want some", got)
 	}
 	if ChildMain() {
 		t.Error("the test is mistaken for a child")

@@ -12,7 +12,7 @@ func appendFields[T any](dst []byte, rows []event.Field[T], of *T) []byte {
 
 func appendHost(dst []byte, p *event.Host) []byte {
 	dst = number(dst, "interval", max(p.Interval, 0))
-	dst = appendCores(appendCores(dst, "cores", p.Cores), "core_hz", p.Clocks)
+	dst = appendNumbers(appendNumbers(appendNumbers(dst, "cores", p.Cores), "core_hz", p.Clocks), "read_bandwidth", p.ReadBandwidth)
 	if len(p.ExpertsCached) > 0 {
 		dst = appendUints(key(dst, "experts_cached"), p.ExpertsCached...)
 	}
@@ -38,8 +38,8 @@ func appendUsage(dst []byte, p *event.Usage) []byte {
 	return appendFields(number(dst, "interval", max(p.Interval, 0)), event.UsageFields[:], p)
 }
 
-// appendCores appends one number per core.
-func appendCores(dst []byte, name string, list []float64) []byte {
+// appendNumbers appends a list of numbers.
+func appendNumbers(dst []byte, name string, list []float64) []byte {
 	if len(list) == 0 {
 		return dst
 	}

@@ -76,9 +76,11 @@ func (d *Decoder) readHost() bool {
 		case "interval":
 			p.Interval = d.count()
 		case "cores":
-			p.Cores = d.readCores()
+			p.Cores = d.readNumbers()
 		case "core_hz":
-			p.Clocks = d.readCores()
+			p.Clocks = d.readNumbers()
+		case "read_bandwidth":
+			p.ReadBandwidth = d.readNumbers()
 		case "experts_cached":
 			p.ExpertsCached = d.shares()
 		case "limited":
@@ -134,7 +136,7 @@ func (d *Decoder) shares() (list []uint8) {
 	return list
 }
 
-func (d *Decoder) readCores() (list []float64) {
+func (d *Decoder) readNumbers() (list []float64) {
 	s := &d.scan
 	if s.open('[') {
 		for s.more(']') {

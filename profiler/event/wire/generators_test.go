@@ -213,6 +213,7 @@ func anyHost(r *rapid.T) *event.Host {
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "cores") {
 		p.Cores = append(p.Cores, rapid.Float64Range(0, 1).Draw(r, "core"))
+		p.ReadBandwidth = append(p.ReadBandwidth, rapid.Float64Range(1, 1e12).Draw(r, "read"))
 		p.Clocks = append(p.Clocks, rapid.Float64Range(0, 5e9).Draw(r, "clock"))
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "experts") {

@@ -183,8 +183,8 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	}
 	l := a.Line(1, 0)
 	l.Put(pane.Data, metric.Bytes(t.Bandwidth.V)+"/s")
-	if t.CopyBandwidth.OK() && l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(t.CopyBandwidth.V) + "/s"}) {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: " measured"})
+	if t.ReadShare.OK() && l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.BytesPerSecond(t.ReadBandwidth.V)}) {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.ReadShare.V)})
 	}
 	if t.PassExperts.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(t.PassExperts.V)}, grid.Piece{Style: pane.Dim, Words: " experts a pass"})

@@ -48,18 +48,19 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	}
 }
 
-// reportedChart is a chart of a number that only servers report.
+// reportedChart is a chart of a number that not all engines report.
 type reportedChart struct {
-	name string
-	role theme.Role
-	at   func(*store.RatePoint) float32
-	top  float64 // 0: that of the values
+	name  string
+	role  theme.Role
+	at    func(*store.RatePoint) float32
+	share bool
 }
 
 var reportedCharts = [...]reportedChart{
-	{"Cache hits, share of prompt tokens", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.CacheHits }, 1},
-	{"Accepted drafts, share of drafted tokens", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.Accepted }, 1},
-	{"Preemptions per second", theme.SeriesP99, func(p *store.RatePoint) float32 { return p.Preempted }, 0},
+	{"Cache hits, share of prompt tokens", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.CacheHits }, true},
+	{"Accepted drafts, share of drafted tokens", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.Accepted }, true},
+	{"Decode bandwidth, share of read bandwidth", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.ReadShare }, true},
+	{"Preemptions per second", theme.SeriesP99, func(p *store.RatePoint) float32 { return p.Preempted }, false},
 }
 
 // reported reports whether the number was reported in one of the seconds.
@@ -70,16 +71,16 @@ func (k *reportedChart) reported(pts []store.RatePoint) bool {
 func (k *reportedChart) draw(a grid.Area, pts []store.RatePoint, c *pane.Frame) {
 	a.Text(0, 0, pane.Heading, k.name)
 	at := func(_, i int) float64 { return float64(k.at(&pts[i])) }
-	top, label := k.top, func(v, _ float64) string { return metric.Percent(v) }
-	if top == 0 {
-		top = max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
+	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
+	label := func(v, _ float64) string { return metric.Percent(v) }
+	if !k.share {
 		label = pane.AxisLabel(pane.CountAxis, top)
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)
 	c.Scratch.Chart(k.name).Draw(plot, grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(k.at(last)*1e4), Roles: []theme.Role{k.role}, Label: label,
-		Log: c.LogAxis && k.top == 0, Fill: true,
+		Log: c.LogAxis && !k.share, Fill: true,
 	}, c.Skin)
 	pane.ChartMarks(c, plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), last.At, len(pts))
 }

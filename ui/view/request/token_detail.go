@@ -21,7 +21,7 @@ func tokenDetail(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	}
 	y := tokenHead(c, a, v)
 	t := KeptToken(r, v.Token)
-	y = tokenGap(c, a, y, v, t)
+	y = tokenGap(c, a, y, v, t, s)
 	if t == nil {
 		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(len(r.Tokens)), "token", "tokens"))
 	}
@@ -58,7 +58,7 @@ func fact(c *pane.Frame, a grid.Area, y int, name string, st grid.Style, words s
 }
 
 // tokenGap writes the gap before the token, and its cause if it is long.
-func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token) int {
+func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token, s *store.Snapshot) int {
 	r := v.Request
 	gap, known := GapBefore(r, v.Token)
 	if !known {
@@ -74,7 +74,21 @@ func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token) int {
 		y = fact(c, a, y, "", pane.Dim, strconv.Itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
 	}
 	why, st := Cause(c, r, v.Token, ratio)
-	return fact(c, a, y, "cause", st, why)
+	return tokenMemory(c, a, fact(c, a, y, "cause", st, why), t, s)
+}
+
+// tokenMemory writes how long reading the weights and the KV cache of the token takes at least.
+func tokenMemory(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snapshot) int {
+	wall := s.Throughput.ReadBandwidth
+	if t == nil || t.Read == 0 || t.N > 1 || t.Gap <= 0 || !wall.OK() {
+		return y
+	}
+	floor := t.Read / wall.V * 1e9
+	words := "of the gap: " + metric.Duration(int64(floor)) + " for " + metric.Bytes(t.Read) + " at " + metric.BytesPerSecond(wall.V)
+	if floor > float64(t.Gap) {
+		words += ", so they come from caches"
+	}
+	return fact(c, a, y, "memory", pane.Plain, metric.Percent(floor/float64(t.Gap))+" "+words)
 }
 
 // Cause returns why a token was late, as far as that is known.

@@ -172,7 +172,7 @@ func (s *Scene) sample(j float64) {
 	s.sampled, s.stalled = s.Now, false
 	h := &event.Host{
 		Interval: int64(interval), Cores: []float64{0.93 + j, 0.88 + j}, CPU: event.MeasuredValue(0.9 + j), Frequency: event.MeasuredValue(2.9e9),
-		Clocks: []float64{2.8e9, 3.0e9}, Load1: event.MeasuredValue(1.62), MemTotal: event.MeasuredValue(24e9), MemUsed: event.MeasuredValue(3.1e9), CopyBandwidth: event.MeasuredValue(11.4e9),
+		Clocks: []float64{2.8e9, 3.0e9}, Load1: event.MeasuredValue(1.62), MemTotal: event.MeasuredValue(24e9), MemUsed: event.MeasuredValue(3.1e9), ReadBandwidth: []float64{11.4e9, 18.2e9},
 		CPULimit: event.Absent(event.Undefined), NoGPU: "no GPU", Power: event.Absent(event.NotPermitted),
 		CPUPressure: vary(0.01 + wait), MemPressure: event.MeasuredValue(0), IOPressure: event.MeasuredValue(0.002), Received: vary(12e3), Sent: vary(31e3),
 		Engine: event.Process{
