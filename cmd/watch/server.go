@@ -87,6 +87,11 @@ func (w *watcher) watchesLocal() bool {
 	return slices.ContainsFunc(w.opt.Addresses, func(at string) bool { return remote.IsAddress(at) && remote.IsLocal(at) })
 }
 
+// onlyServers reports whether only servers are watched, whose passes are not seen.
+func (w *watcher) onlyServers() bool {
+	return len(w.opt.Addresses) > 0 && !slices.ContainsFunc(w.opt.Addresses, func(at string) bool { return !remote.IsAddress(at) })
+}
+
 // publishers are the ZMQ sockets of one server.
 type publishers []*zmq.Subscriber
 

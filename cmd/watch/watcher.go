@@ -90,7 +90,7 @@ func (w *watcher) runAll(ctx context.Context) error {
 	tasks.Go(session.Guarded("sample host", func() error {
 		defer close(w.sampled)
 		defer w.machine.Close()
-		return host.New(host.Options{Clock: w.clock, NoGPU: !w.watchesLocal()}).Run(ctx, event.Tee{&w.self, &w.machine})
+		return host.New(host.Options{Clock: w.clock, NoGPU: !w.watchesLocal(), NoRead: w.onlyServers()}).Run(ctx, event.Tee{&w.self, &w.machine})
 	}))
 	o.announce()
 	tasks.Go(func() error {

@@ -28,6 +28,8 @@ type Aggregates struct {
 	Ranks      []Rank         // state of each data-parallel rank, if there are several
 	Earlier    *Earlier       // of the first report only
 
+	ExpertRanks []LayerRanks // picks of experts over Interval, if the engine spreads experts over ranks
+
 	Endpoints []Endpoint // where the metrics come from, and endpoints that could not be read
 }
 
@@ -41,6 +43,12 @@ type Ratio struct {
 type Rank struct {
 	Name                      string
 	Running, Waiting, KVUsage Reading // as in Aggregates
+}
+
+// LayerRanks are the picks of a layer's experts by the rank that computed them.
+type LayerRanks struct {
+	Layer int
+	Picks []uint64 // by rank
 }
 
 // Earlier is what an engine had counted from its start to the first report.

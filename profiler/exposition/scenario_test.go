@@ -114,8 +114,9 @@ func (p *scenario) emitEverything() {
 func (p *scenario) emitAggregates() {
 	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vLLM", Caps: event.CapAggregates, State: event.EngineReady}})
 	p.emit(sec, event.Event{Kind: event.KindAggregates, Data: &event.Aggregates{
-		Counts:   []event.NamedReading{{Name: event.CountPreemptions, Reading: event.DerivedValue(2)}},
-		Interval: sec, Running: event.Reading{V: 7, Origin: event.Reported}, Decode: event.DerivedValue(900),
+		Counts:      []event.NamedReading{{Name: event.CountPreemptions, Reading: event.DerivedValue(2)}},
+		ExpertRanks: []event.LayerRanks{{Layer: 1, Picks: []uint64{30, 10}}},
+		Interval:    sec, Running: event.Reading{V: 7, Origin: event.Reported}, Decode: event.DerivedValue(900),
 		Histograms: []event.Histogram{
 			{Name: event.HistogramTTFT, Count: 7, Sum: 2 * sec, Bounds: []int64{sec / 10, sec}, Counts: []uint64{4, 2, 1}},
 			{Name: event.HistogramQueue, Count: 7, Sum: sec},

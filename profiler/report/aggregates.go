@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -16,6 +18,7 @@ type Aggregates struct {
 	Parts      Parts               `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
 	Adapters   []string            `json:"lora_adapters,omitempty"`
 	Ranks      []ReportedRank      `json:"ranks,omitempty"`
+	Experts    *ReportedExperts    `json:"expert_ranks,omitempty"`
 	Earlier    *ReportedEarlier    `json:"earlier,omitempty"`
 	Models     []ReportedModel     `json:"models_in_memory,omitempty"`
 }
@@ -46,6 +49,13 @@ type ReportedRank struct {
 	Running Number `json:"running"`
 	Waiting Number `json:"waiting"`
 	KVUsage Number `json:"kv_usage_share"`
+}
+
+// ReportedExperts are the picks of experts by the rank that computed them.
+type ReportedExperts struct {
+	Imbalance Number     `json:"imbalance"` // see store.RankLoad
+	Layers    []int      `json:"layers"`    // numbers
+	Picks     [][]uint64 `json:"picks"`     // [layer][rank]
 }
 
 // ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
@@ -120,6 +130,9 @@ func aggregates(r *store.Aggregates) *Aggregates {
 	}
 	for i := range r.Models {
 		out.Models = append(out.Models, reportedModel(&r.Models[i], r.At))
+	}
+	if load := r.RankLoad; load != nil {
+		out.Experts = &ReportedExperts{Number(load.Imbalance(load.Session)), load.Layers, slices.Collect(slices.Chunk(load.Session, load.Ranks))}
 	}
 	out.Earlier = earlier(r.Earlier)
 	return out
@@ -219,7 +232,7 @@ func reportedSections(r *Report) []section {
 	if len(times.rows) > 0 {
 		times.words = []string{histogramNote}
 	}
-	return append([]section{numbers, r.Reported.modelsSection(), r.Reported.ranksSection(), times}, r.Reported.Earlier.sections()...)
+	return append([]section{numbers, r.Reported.modelsSection(), r.Reported.ranksSection(), r.Reported.Experts.section(), times}, r.Reported.Earlier.sections()...)
 }
 
 // ranksSection returns the table of data-parallel ranks.
@@ -228,6 +241,21 @@ func (r *Aggregates) ranksSection() section {
 	for _, k := range r.Ranks {
 		s.rows = append(s.rows, []string{k.Name, short(k.Running, metric.Count), short(k.Waiting, metric.Count), short(k.KVUsage, metric.Percent)})
 	}
+	return s
+}
+
+// section returns the table of the ranks of experts.
+func (x *ReportedExperts) section() section {
+	s := section{title: "Experts by rank, whole session", left: 1, header: []string{"rank", "of the picks", "most in layer", "x mean there"}}
+	if x == nil || len(x.Picks) == 0 {
+		return s
+	}
+	load := &store.RankLoad{Layers: x.Layers, Ranks: len(x.Picks[0]), Session: slices.Concat(x.Picks...)}
+	for rank := range load.Ranks {
+		share, layer, most := load.OfRank(load.Session, rank)
+		s.rows = append(s.rows, []string{strconv.Itoa(rank), metric.Percent(share), strconv.Itoa(layer), metric.Rate(most)})
+	}
+	s.words = []string{"Imbalance " + format(x.Imbalance, metric.Rate) + ": the busiest rank of each layer / the mean rank, over all layers; 1 is balanced."}
 	return s
 }
 

@@ -19,6 +19,7 @@ type Aggregates struct {
 	At               event.Time          // time of the last report
 	Histograms       []WindowedHistogram // in the order in which the engine first reported them
 	Numbers          []ServerNumber      // over the session, in the order in which they were first reported
+	RankLoad         *RankLoad           // nil: the engine does not spread experts over ranks, or does not report it
 	Earlier          *event.Earlier      // what the engine had counted before the session; nil: unknown
 }
 
@@ -110,6 +111,7 @@ type aggregates struct {
 	running, queued int // requests, the most since the last point
 
 	numbers serverNumbers
+	load    rankLoad
 	earlier *event.Earlier
 }
 
@@ -120,6 +122,7 @@ func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
 	r.last.More, r.last.Counts = separateCounts(p)
 	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))
 	r.numbers.add(at, &r.last)
+	r.load.add(at, p.ExpertRanks)
 	if p.Earlier != nil && r.earlier == nil {
 		r.earlier = p.Earlier
 	}
@@ -179,7 +182,7 @@ func (r *aggregates) view(now event.Time) *Aggregates {
 	if !r.reported {
 		return nil
 	}
-	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.numbers.view(), Earlier: r.earlier}
+	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.numbers.view(), RankLoad: r.load.view(now), Earlier: r.earlier}
 	for _, name := range r.names {
 		w := r.windows[name]
 		t := WindowedHistogram{Name: name, Windows: w.Summaries(int64(now)), Trend: w.Trend()}
@@ -222,6 +225,9 @@ func (r *aggregates) fillPoint(p *RatePoint) {
 		p.Prefill = d.V
 	}
 	p.CacheHits, p.Accepted, p.Preempted = r.cacheHits(), r.reportedShare(event.RatioAccepted), r.preemptions()
+	if load := r.load.view(p.At); load != nil {
+		p.RankImbalance = float32(orNaN(load.Imbalance(load.Recent)))
+	}
 	p.Running, p.Queued = r.running, r.queued
 	r.running, r.queued = int(countOf(r.last.Running)), int(countOf(r.last.Waiting))
 }

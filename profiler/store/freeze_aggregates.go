@@ -39,6 +39,7 @@ func (f *frozenAggregates) size() (n int) {
 	for i := range f.last.Histograms {
 		n += 8 * len(f.last.Histograms[i].Counts)
 	}
+	n += 8 * len(f.load.session) * (len(f.load.slots) + 1)
 	return n + 128 + len(f.packed) + int(unsafe.Sizeof(serverNumber{}))*len(f.numbers)
 }
 

@@ -117,6 +117,17 @@ var Rates = []Number{
 		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return profitOf(s).Gain },
 	},
 	{
+		Name: "imbalance of expert ranks", Title: "rank imbalance", JSON: "reported.expert_ranks.imbalance", Metric: "llmtop.expert.rank_imbalance", Alert: "rank_imbalance",
+		Help:   "picks of the busiest rank of each layer, summed over layers / the mean picks of a rank; 1 is balanced",
+		Detail: "last 10 s, of reports the session: all ranks wait for the busiest one in each layer, so a pass computes experts as many times longer", Absent: "the server does not report picks by rank; there were none",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading {
+			if s.Aggregates == nil || s.Aggregates.RankLoad == nil {
+				return event.Absent(event.NotReported)
+			}
+			return s.Aggregates.RankLoad.Imbalance(s.Aggregates.RankLoad.Recent)
+		},
+	},
+	{
 		Name: "expert imbalance", Title: "imbalance", JSON: "experts.imbalance", Metric: "llmtop.expert.imbalance", Alert: "imbalance",
 		Help:   "max/mean of the most imbalanced layer while decoding; 1 is balanced",
 		Detail: "of the layers with at least 16 picks per expert in the window, because few picks are uneven by chance. Reports have the session, alerts their window. `experts.imbalance_trend`: each second of the last minute, of the 10 s before it",

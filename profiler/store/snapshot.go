@@ -233,6 +233,7 @@ type RatePoint struct {
 	Running, Queued, KVUsed int     // requests, requests, cells; of aggregate-only engines the highest reported number
 	KVShare                 float64 // used share of the KV cache, 0..1; NaN if unknown
 	CacheHits, Accepted     float32 // share of prompt tokens from a cache and of drafted tokens, 0..1, as servers report them; NaN if not
+	RankImbalance           float32 // see RankLoad.Imbalance, of the ten seconds before; NaN if not reported
 	Preempted               float32 // requests/s, as servers report them; NaN if not
 	ReadShare               float32 // see Throughput.ReadShare; NaN if unknown
 	Silent                  bool    // the engine reports aggregates but sent none for this second: zeros mean unknown

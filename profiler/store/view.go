@@ -83,7 +83,7 @@ func (s *state) closeSecond(sec int64) {
 	p := RatePoint{
 		At: event.Time(sec * int64(second)), KVUsed: int(s.kv.Used), KVShare: orNaN(s.kv.Usage),
 		Queued: s.requests.count(event.StateQueued), Running: s.requests.count(event.StateDispatched),
-		CacheHits: noValue, Accepted: noValue, Preempted: noValue, ReadShare: noValue,
+		CacheHits: noValue, Accepted: noValue, Preempted: noValue, RankImbalance: noValue, ReadShare: noValue,
 	}
 	if w := s.rates.slots[sec%rateSlots]; w.second == sec {
 		p.Generated = w.generatedTokens

@@ -2,6 +2,7 @@ package polled
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -185,6 +186,33 @@ func DrawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	for _, k := range s.Aggregates.Ranks {
 		names("rank "+sanitize.Line(k.Name), ", "+metric.Reading(k.Running, metric.Count)+" running, "+
 			metric.Reading(k.Waiting, metric.Count)+" waiting, KV "+metric.Reading(k.KVUsage, metric.Percent))
+	}
+}
+
+// mostRanks is how many ranks of experts are listed.
+const mostRanks = 8
+
+// DrawRankLoad lists the ranks that experts are spread over with their share of the picks of the last ten seconds.
+func DrawRankLoad(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	load := s.Aggregates.RankLoad
+	if load == nil {
+		return
+	}
+	imbalance := load.Imbalance(load.Recent)
+	a, ok := r.Next("experts")
+	if !ok {
+		return
+	}
+	pane.PutReading(a, imbalance, metric.Rate, c.Skin.Glyphs.Times+" the mean rank", pane.Data)
+	if !imbalance.OK() {
+		return
+	}
+	for rank := range min(load.Ranks, mostRanks) {
+		if a, ok = r.Next("EP rank " + strconv.Itoa(rank)); !ok {
+			return
+		}
+		share, layer, most := load.OfRank(load.Recent, rank)
+		a.Elide(1, 0, a.W-1, pane.Plain, metric.Percent(share)+" of picks, L"+strconv.Itoa(layer)+" "+metric.Rate(most)+c.Skin.Glyphs.Times, c.Skin.Glyphs.Ellipsis)
 	}
 }
 

@@ -28,6 +28,7 @@ var aggregatesFields = fields[event.Aggregates]{
 	list("ratios", MaxCount, ratioFields, func(p *event.Aggregates) *[]event.Ratio { return &p.Ratios }),
 	list("adapters", MaxCount, fields[string]{member("name", names, func(p *string) *string { return p })}, func(p *event.Aggregates) *[]string { return &p.Adapters }),
 	list("ranks", MaxCount, rankFields, func(p *event.Aggregates) *[]event.Rank { return &p.Ranks }),
+	list("expert_ranks", MaxCount, layerRanksFields, func(p *event.Aggregates) *[]event.LayerRanks { return &p.ExpertRanks }),
 	{"earlier", appendEarlier, readEarlier},
 }
 
@@ -42,6 +43,11 @@ var rankFields = fields[event.Rank]{
 	member("running", readings, func(p *event.Rank) *event.Reading { return &p.Running }),
 	member("waiting", readings, func(p *event.Rank) *event.Reading { return &p.Waiting }),
 	member("kv_usage", readings, func(p *event.Rank) *event.Reading { return &p.KVUsage }),
+}
+
+var layerRanksFields = fields[event.LayerRanks]{
+	member("layer", totals, func(p *event.LayerRanks) *int { return &p.Layer }),
+	member("picks", countLists, func(p *event.LayerRanks) *[]uint64 { return &p.Picks }),
 }
 
 var earlierFields = fields[event.Earlier]{

@@ -270,6 +270,9 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 		p.Ratios = append(p.Ratios, t)
 		rank := event.Rank{Name: anyString(r)}
 		anyFields(r, &rank)
+		p.ExpertRanks = append(p.ExpertRanks, event.LayerRanks{
+			Layer: rapid.IntRange(0, 100).Draw(r, "layer"), Picks: rapid.SliceOfN(rapid.Uint64Range(0, 1e9), 1, 4).Draw(r, "picks"),
+		})
 		p.Ranks, p.Adapters = append(p.Ranks, rank), append(p.Adapters, anyString(r))
 	}
 	p.Counts = p.More

@@ -55,6 +55,7 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 				pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
 			}
 		}
+		polled.DrawRankLoad(r, s, c)
 		polled.DrawMore(r, s, c)
 	}
 }

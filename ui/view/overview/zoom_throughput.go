@@ -57,6 +57,7 @@ type reportedChart struct {
 }
 
 var reportedCharts = [...]reportedChart{
+	{"Experts, busiest rank / mean rank", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.RankImbalance }, false},
 	{"Cache hits, share of prompt tokens", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.CacheHits }, true},
 	{"Accepted drafts, share of drafted tokens", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.Accepted }, true},
 	{"Decode bandwidth, share of read bandwidth", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.ReadShare }, true},

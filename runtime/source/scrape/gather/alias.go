@@ -29,6 +29,7 @@ const (
 	sleepState       // above 0: asleep until woken up
 	processStart     // Unix time in s
 	adapters         // Unix time in s of the current names of LoRA adapters, which are labels
+	rankPicks        // picks of experts, of which the label le has the rank
 	otherSum         // under the alias's name
 	otherMean        // under the alias's name: averaged over several engines
 	otherPercent     // as otherMean, but 0 to 100
@@ -56,8 +57,10 @@ const (
 	failed
 	cancelled // by their client
 	preempted
-	deviceBusy // device time in s
-	decodeTime // decode time in s, summed over requests
+	balance      // shares of balancedness, summed over passes
+	balanceCount // passes in balance
+	deviceBusy   // device time in s
+	decodeTime   // decode time in s, summed over requests
 
 	acceptedFirst // drafts whose first token was accepted; the roles after it are of the following tokens
 	numRoles      = acceptedFirst + draftPositions
@@ -173,6 +176,9 @@ var sglang = []alias{
 	{metric: "sglang:num_queue_reqs", role: waiting},
 	{metric: "sglang:token_usage", role: kvUsage},
 	{metric: "sglang:num_used_tokens", role: kvUsed},
+	{metric: "sglang:eplb_gpu_physical_count_bucket", role: rankPicks},
+	{metric: "sglang:eplb_balancedness_sum", role: balance}, // of a summary
+	{metric: "sglang:eplb_balancedness_count", role: balanceCount},
 	{metric: "sglang:max_total_num_tokens", role: kvTotal},
 	{metric: "sglang:gen_throughput", role: decodeRate},
 	{metric: "sglang:cache_hit_rate", role: cacheHitShare},

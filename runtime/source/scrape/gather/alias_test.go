@@ -1,8 +1,10 @@
 package gather
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
@@ -16,6 +18,31 @@ func oneBucket(name, labels string, in, count, sum string) string {
 
 // TestNamesOfEachVersion: engines renamed metrics over time, and some versions have both names. The same thing counts
 // once.
+// rankBuckets is the histogram of a layer whose picks two ranks computed: the first one, and both.
+func rankBuckets(layer, first, both int) (text string) {
+	for _, le := range []string{"0.0", "1.0", "+Inf"} {
+		text += fmt.Sprintf("sglang:eplb_gpu_physical_count_bucket{layer=\"%d\",le=%q} %d\n", layer, le, first)
+		first = both
+	}
+	return text
+}
+
+// TestRankPicksAfterReset checks that counters that fell count from 0, and that text that is cut off does not count.
+func TestRankPicksAfterReset(t *testing.T) {
+	g := New(identify.SGLang)
+	read(t, g, rankBuckets(3, 10, 30))
+	if got := g.Report(0).ExpertRanks; len(got) != 0 {
+		t.Errorf("picks from before: %v", got)
+	}
+	if err := g.Read(iotest.TimeoutReader(strings.NewReader(rankBuckets(3, 90, 99)))); err == nil {
+		t.Fatal("a text that was cut off is read")
+	}
+	read(t, g, rankBuckets(3, 4, 5))
+	if got, want := describe(g.Report(second)), "L3 [4 1]\n"; got != want {
+		t.Errorf("%q after a restart, want %q", got, want)
+	}
+}
+
 func TestNamesOfEachVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind        identify.Kind
@@ -62,6 +89,14 @@ func TestNamesOfEachVersion(t *testing.T) {
 			identify.SGLang, "sglang:spec_accept_rate{tp_rank=\"0\"} 0.5\n", "sglang:spec_accept_rate{tp_rank=\"0\"} 0.75\n", "accepted_draft_share 0.75\n",
 		},
 		"SGLang without": {identify.SGLang, "sglang:spec_accept_rate 0\nsglang:num_running_reqs 0\n", "sglang:spec_accept_rate 0\nsglang:num_running_reqs 1\n", "running 1 reported\n"},
+		"SGLang with experts on two ranks": { // buckets are cumulative, and the last one has no bound; layer 9 is new
+			identify.SGLang,
+			"sglang:num_running_reqs 1\nsglang:eplb_balancedness_count{forward_mode=\"decode\"} 4\nsglang:eplb_balancedness_sum{forward_mode=\"decode\"} 3\n" +
+				rankBuckets(3, 10, 30) + rankBuckets(7, 0, 0),
+			"sglang:num_running_reqs 1\nsglang:eplb_balancedness_count{forward_mode=\"decode\"} 8\nsglang:eplb_balancedness_sum{forward_mode=\"decode\"} 5\n" +
+				rankBuckets(3, 15, 42) + rankBuckets(7, 0, 0) + rankBuckets(9, 2, 3),
+			"running 1 reported\nexpert_rank_balance_share 2/4\nL3 [5 7]\nL7 [0 0]\nL9 [2 1]\n",
+		},
 		"SGLang until 2025": {
 			identify.SGLang,
 			oneBucket("sglang:avg_request_queue_latency", "", "0", "0", "0") + oneBucket("sglang:time_per_output_token_seconds", "", "0", "0", "0"),

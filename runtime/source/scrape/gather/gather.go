@@ -31,6 +31,7 @@ type Gatherer struct {
 	adaptersAt   float64  // Unix time in s of adapters
 	rankLabel    string   // label of data-parallel ranks; "": unknown
 	ranks        []rank   // in the last text
+	experts      expertRanks
 
 	Restarts  int // counter resets
 	Omitted   int // samples above maxSeries
@@ -148,6 +149,7 @@ func (g *Gatherer) Read(r io.Reader) error {
 	}()
 	g.round++
 	g.orderPos, g.models, g.ranks, g.adapters, g.adaptersAt = 0, g.models[:0], g.ranks[:0], nil, -1
+	g.experts.text = nil
 	found := false
 	for g.scan.Next() {
 		for _, t := range g.refs(g.scan.Name()) {
@@ -217,6 +219,9 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		v = configuredCells(labels)
 	case m.role == adapters:
 		g.setAdapters(v, labels)
+		return true
+	case m.role == rankPicks:
+		g.experts.add(labels, v)
 		return true
 	case m.role == running, m.role == inFlight:
 		g.addModel(labels)

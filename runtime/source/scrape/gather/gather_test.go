@@ -93,6 +93,9 @@ func describe(p *event.Aggregates) string {
 	for _, n := range p.Ratios {
 		fmt.Fprintf(&b, "%s %.4g/%.4g\n", n.Name, n.Part.V, n.Whole.V)
 	}
+	for _, l := range p.ExpertRanks {
+		fmt.Fprintf(&b, "L%d %d\n", l.Layer, l.Picks)
+	}
 	return b.String()
 }
 

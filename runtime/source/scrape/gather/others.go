@@ -20,6 +20,7 @@ var ratios = func() []counterRatio {
 	all := []counterRatio{
 		{"accepted_draft_length", accepted, drafts}, // tokens
 		{event.RatioAccepted, accepted, drafted},
+		{"expert_rank_balance_share", balance, balanceCount}, // mean rank / busiest rank, mean over layers and passes
 		{"external_cache_hits_share", externalHits, externalQueries},
 		{"generated_tokens_per_request", outputLengths, outputLengthCount},
 		{"multimodal_cache_hits_share", multimodalHits, multimodalQueries},

@@ -49,6 +49,7 @@ func (g *Gatherer) finishText() {
 			}
 		}
 	}
+	g.experts.finish()
 	g.lastComplete = g.round
 }
 
@@ -126,7 +127,7 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 	if p.Adapters = slices.Clone(g.adapters); since <= 0 {
 		p.Earlier = g.earlier()
 	}
-	p.Ranks = g.rankStates()
+	p.Ranks, p.ExpertRanks = g.rankStates(), g.experts.report()
 	p.Histograms = make([]event.Histogram, 0, 8)
 	for i := range g.metrics {
 		m := &g.metrics[i]
