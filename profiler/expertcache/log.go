@@ -67,6 +67,17 @@ func (l *Log) kind(name string) uint8 {
 	return uint8(i)
 }
 
+// tokensOf returns the number of tokens of each kind.
+func (l *Log) tokensOf() []int {
+	out := make([]int, len(l.Kinds)+1)
+	for i := range l.blocks {
+		for _, k := range l.blocks[i].kinds {
+			out[min(int(k), len(l.Kinds))]++
+		}
+	}
+	return out
+}
+
 // View returns the log as it is now. Later tokens do not change it.
 func (l *Log) View() *Log {
 	v := *l

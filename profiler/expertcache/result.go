@@ -77,7 +77,13 @@ type Kind struct {
 	Name   string
 	Tokens uint64
 	Curve
+	// Balance is max/mean of each layer over time, [layer][point]: of consecutive picks of the kind, oldest first, in up to
+	// MaxPoints points of at least metric.LeastPicks picks per expert.
+	Balance [][]float32
 }
+
+// MaxPoints is how many points Kind.Balance has at most for a layer.
+const MaxPoints = 20
 
 // Even returns the share that n slots per layer serve if all experts are picked equally often.
 func (o *Result) Even(n int) float64 { return float64(n) / float64(o.Experts) }
@@ -163,18 +169,35 @@ type Analysis struct {
 	priority         priorities
 }
 
-// kindCounts are the judged picks of a prompt kind in one layer.
+// kindCounts are the picks of a prompt kind in one layer: the judged ones, and those since the last point of its balance.
 type kindCounts struct {
 	counts []uint64
 	Curve
+
+	recent         []uint64
+	picked, enough uint64 // sum of recent, and from which it is a point
+	balance        []float32
+}
+
+// balanced counts a pick for the balance.
+func (k *kindCounts) balanced(e uint16) {
+	k.recent[e]++
+	if k.picked++; k.picked == k.enough {
+		k.balance = append(k.balance, float32(metric.BalanceOf(k.recent).MaxMean))
+		clear(k.recent)
+		k.picked = 0
+	}
 }
 
 // Analyse begins the analysis of a log that does not change any more, see Log.View.
 func Analyse(l *Log) *Analysis {
 	a := &Analysis{log: l, first: make([]uint64, l.Experts), second: make([]uint64, l.Experts), priority: priorities{of: make([]uint64, l.Experts)}}
 	a.out = Result{Layers: l.Layers, Experts: l.Experts, Used: l.Used, Chosen: uint64(l.Tokens / 2), Judged: uint64(l.Tokens - l.Tokens/2), Omitted: l.Dropped}
-	for _, name := range l.Kinds {
-		a.out.Kinds, a.kinds = append(a.out.Kinds, Kind{Name: name}), append(a.kinds, kindCounts{make([]uint64, l.Experts), newCurve(l.Experts)})
+	tokens := l.tokensOf()
+	for i, name := range l.Kinds {
+		k := kindCounts{counts: make([]uint64, l.Experts), Curve: newCurve(l.Experts), recent: make([]uint64, l.Experts)}
+		k.enough = uint64(max(metric.LeastPicks*l.Experts, (tokens[i]*l.Used+MaxPoints-1)/MaxPoints))
+		a.out.Kinds, a.kinds = append(a.out.Kinds, Kind{Name: name}), append(a.kinds, k)
 	}
 	return a
 }
@@ -221,6 +244,9 @@ func (a *Analysis) layer(layer int) {
 			if int(e) >= experts || i > 0 && e == a.row[i-1] {
 				continue // a missing pick, or a repeated one
 			}
+			if kind != noKind {
+				a.kinds[kind].balanced(e)
+			}
 			d := [NumPolicies]int{LRU: a.recent.lru(e), LFU: a.frequent.lfu(e, &a.priority)}
 			if uint64(token) < a.out.Chosen {
 				a.first[e]++
@@ -242,6 +268,7 @@ func (a *Analysis) layer(layer int) {
 		rankedHits(c.Hits[Static], &a.ranked, c.counts)
 		c.Picks = c.Hits[Static][experts]
 		a.out.Kinds[k].add(&c.Curve)
+		a.out.Kinds[k].Balance = append(a.out.Kinds[k].Balance, slices.Clone(c.balance))
 	}
 }
 
@@ -253,8 +280,11 @@ func (a *Analysis) reset() {
 	clear(a.priority.of)
 	a.priority.time = 0
 	for k := range a.kinds {
-		clear(a.kinds[k].counts)
-		for _, hits := range a.kinds[k].Hits {
+		c := &a.kinds[k]
+		clear(c.counts)
+		clear(c.recent)
+		c.picked, c.balance = 0, c.balance[:0]
+		for _, hits := range c.Hits {
 			clear(hits)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // tokens draws picks of tokens: layers x used, some of them missing, the experts of a layer in any order.
@@ -244,5 +246,34 @@ func BenchmarkRun(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/token")
 		})
+	}
+}
+
+// TestBalanceOfKinds plants one kind whose picks are even and then all of one expert, and one that is always even.
+func TestBalanceOfKinds(t *testing.T) {
+	const experts = 4
+	const tokens = 40 * metric.LeastPicks * experts
+	l := NewLog(2, experts, 1)
+	for i := range tokens {
+		turning := uint16(i % experts)
+		if i >= tokens/2 {
+			turning = 3
+		}
+		l.Add("turning", []uint16{turning, 0})
+		l.Add("even", []uint16{uint16(i % experts), uint16(i % experts)})
+	}
+	l.Add("rare", []uint16{0, 0})
+	r := Run(l)
+	even, all := slices.Repeat([]float32{1}, MaxPoints), slices.Repeat([]float32{experts}, MaxPoints)
+	for _, k := range r.Kinds {
+		want := map[string][][]float32{
+			"turning": {slices.Concat(even[:MaxPoints/2], all[:MaxPoints/2]), all}, "even": {even, even}, "rare": {{}, {}},
+		}[k.Name]
+		if !slices.EqualFunc(k.Balance, want, slices.Equal[[]float32]) {
+			t.Errorf("%s: %v, want %v", k.Name, k.Balance, want)
+		}
+	}
+	if len(r.Kinds) != 3 {
+		t.Errorf("%d kinds", len(r.Kinds))
 	}
 }

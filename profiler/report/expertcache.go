@@ -44,6 +44,8 @@ type CacheKind struct {
 	Name   string `json:"name"`
 	Tokens uint64 `json:"tokens"`
 	CacheCurve
+	// Trend is max/mean of each layer over the picks of the kind, [layer][point], oldest first.
+	Trend [][]Number `json:"imbalance_trend"`
 }
 
 // maxCacheSlots is how many numbers of slots a curve has, besides 0.
@@ -79,7 +81,15 @@ func cachePhase(r *expertcache.Result) *CachePhase {
 	}
 	for i := range r.Kinds {
 		k := &r.Kinds[i]
-		out.Kinds = append(out.Kinds, CacheKind{k.Name, k.Tokens, out.curve(&k.Curve)})
+		kind := CacheKind{k.Name, k.Tokens, out.curve(&k.Curve), [][]Number{}}
+		for _, layer := range k.Balance {
+			points := []Number{}
+			for _, v := range layer {
+				points = append(points, Measured(float64(v)))
+			}
+			kind.Trend = append(kind.Trend, points)
+		}
+		out.Kinds = append(out.Kinds, kind)
 	}
 	return out
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// leastPicks is the minimum number of picks per expert of a layer for its imbalance. With fewer, chance alone makes
-// max/mean large: with 16 and 256 even experts it is 1.75.
-const leastPicks = 16
-
 // balanceSpan is how many seconds one point of the trend covers.
 const balanceSpan = 10
 
@@ -31,7 +27,7 @@ func (x *experts) balance(sec int64) []float32 {
 			row[e] = all[i] - min(counts[i], all[i])
 		}
 		out[l] = float32(math.NaN())
-		if b := metric.BalanceOf(row); b.Total >= leastPicks*uint64(x.experts) {
+		if b := metric.BalanceOf(row); b.Total >= metric.LeastPicks*uint64(x.experts) {
 			out[l] = float32(b.MaxMean)
 		}
 	}
@@ -60,7 +56,7 @@ func Imbalance(s *Snapshot, w metric.Window) (layer int, maxMean event.Reading) 
 	}
 	layer, maxMean = -1, event.Absent(event.NotYet)
 	for l, h := range x.Hits[w][metric.Decode].Layers {
-		if h.Total >= leastPicks*uint64(x.Experts) && h.MaxMean > maxMean.V {
+		if h.Total >= metric.LeastPicks*uint64(x.Experts) && h.MaxMean > maxMean.V {
 			layer, maxMean = l, event.DerivedValue(h.MaxMean)
 		}
 	}

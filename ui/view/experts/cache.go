@@ -35,6 +35,14 @@ const (
 	regrowth = 1.25
 )
 
+// refresh updates the analysis, once a frame.
+func (k *cache) refresh(s *store.Snapshot, phase metric.Phase) {
+	if !k.shown {
+		k.shown = true
+		k.update(s, phase)
+	}
+}
+
 // update continues the analysis, or begins one if there are enough new picks.
 func (k *cache) update(s *store.Snapshot, phase metric.Phase) {
 	source, log := sourceOf(s, phase)
@@ -71,8 +79,7 @@ func sourceOf(s *store.Snapshot, phase metric.Phase) (cacheSource, *expertcache.
 // cacheTable draws what a cache of experts would serve by its slots per layer, with the budget as the cursor.
 func cacheTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	k := &v.cache
-	k.shown = true
-	k.update(s, c.Phase)
+	k.refresh(s, c.Phase)
 	r := k.result
 	if r == nil {
 		a = tableHead(a, "Expert cache")

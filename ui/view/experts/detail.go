@@ -110,7 +110,11 @@ func layerFacts(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Sna
 		fitFact(&l, "hottest ", "e"+strconv.Itoa(layer.Hot[0]), " at "+metric.Percent(shareOf(h, s.Experts.Experts, v.Layer, layer.Hot[0])))
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: "max/mean "}, grid.Piece{Style: imbalanceStyle(layer.MaxMean), Words: metric.Rate(layer.MaxMean)}, grid.Piece{Words: "   "})
-	balanceTrend(c, a, &l, v.Layer, s)
+	if v.By == ByKind {
+		kindTrends(c, a, &l, v, s)
+	} else {
+		balanceTrend(c, a, &l, v.Layer, s)
+	}
 	fitFact(&l, "entropy ", strconv.FormatFloat(layer.Entropy, 'f', 3, 64), "")
 	fitFact(&l, "idle ", strconv.Itoa(layer.Dead), "")
 	if n := v.Layer; !v.By.split() && n < len(v.sums.drift) && v.sums.drifted[n] {
@@ -146,6 +150,27 @@ func balanceTrend(c *pane.Frame, a grid.Area, l *grid.Line, layer int, s *store.
 		return
 	}
 	a.Spark(l.X-trendWidth-3, 1, trendWidth, 1, len(points), at, top, theme.SeriesDecode, c.Skin)
+}
+
+// kindTrends draws max/mean of the selected layer by prompt kind over its newest picks, as far as there is room.
+func kindTrends(c *pane.Frame, a grid.Area, l *grid.Line, v *View, s *store.Snapshot) {
+	v.cache.refresh(s, metric.Decode)
+	if v.cache.result == nil {
+		return
+	}
+	for i := range v.cache.result.Kinds {
+		k := &v.cache.result.Kinds[i]
+		if v.Layer >= len(k.Balance) || len(k.Balance[v.Layer]) < 2 {
+			continue
+		}
+		points := k.Balance[v.Layer]
+		n := len(points)
+		if !l.Fit(grid.Piece{Style: pane.Dim, Words: displayName(k.Name) + " "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(float64(points[n-1]))}, grid.Piece{Words: " " + strings.Repeat(" ", n) + "  "}) {
+			return
+		}
+		at := func(i int) float64 { return float64(points[i]) - 1 }
+		a.Spark(l.X-n-2, 1, n, 1, n, at, pane.ScaleTop(n, at), theme.SeriesDecode, c.Skin)
+	}
 }
 
 // expertBudget draws the slider: how many experts fit on the faster device, and the share of routing covered if the
