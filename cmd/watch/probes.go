@@ -95,11 +95,16 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 // addProbed starts to watch a process by its probes.
 func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error {
 	run := func(ctx context.Context, sink event.Sink) error { return errors.Join(p.Run(ctx, sink), p.Close()) }
-	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run}, func(s *session.Session) {
+	inspector := host.NewInspector(p.PID)
+	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run, inspector: inspector}, func(s *session.Session) {
 		s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: p.Processes})
+		s.Add("inspect model", inspector.Run)
 	})
 	if err == nil {
-		w.machine.AddProcess(p.PID(), sink)
+		w.machine.AddProcess(p.PID(), inspector.In(sink))
+	}
+	if w.opt.headless {
+		inspector.Watch(p.Model(), true) // reports show which experts are in memory
 	}
 	return err
 }

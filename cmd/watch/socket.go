@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/cmd/local"
@@ -9,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/spf13/pflag"
@@ -20,8 +22,15 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	run := func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, w.self.In(sink)) }
-	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: run, client: client})
+	e := watched{at: at, doing: "watch " + at, client: client, session: w.newSession(at, 0)}
+	inspector := host.NewInspector(func() int { return e.session.Store.Snapshot().Engine.PID })
+	if strings.HasPrefix(at, "unix:") { // its model is a file of this machine
+		e.inspector = inspector
+	}
+	e.run = func(ctx context.Context, sink event.Sink) error {
+		return client.Run(ctx, w.self.In(inspector.In(sink)))
+	}
+	_, err = w.start(ctx, e, func(s *session.Session) { s.Add("inspect model", inspector.Run) })
 	return err
 }
 

@@ -51,11 +51,12 @@ type watched struct {
 	doing       string // for errors of run
 	run         func(context.Context, event.Sink) error
 	session     *session.Session
-	queue       int            // capacity of the event queue; 0: the default
-	unalerted   bool           // alert rules are not evaluated
-	client      *socket.Client // nil: no event socket
-	fleet       bool           // a Prometheus that reports other engines
-	hostUnknown bool           // unknown whether the engine runs on this machine
+	queue       int             // capacity of the event queue; 0: the default
+	unalerted   bool            // alert rules are not evaluated
+	client      *socket.Client  // nil: no event socket
+	fleet       bool            // a Prometheus that reports other engines
+	inspector   *host.Inspector // nil: its model is not a file of this machine for certain
+	hostUnknown bool            // unknown whether the engine runs on this machine
 }
 
 // sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
@@ -266,6 +267,9 @@ func (w *watcher) sessions() []ui.Session {
 			sessions[i].Actions = actions(e.client, e.at)
 		} else {
 			sessions[i].Actions.Report = session.ReportAction(report.Meta{Remote: !remote.IsLocal(e.at)})
+		}
+		if e.inspector != nil && host.Inspects {
+			sessions[i].Actions.Watch, sessions[i].Actions.Inspect = e.inspector.Watch, e.inspector.Inspect
 		}
 		sessions[i].Actions.Timeline = session.TimelineAction(s.Store)
 	}

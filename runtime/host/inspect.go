@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -16,7 +17,18 @@ const (
 	inspectShare = 500
 )
 
-// inspectRequest is what the sampler is asked to inspect.
+// Inspector measures on request what is too expensive for each sample: it adds what it found to one sample. Create it with
+// NewInspector.
+type Inspector struct {
+	pid     func() int    // of the engine's process
+	changed chan struct{} // signals that request has changed
+
+	mu      sync.Mutex // guards the fields below
+	request inspectRequest
+	finding finding // since the last sample
+}
+
+// inspectRequest is what is to be inspected.
 type inspectRequest struct {
 	model string // path of the model file
 	watch bool   // inspect the model file repeatedly, and threads in detail
@@ -29,71 +41,108 @@ type finding struct {
 	experts            []uint8 // see CachedExperts
 }
 
+// NewInspector returns an Inspector for the process of an engine, 0 while it is unknown.
+func NewInspector(pid func() int) *Inspector {
+	return &Inspector{pid: pid, changed: make(chan struct{}, 1)}
+}
+
 // Watch turns detailed samples on or off: context switches of processes with many threads, and how much of the model
 // file is in the page cache. It does not block.
-func (s *Sampler) Watch(model string, on bool) { s.setRequest(inspectRequest{model: model, watch: on}) }
+func (n *Inspector) Watch(model string, on bool) { n.set(inspectRequest{model: model, watch: on}) }
 
 // Inspect makes one of the next samples report the engine's PSS and how much of the model file is in the page cache. It
 // does not block.
-func (s *Sampler) Inspect(model string) {
-	s.setRequest(inspectRequest{model: model, watch: true, pss: true})
+func (n *Inspector) Inspect(model string) {
+	n.set(inspectRequest{model: model, watch: true, pss: true})
 }
 
-func (s *Sampler) setRequest(w inspectRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.pss = w.pss || s.request.pss
-	s.request = w
+func (n *Inspector) set(w inspectRequest) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w.pss = w.pss || n.request.pss
+	n.request = w
 	select {
-	case s.requestChanged <- struct{}{}:
+	case n.changed <- struct{}{}:
 	default:
 	}
 }
 
-// inspectLoop runs inspections until ctx ends.
-func (s *Sampler) inspectLoop(ctx context.Context) {
+// Run runs inspections until ctx ends.
+func (n *Inspector) Run(ctx context.Context, _ event.Sink) error {
 	rest := time.NewTimer(time.Hour)
 	defer rest.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-rest.C:
-		case <-s.requestChanged:
+		case <-n.changed:
 		}
 		rest.Stop()
-		s.mu.Lock()
-		w := s.request
-		s.request.pss = false
-		s.mu.Unlock()
+		n.mu.Lock()
+		w := n.request
+		n.request.pss = false
+		n.mu.Unlock()
 		if !w.watch {
 			continue
 		}
-		began := time.Now()
-		f := finding{}
-		f.bytes, f.cached = cachedFile(w.model)
-		_, _, f.experts, _ = CachedExperts(w.model) // nil without experts
+		began, pid := time.Now(), n.pid()
+		f, name := finding{}, fileOf(pid, w.model)
+		f.bytes, f.cached = cachedFile(name)
+		_, _, f.experts, _ = CachedExperts(name) // nil without experts
 		if w.pss {
-			f.pss = proportional(s.opt.PID)
+			f.pss = proportional(pid)
 		}
 		rest.Reset(max(inspectEvery, inspectShare*time.Since(began)))
-		s.addFinding(f)
+		n.add(f)
 	}
 }
 
-// addFinding stores a finding for the next sample.
-func (s *Sampler) addFinding(f finding) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// add stores a finding for the next sample.
+func (n *Inspector) add(f finding) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if f.pss == (event.Reading{}) {
-		f.pss = s.finding.pss
+		f.pss = n.finding.pss
 	}
-	s.finding = f
+	n.finding = f
+}
+
+// watching reports whether detailed samples are on.
+func (n *Inspector) watching() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.request.watch
 }
 
 // report moves the finding since the last sample into h.
-func (s *Sampler) report(h *event.Host) {
-	f := s.finding
-	s.finding = finding{}
-	h.ModelBytes, h.ModelCached, h.Engine.PSS, h.ExpertsCached = f.bytes, f.cached, f.pss, f.experts
+func (n *Inspector) report(h *event.Host) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.finding
+	n.finding = finding{}
+	if none := (event.Reading{}); f.bytes != none {
+		h.ModelBytes, h.ModelCached, h.ExpertsCached = f.bytes, f.cached, f.experts
+		if f.pss != none {
+			h.Engine.PSS = f.pss
+		}
+	}
+}
+
+// In returns a sink that adds what was found to the samples of the machine on their way to sink.
+func (n *Inspector) In(sink event.Sink) event.Sink { return inspected{n, sink} }
+
+type inspected struct {
+	*Inspector
+	sink event.Sink
+}
+
+// Emit implements event.Sink.
+func (i inspected) Emit(e event.Event) {
+	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+		here := *h
+		i.report(&here)
+		e.Data = &here
+	}
+	i.sink.Emit(e)
 }

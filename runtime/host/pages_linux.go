@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"unsafe"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
-// Inspects reports whether the system has the readings of Sampler.Inspect.
+// Inspects reports whether the system has the readings of an Inspector.
 const Inspects = true
 
 // proportional returns the PSS of a process in bytes: its resident pages, each divided by the number of processes that
@@ -31,6 +32,20 @@ func parsePSS(name string) event.Reading {
 		return measured(float64(kb) * 1024)
 	}
 	return event.Absent(event.NotReported)
+}
+
+// fileOf returns the path of a file that a process names so: that process may have another root or working directory.
+func fileOf(pid int, name string) string {
+	from := "/proc/" + strconv.Itoa(pid) + "/root"
+	if !filepath.IsAbs(name) {
+		from = "/proc/" + strconv.Itoa(pid) + "/cwd"
+	}
+	if seen := filepath.Join(from, name); pid != 0 {
+		if _, err := os.Stat(seen); err == nil {
+			return seen
+		}
+	}
+	return name
 }
 
 // cachedFile returns the size of a file and how many bytes of it are in the page cache.

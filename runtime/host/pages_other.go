@@ -8,11 +8,14 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Inspects reports whether the system has the readings of Sampler.Inspect.
+// Inspects reports whether the system has the readings of an Inspector.
 const Inspects = false
 
 // proportional is not reported on other systems.
 func proportional(int) event.Reading { return event.Absent(event.NotReported) }
+
+// fileOf returns the name.
+func fileOf(_ int, name string) string { return name }
 
 // cachedFile is not reported on other systems.
 func cachedFile(string) (size, cached event.Reading) {

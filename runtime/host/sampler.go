@@ -29,8 +29,8 @@ type Options struct {
 
 // Sampler is an engine.Source of host samples.
 type Sampler struct {
-	opt            Options
-	requestChanged chan struct{} // signals that request has changed
+	*Inspector
+	opt Options
 
 	mu    sync.Mutex // guards the fields below; held during a sample
 	os    system
@@ -41,10 +41,8 @@ type Sampler struct {
 	reads []float64     // see event.Host.ReadBandwidth
 	cpu   event.Reading // utilisation of the machine in the last sample
 
-	engine  event.Reading // CPU time of the engine's threads at the last sample, in s
-	energy  *Energy       // of the processors; nil until Run
-	request inspectRequest
-	finding finding // result since the last sample
+	engine event.Reading // CPU time of the engine's threads at the last sample, in s
+	energy *Energy       // of the processors; nil until Run
 }
 
 // system reads values of one operating system. Rates are over the time since the previous call; the first call has
@@ -74,7 +72,7 @@ func New(opt Options) *Sampler {
 	if opt.Interval == 0 {
 		opt.Interval = DefaultInterval
 	}
-	return &Sampler{opt: opt, requestChanged: make(chan struct{}, 1), os: newSystem()}
+	return &Sampler{Inspector: NewInspector(func() int { return opt.PID }), opt: opt, os: newSystem()}
 }
 
 // Run emits a sample at once, then one per interval until ctx ends, and a last one.
@@ -89,7 +87,7 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	looking := make(chan struct{})
 	go func() {
 		defer close(looking)
-		s.inspectLoop(ctx)
+		_ = s.Inspector.Run(ctx, sink) // it cannot fail
 	}()
 	defer func() { <-looking }()
 	bandwidth, wanted := make(chan []float64, 1), !s.opt.NoRead
@@ -174,11 +172,12 @@ func (s *Sampler) sample() *event.Host {
 	s.os.machine(h, since)
 	s.cpu = h.CPU
 	h.Power = s.energy.power(since)
-	h.Self = s.os.process(os.Getpid(), since, s.request.watch)
+	detailed := s.watching()
+	h.Self = s.os.process(os.Getpid(), since, detailed)
 	s.self.read(&h.Self)
 	h.Engine = h.Self
 	if s.opt.PID != os.Getpid() {
-		h.Engine = s.os.process(s.opt.PID, since, s.request.watch)
+		h.Engine = s.os.process(s.opt.PID, since, detailed)
 	}
 	s.os.limits(h, s.opt.PID, since)
 	if s.opt.PID == os.Getpid() {

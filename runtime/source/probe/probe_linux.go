@@ -183,6 +183,9 @@ func (p *Probe) Close() error {
 // PID returns the watched process.
 func (p *Probe) PID() int { return p.target.PID }
 
+// Model returns the path of the watched process's model, "" if it is unknown.
+func (p *Probe) Model() string { return p.target.Model }
+
 // Processes returns the watched process; none once it has ended.
 func (p *Probe) Processes() []int {
 	if !p.target.alive() {

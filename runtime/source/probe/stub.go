@@ -53,6 +53,9 @@ func (*Probe) Run(context.Context, event.Sink) error { return errUnsupported }
 // PID returns 0.
 func (*Probe) PID() int { return 0 }
 
+// Model returns "".
+func (*Probe) Model() string { return "" }
+
 // Processes returns none.
 func (*Probe) Processes() []int { return nil }
 

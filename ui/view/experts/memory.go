@@ -53,7 +53,7 @@ func memoryFacts(a grid.Area, h *store.Hits, s *store.Snapshot) {
 	}
 	l.Put(style, strconv.Itoa(len(hot))).Put(pane.Dim, " hot but not resident")
 	for i, x := range hot[:min(len(hot), 3)] {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: [...]string{": ", ", ", ", "}[i]}, grid.Piece{Words: strconv.Itoa(x/s.Experts.Experts) + ":" + strconv.Itoa(x%s.Experts.Experts)})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: [...]string{": ", ", ", ", "}[i]}, grid.Piece{Style: pane.Plain, Words: strconv.Itoa(x/s.Experts.Experts) + ":" + strconv.Itoa(x%s.Experts.Experts)})
 	}
 	if r := store.ResidentPicks(s, h); r.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   of the picks in memory "}, grid.Piece{Style: pane.Loud, Words: metric.Percent(r.V)})
