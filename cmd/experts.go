@@ -29,11 +29,11 @@ func newExpertsCommand() *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			return exit.Usagef("unknown command %q: use llmtop experts plan or llmtop experts resident", args[0])
+			return exit.Usagef("unknown command %q: use llmtop experts plan, verify or resident", args[0])
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newExpertsPlanCommand(), newExpertsResidentCommand())
+	c.AddCommand(newExpertsPlanCommand(), newExpertsVerifyCommand(), newExpertsResidentCommand())
 	return c
 }
 
@@ -138,7 +138,7 @@ func (o *expertsPlan) input(ctx context.Context, name string, notes io.Writer) (
 			}
 		}
 	}
-	if path != "" {
+	if o.model = path; path != "" {
 		if err := readSizes(in, path); err != nil {
 			return nil, err
 		}

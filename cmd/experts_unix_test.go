@@ -17,14 +17,20 @@ import (
 // demoModel is the file of the built-in model.
 const demoModel = "../runtime/engine/native/demo/llmtop-demo-moe-q8_0.gguf"
 
-// planned returns what experts plan prints for the picks of a run of the built-in model.
-func planned(t *testing.T, args ...string) (plan, notes string) {
+// picked returns the report of a run of the built-in model.
+func picked(t *testing.T) (file string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "run.json")
+	file = filepath.Join(t.TempDir(), "run.json")
 	if _, notes, err := llmtop(t, "run", "--headless", "-n", "80", "-p", "Call me Ishmael.", "-p", "12 + 30 =", "--json", file); err != nil {
 		t.Fatalf("%v: %s", err, notes)
 	}
-	plan, notes, err := llmtop(t, append([]string{"experts", "plan", file}, args...)...)
+	return file
+}
+
+// planned returns what experts plan prints for the picks of a run of the built-in model.
+func planned(t *testing.T, args ...string) (plan, notes string) {
+	t.Helper()
+	plan, notes, err := llmtop(t, append([]string{"experts", "plan", picked(t)}, args...)...)
 	if err != nil {
 		t.Fatalf("%v: %s", err, notes)
 	}

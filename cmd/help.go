@@ -21,7 +21,7 @@ type flagGroup struct {
 // flagGroups assigns every flag of every command to a group.
 var flagGroups = []flagGroup{
 	{"Prompts", "prompt file tokens", "prompts suite raw group logprobs"},
-	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run", "burstiness warmup cold honour-eos groups limits"},
+	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run turns llama-bench", "burstiness warmup cold honour-eos groups limits"},
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
 	{"Sampling", "temp top-k top-p seed", "min-p repeat-penalty"},
 	{"Server", "to model probe otlp match api-key-file discover", "api interval probe-model prompt-cache prompt-salt zmq imatrix drain experts-used group-header api-key-over-http"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 )
@@ -145,7 +146,7 @@ func (r runs) merged() runs {
 func (v values) typical() float64 {
 	medians := make([]float64, 0, len(v))
 	for _, one := range v {
-		medians = append(medians, median(one))
+		medians = append(medians, metric.Median(one))
 	}
 	slices.Sort(medians) // floating-point sums depend on the order
 	return mean(medians)
@@ -158,15 +159,6 @@ func (r runs) typicalPerRun() []float64 {
 		out[i] = one.typical()
 	}
 	return out
-}
-
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	mid := len(s) / 2
-	if len(s)%2 == 1 {
-		return s[mid]
-	}
-	return (s[mid-1] + s[mid]) / 2
 }
 
 func mean(v []float64) float64 {

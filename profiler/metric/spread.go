@@ -22,6 +22,10 @@ func SpreadOf(values []float64) Spread {
 	return s
 }
 
+// Median returns the median of values, of an even number the mean of the middle two; 0 without values.
+func Median(values []float64) float64 { return median(slices.Clone(values)) }
+
+// median reorders values.
 func median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {

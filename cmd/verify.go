@@ -1,0 +1,193 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/playback"
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/placement"
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// expertsVerify holds the flags of the experts verify command.
+type expertsVerify struct {
+	expertsPlan
+	program       string // llama-bench
+	turns, tokens int
+	threads       int
+}
+
+func newExpertsVerifyCommand() *cobra.Command {
+	opts := expertsVerify{expertsPlan: expertsPlan{target: "llamacpp", batch: 1}, program: "llama-bench", turns: 5, tokens: 64}
+	c := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Run llama.cpp with and without a plan, and show what it gains",
+		Long: `verify plans like llmtop experts plan --for llamacpp, and then runs llama.cpp's llama-bench in
+turns: with all experts in the slower memory, and with those of the plan on the faster device. It
+prints the speed of decoding of one request, and the predicted gain: at most what reading fewer
+bytes from the slower memory saves, at the speed at which as many threads read it.`,
+		Example: `  llmtop experts verify session.llmtop --budget 8GB
+  llmtop experts verify report.json --budget 25% --llama-bench ~/llama.cpp/build/bin/llama-bench`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("experts verify needs one report, recording or imatrix file: llmtop experts verify FILE")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
+			defer stop()
+			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	flags := c.Flags()
+	flags.Var(&opts.budget, "budget", "`CAPACITY` of the faster device for experts: 25% (of all) or 8GB")
+	flags.StringVar(&opts.model, "model", "", "model `FILE` (GGUF)")
+	flags.StringVar(&opts.program, "llama-bench", opts.program, "`PROGRAM` to run")
+	flags.IntVar(&opts.turns, "turns", opts.turns, "`N` runs of each")
+	flags.IntVarP(&opts.tokens, "tokens", "n", opts.tokens, "generate `N` tokens in each run")
+	flags.IntVar(&opts.threads, "threads", 0, "`N` threads of llama.cpp; 0: one per core")
+	playback.BindEngine(flags, &opts.engine)
+	return c
+}
+
+func (o *expertsVerify) run(ctx context.Context, name string, out, notes io.Writer) error {
+	if err := local.CheckThreads(o.threads); err != nil {
+		return err
+	}
+	switch {
+	case o.budget.Parsed == nil:
+		return exit.Usagef("experts verify needs the capacity of the faster device: add --budget 8GB")
+	case o.turns < 1 || o.tokens < 1:
+		return exit.Usagef("--turns %d, --tokens %d: must be 1 or more", o.turns, o.tokens)
+	}
+	if o.threads == 0 {
+		o.threads = runtime.GOMAXPROCS(0)
+	}
+	program, err := exec.LookPath(o.program)
+	if err != nil {
+		return exit.Usagef("find llama-bench: %w: name it with --llama-bench PROGRAM", err)
+	}
+	in, err := o.input(ctx, name, notes)
+	if err != nil {
+		return exit.Usage(err)
+	}
+	if o.model == "" {
+		return exit.Usagef("%s does not name a model that is still there: add --model FILE.gguf", name)
+	}
+	t, sides, err := o.try(ctx, program, in, notes)
+	if err != nil {
+		return err
+	}
+	return o.print(out, t, sides)
+}
+
+// try runs llama-bench in turns without and with the plan, and returns the arguments of both.
+func (o *expertsVerify) try(ctx context.Context, program string, in *placement.Input, notes io.Writer) (t *placement.Trial, sides [2][]string, err error) {
+	without, with := in.WholeLayers(0), in.WholeLayers(o.bytes(in))
+	sides = [2][]string{in.LlamaArgs(without), in.LlamaArgs(with)}
+	t = &placement.Trial{SlowBytes: [2]float64{without.SlowBytes, with.SlowBytes}}
+	devices, err := output(ctx, program, "--list-devices")
+	if err != nil {
+		return nil, sides, err
+	}
+	t.Device = firstDevice(devices)
+	t.ReadRate = host.ReadBandwidth(o.threads)
+	for turn := range o.turns {
+		fmt.Fprintf(notes, "turn %d of %d\n", turn+1, o.turns)
+		for i := range 2 {
+			side := (turn + i) % 2 // each goes first in every second turn
+			raw, err := output(ctx, program, append([]string{
+				"-m", o.model, "-p", "0", "-n", strconv.Itoa(o.tokens), "-r", "1", "-t", strconv.Itoa(o.threads), "-o", "json",
+			}, sides[side]...)...)
+			if err != nil {
+				return nil, sides, err
+			}
+			speed, err := benchSpeed(raw)
+			if err != nil {
+				return nil, sides, fmt.Errorf("read answer of %s: %w", program, err)
+			}
+			t.Speeds[side] = append(t.Speeds[side], speed)
+		}
+	}
+	return t, sides, nil
+}
+
+// output runs a program and returns what it writes to stdout.
+func output(ctx context.Context, program string, args ...string) ([]byte, error) {
+	var stderr bytes.Buffer
+	c := exec.CommandContext(ctx, program, args...)
+	c.Stderr = &stderr
+	raw, err := c.Output()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return nil, fmt.Errorf("run %s: %w: %s", program, err, clean.Cut(lines[len(lines)-1], clean.MaxMessage))
+	}
+	return raw, nil
+}
+
+// firstDevice returns the first of the devices that llama.cpp lists, "" if it has none.
+func firstDevice(list []byte) string {
+	_, devices, _ := strings.Cut(string(list), "devices:")
+	for line := range strings.Lines(devices) {
+		if line = strings.TrimSpace(line); line != "" && line != "(none)" {
+			return clean.Name(line)
+		}
+	}
+	return ""
+}
+
+// benchSpeed returns the tokens/s of an answer of llama-bench.
+func benchSpeed(raw []byte) (float64, error) {
+	var tests []struct {
+		Speed float64 `json:"avg_ts"`
+	}
+	if err := json.Unmarshal(raw, &tests); err != nil {
+		return 0, err
+	}
+	if len(tests) != 1 || !(tests[0].Speed > 0) || math.IsInf(tests[0].Speed, 0) {
+		return 0, errors.New("no speed in it")
+	}
+	return tests[0].Speed, nil
+}
+
+func (o *expertsVerify) print(out io.Writer, t *placement.Trial, sides [2][]string) error {
+	device := t.Device
+	if device == "" {
+		device = "none: all memory is the same"
+	}
+	fmt.Fprintf(out, "faster device  %s\n", device)
+	for side, name := range [...]string{"without the plan", "with the plan"} {
+		least, most := t.Speeds[side][0], t.Speeds[side][0]
+		for _, v := range t.Speeds[side] {
+			least, most = min(least, v), max(most, v)
+		}
+		fmt.Fprintf(out, "%-17s %s tokens/s (%s to %s, %d turns)  %s per token from the slower memory  %s\n", name,
+			metric.Rate(metric.Median(t.Speeds[side])), metric.Rate(least), metric.Rate(most), o.turns, metric.Bytes(t.SlowBytes[side]), strings.Join(sides[side], " "))
+	}
+	median, low, high := t.Measured()
+	fmt.Fprintf(out, "measured gain     %s (%s to %s)\n", metric.Rate(median), metric.Rate(low), metric.Rate(high))
+	if gain, ok := t.Predicted(); ok {
+		fmt.Fprintf(out, "predicted gain    %s at most, at %s with %d threads\n", metric.Rate(gain), metric.BytesPerSecond(t.ReadRate), o.threads)
+	}
+	_, err := fmt.Fprintln(out, t.Verdict())
+	return err
+}
