@@ -55,9 +55,15 @@ func TestReadBandwidthOfThreads(t *testing.T) {
 		host    bool
 		want    any
 	}{
-		{[]float64{10, 18, 25, 27}, 1, true, 10.}, {[]float64{10, 18, 25, 27}, 2, true, 18.}, {[]float64{10, 18, 25, 27}, 3, true, 25.},
-		{[]float64{10, 18, 25, 27}, 6, true, 27.}, {[]float64{10, 18, 25, 27}, 64, true, 27.}, {[]float64{10, 18, 25, 27}, 0, true, 27.},
-		{nil, 1, true, "not yet"}, {[]float64{-1}, 1, true, "not yet"}, {[]float64{10}, 1, false, "not reported"},
+		{[]float64{10, 18, 25, 27}, 1, true, 10.},
+		{[]float64{10, 18, 25, 27}, 2, true, 18.},
+		{[]float64{10, 18, 25, 27}, 3, true, 25.},
+		{[]float64{10, 18, 25, 27}, 6, true, 27.},
+		{[]float64{10, 18, 25, 27}, 64, true, 27.},
+		{[]float64{10, 18, 25, 27}, 0, true, 27.},
+		{nil, 1, true, "not yet"},
+		{[]float64{-1}, 1, true, "not yet"},
+		{[]float64{10}, 1, false, "not reported"},
 	} {
 		p := newSession()
 		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Device: event.Device{Host: c.host, Threads: c.threads}}})
