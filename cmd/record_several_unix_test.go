@@ -363,8 +363,10 @@ func TestRecordSeveral(t *testing.T) {
 	t.Setenv("LLMTOP_API_KEY", "sk-very-secret")
 	p := startIn(t, dir, "attach", "--record", file, "--interval", "100ms", servers[0].URL, servers[1].URL, servers[2].URL)
 	p.waitFor(t, "3 replicas", "live", "REC")
+	time.Sleep(time.Second) // several polls
 	servers[1].set(true, 1000)
 	p.waitFor(t, "1 DISCONNECTED", "median of 2 connected")
+	time.Sleep(time.Second)
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
 		t.Fatalf("exit code %d", code)

@@ -130,6 +130,7 @@ type app struct {
 	toastIn  int    // remaining ticks of the toast
 	idle     bool   // the last snapshot was unchanged, or no request is running
 	frame    string
+	drawn    drawn
 	dirty    bool     // the frame is out of date
 	throttle throttle // bounds the bytes sent to the terminal
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -46,10 +45,11 @@ func run(ctx context.Context, cfg Config, screen tea.Model, sent *throttle) erro
 	if cfg.Environ == nil {
 		cfg.Environ = os.Environ()
 	}
+	out := &tty{File: cfg.Output, lost: stop, throttle: sent}
 	opts := []tea.ProgramOption{
 		tea.WithoutSignalHandler(), tea.WithFPS(max(frameRate(cfg.FPS), flushRate)),
 		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
-		tea.WithOutput(&tty{File: cfg.Output, lost: stop, throttle: sent}),
+		tea.WithOutput(out),
 	}
 	input := os.Stdin
 	if cfg.Input != nil {
@@ -59,7 +59,7 @@ func run(ctx context.Context, cfg Config, screen tea.Model, sent *throttle) erro
 		}
 	}
 	defer terminal.Take(input, cfg.Output, leaveScreen)() // runs after the library has restored the terminal
-	g := &guard{screen: screen, end: stop}
+	g := &guard{screen: screen, end: stop, out: out}
 	program := tea.NewProgram(g, opts...)
 	g.flusher.program = program
 	defer g.flusher.stop()
@@ -76,24 +76,4 @@ func run(ctx context.Context, cfg Config, screen tea.Model, sent *throttle) erro
 		return fmt.Errorf("run screen: %w", err)
 	}
 	return nil
-}
-
-// tty is the terminal; a failed write means that it is gone, which ends the screen.
-type tty struct {
-	*os.File
-	lost     context.CancelCauseFunc
-	throttle *throttle // nil: bytes are not counted
-	once     sync.Once
-}
-
-// Write writes to the terminal and counts the bytes.
-func (t *tty) Write(p []byte) (int, error) {
-	n, err := t.File.Write(p)
-	if t.throttle != nil {
-		t.throttle.sent.Add(int64(n))
-	}
-	if err != nil {
-		t.once.Do(func() { t.lost(fmt.Errorf("write to terminal: %w", err)) })
-	}
-	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // ErrPanic reports that the screen panicked; the terminal has been restored.
@@ -16,7 +17,9 @@ var ErrPanic = errors.New("panic")
 type guard struct {
 	screen  tea.Model
 	end     func(error) // ends the screen with an error
+	out     *tty
 	flusher flusher
+	soon    bool // the terminal library may have something to write
 }
 
 // Init implements tea.Model.
@@ -26,6 +29,12 @@ func (g *guard) Init() tea.Cmd { return g.screen.Init() }
 func (g *guard) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 	defer g.recovered()
 	same = g
+	if _, tick := msg.(tickMsg); !tick {
+		g.soon = true
+	}
+	if r, ok := msg.(tea.ModeReportMsg); ok && r.Mode == ansi.ModeSynchronizedOutput && r.Value == ansi.ModeReset { // known, and off
+		g.out.synchronise()
+	}
 	_, cmd = g.screen.Update(msg)
 	return same, cmd
 }
@@ -34,7 +43,15 @@ func (g *guard) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 func (g *guard) View() tea.View {
 	defer g.recovered()
 	v := g.screen.View()
-	g.flusher.drawn()
+	p, ok := g.screen.(painter)
+	if ok && v.Content != "" {
+		g.out.paint(v.Content, p.Changes())
+		v.Content = " "
+	}
+	if g.soon || !ok {
+		g.soon = false
+		g.flusher.drawn()
+	}
 	return v
 }
 
