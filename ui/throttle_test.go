@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 
 	tea "charm.land/bubbletea/v2"
@@ -16,40 +15,9 @@ import (
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-// renderedTerminal counts the bytes that the terminal library would send for frames: changed cells and cursor moves.
-type renderedTerminal struct {
-	line  *throttle
-	cells uv.ScreenBuffer
-	out   *uv.TerminalRenderer
-}
-
-func newTerminal(l *throttle, w, h int) *renderedTerminal {
-	t := &renderedTerminal{line: l, cells: uv.NewScreenBuffer(w, h)}
-	t.out = uv.NewTerminalRenderer(t, []string{"TERM=xterm-256color", "COLORTERM=truecolor"})
-	t.out.SetFullscreen(true)
-	t.out.SetRelativeCursor(false)
-	return t
-}
-
-// Write implements io.Writer: it counts the bytes.
-func (t *renderedTerminal) Write(p []byte) (int, error) {
-	t.line.sent.Add(int64(len(p)))
-	return len(p), nil
-}
-
-func (t *renderedTerminal) show(tb testing.TB, frame string) {
-	t.cells.Clear()
-	uv.NewStyledString(frame).Draw(t.cells, t.cells.Bounds())
-	t.out.Render(t.cells.RenderBuffer)
-	if err := t.out.Flush(); err != nil {
-		tb.Fatal(err)
-	}
-	t.line.sent.Add(int64(len(ansi.SetModeSynchronizedOutput + ansi.ResetModeSynchronizedOutput)))
-}
-
 // busyMinute plays a minute of decoding at a number of tokens/s, with requests that come and go. It returns the bytes
 // sent after the first frame: of the whole minute and of the busiest second.
-func busyMinute(tb testing.TB, cfg Config, rate float64, tokensPerSecond, w, h int) (whole, second int64, frames int) {
+func busyMinute(cfg Config, rate float64, tokensPerSecond, w, h int) (whole, second int64, frames int) {
 	s := viewtest.Live()
 	cfg.Snapshots, cfg.Profile = s.Store.Snapshot, theme.TrueColour
 	a := newApp(cfg)
@@ -57,9 +25,12 @@ func busyMinute(tb testing.TB, cfg Config, rate float64, tokensPerSecond, w, h i
 	start := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	from := s.Now
 	a.throttle.now = func() time.Time { return start.Add(time.Duration(s.Now - from)) }
-	term := newTerminal(&a.throttle, w, h)
+	write := func() { // as tty does
+		a.throttle.sent.Add(int64(len(ansi.SetModeSynchronizedOutput) + len(a.Changes()) + len(ansi.ResetModeSynchronizedOutput)))
+	}
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
-	term.show(tb, a.View().Content)
+	a.View()
+	write()
 	first := a.throttle.sent.Load()
 	words, last := viewtest.SplitWords(viewtest.AnswerText), ""
 	id, index := event.RequestID(100), 0
@@ -83,7 +54,7 @@ func busyMinute(tb testing.TB, cfg Config, rate float64, tokensPerSecond, w, h i
 		if frame := a.View().Content; frame != last {
 			last = frame
 			frames++
-			term.show(tb, frame)
+			write()
 		}
 	}
 	return a.throttle.sent.Load() - first, second, frames
@@ -106,7 +77,7 @@ func oneToken(s *viewtest.Scene, id event.RequestID, index int, words []string) 
 // The output of a busy minute stays below the bound plus one frame, and still shows frames.
 func TestBytesToTheTerminalAreBounded(t *testing.T) {
 	eventtest.SkipUnderRace(t)
-	whole, _, frames := busyMinute(t, Config{LowBandwidth: true}, lowRate, 2000, 200, 60)
+	whole, _, frames := busyMinute(Config{LowBandwidth: true}, lowRate, 2000, 200, 60)
 	const oneFrame = 60_000 // 200x60 cells, each with its own colour
 	if most := int64(60*lowRate + oneFrame); whole > most {
 		t.Errorf("%d bytes in a minute, more than %d", whole, most)
@@ -119,7 +90,7 @@ func TestBytesToTheTerminalAreBounded(t *testing.T) {
 // While decoding, the default view stays below the rate, so that no frame waits.
 func TestDefaultViewIsNotThrottled(t *testing.T) {
 	eventtest.SkipUnderRace(t)
-	whole, second, frames := busyMinute(t, Config{}, normalRate, 40, 160, 45)
+	whole, second, frames := busyMinute(Config{}, normalRate, 40, 160, 45)
 	if whole > 60*normalRate || frames < 590 {
 		t.Errorf("%d bytes in a minute (%d in a second) with %d of 600 frames", whole, second, frames)
 	}
@@ -161,7 +132,7 @@ func BenchmarkBytes(b *testing.B) {
 				var frames int
 				for b.Loop() {
 					rate := map[bool]float64{false: normalRate, true: lowRate}[low]
-					whole, second, frames = busyMinute(b, Config{LowBandwidth: low}, rate, 40, size[0], size[1])
+					whole, second, frames = busyMinute(Config{LowBandwidth: low}, rate, 40, size[0], size[1])
 				}
 				b.ReportMetric(float64(whole)/60e3, "kB/s")
 				b.ReportMetric(float64(second)/1e3, "kB/busiest-s")

@@ -1,7 +1,8 @@
 package grid
 
 import (
-	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/theme"
 )
@@ -22,7 +23,8 @@ func (g *Grid) Copy(from *Grid) {
 // reset.
 func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 	whole := before == nil || before.W != g.W || before.H != g.H
-	var out []byte
+	var p pen
+	g.out = g.out[:0]
 	for y := range g.H {
 		row := g.cells[y*g.W : (y+1)*g.W]
 		for x := 0; x < g.W; {
@@ -31,15 +33,15 @@ func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 				from, to = g.nextChange(before, y, x)
 			}
 			if from < to {
-				out = fmt.Appendf(out, "\x1b[%d;%dH", y+1, from+1)
-				g.out = g.out[:0]
-				g.row(row[from:to], skin)
-				out = append(out, g.out...)
+				g.out = append(strconv.AppendInt(append(g.out, "\x1b["...), int64(y+1), 10), ';')
+				g.out = append(strconv.AppendInt(g.out, int64(from+1), 10), 'H')
+				g.write(row[from:to], skin, &p)
 			}
 			x = max(to, from)
 		}
 	}
-	return out
+	g.lift(&p)
+	return slices.Clone(g.out)
 }
 
 // nextChange returns the next run of changed cells of a row from x, empty at the end of the row without changes. It

@@ -19,17 +19,37 @@ func (g *Grid) Encode(skin *theme.Skin) string {
 	return string(g.out)
 }
 
-// row writes one row, with a style sequence only where the style changes.
+// row writes one row.
 func (g *Grid) row(cells []cell, skin *theme.Skin) {
-	cur, styled := Style{}, false
+	var p pen
+	g.write(cells, skin, &p)
+	g.lift(&p)
+}
+
+// pen is the style in which a terminal writes. The zero value has none.
+type pen struct {
+	style  Style
+	set    bool // style was set
+	styled bool // it needs a reset
+}
+
+// lift resets the style.
+func (g *Grid) lift(p *pen) {
+	if p.styled {
+		g.out = append(g.out, "\x1b[m"...)
+	}
+}
+
+// write writes cells, with a style sequence only where the style changes.
+func (g *Grid) write(cells []cell, skin *theme.Skin, p *pen) {
 	for i := range cells {
 		c := &cells[i]
 		if c.w == 0 {
 			continue
 		}
-		if st := c.style; i == 0 || st != cur && !(c.r == ' ' && sameBlank(st, cur)) {
-			styled = g.sgr(cur, st, i == 0, styled, skin)
-			cur = st
+		if st := c.style; !p.set || st != p.style && !(c.r == ' ' && sameBlank(st, p.style)) {
+			p.styled = g.sgr(p.style, st, !p.set, p.styled, skin)
+			p.style, p.set = st, true
 		}
 		switch {
 		case skin.Glyphs.ASCII && (c.r < 0 || c.r >= utf8.RuneSelf):
@@ -41,9 +61,6 @@ func (g *Grid) row(cells []cell, skin *theme.Skin) {
 		default:
 			g.out = utf8.AppendRune(g.out, c.r)
 		}
-	}
-	if styled {
-		g.out = append(g.out, "\x1b[m"...)
 	}
 }
 
