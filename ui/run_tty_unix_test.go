@@ -20,11 +20,12 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// scribbler draws random words, in random modes, until it has drawn enough.
+// scribbler draws random words, in random modes, until it has drawn enough and has its last size.
 type scribbler struct {
 	app    // Changes
 	random *rand.Rand
 	left   int
+	last   int // width
 	ended  chan<- string
 }
 
@@ -37,9 +38,9 @@ func (s *scribbler) next() tea.Cmd {
 func (s *scribbler) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		s.w, s.h = msg.Width, msg.Height
+		s.w, s.h, s.dirty = msg.Width, msg.Height, true
 	case tickMsg:
-		if s.left--; s.left == 0 {
+		if s.left--; s.left <= 0 && s.w == s.last {
 			s.ended <- s.grid.Plain()
 			return s, nil
 		}
@@ -56,6 +57,7 @@ func (s *scribbler) View() tea.View {
 			s.grid.All().Text(s.random.IntN(s.w), s.random.IntN(s.h), grid.Fg(theme.Role(s.random.IntN(4))), "words"[:1+s.random.IntN(5)])
 		}
 		s.encode()
+		s.dirty = false
 	}
 	v := tea.NewView(s.frame)
 	v.AltScreen, v.MouseMode = true, tea.MouseMode(s.random.IntN(3))
@@ -82,7 +84,7 @@ func TestTerminalShowsTheLastFrame(t *testing.T) {
 	}
 	resize(80, 24)
 	ended := make(chan string, 1)
-	s := &scribbler{random: rand.New(rand.NewPCG(1, 2)), left: 400, ended: ended}
+	s := &scribbler{random: rand.New(rand.NewPCG(1, 2)), left: 400, last: 70, ended: ended}
 	s.skin = theme.NewSkin(theme.Palettes()[0], theme.Colours256, theme.Unicode)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
