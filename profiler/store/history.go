@@ -21,6 +21,7 @@ const (
 	// MaxHistory bounds how far back the history reaches when few events arrive.
 	MaxHistory = 15 * time.Minute
 
+	maxEntryTokens   = 64       // tokens of one entry: going back in time decodes at most that many too many
 	historySegments  = 8        // segments per history; eviction drops a whole segment
 	maxSegmentEvents = 40_000   // events of one segment: going back in time replays at most that many, about 80 ms
 	crowdedFactor    = 3        // times maxSegmentEvents for a segment that starts with hundreds of open requests
@@ -53,7 +54,7 @@ type segment struct {
 type entryKind byte
 
 const (
-	entryEvent   entryKind = 'E' // one line of the event protocol
+	entryEvents  entryKind = 'E' // one line of the event protocol: an event, or several tokens
 	entryPicks   entryKind = 'P' // router picks as differences: used, every N, time, then appendPicks
 	entryDropped entryKind = 'D' // cumulative drop counts of the queue, by kind
 )
@@ -101,7 +102,7 @@ func (h *history) beginBatch(s *state, now event.Time, wall func() time.Time) {
 		for _, n := range s.queueDrops {
 			h.scratch = binary.AppendUvarint(h.scratch, n)
 		}
-		h.add(entryDropped, h.scratch)
+		h.add(entryDropped, h.scratch, nil)
 	}
 }
 
@@ -150,38 +151,64 @@ func (h *history) evict(now event.Time) {
 	}
 }
 
-// record stores an event that is about to be applied.
-func (h *history) record(s *state, e *event.Event) {
+// recordedTogether returns how many of the events, at least one, record stores as one entry: the tokens that follow each
+// other.
+func recordedTogether(events []event.Event) int {
+	n := 0
+	for n < min(len(events), maxEntryTokens) && events[n].Kind == event.KindToken {
+		n++
+	}
+	return max(n, 1)
+}
+
+// record stores events that are about to be applied, see recordedTogether.
+func (h *history) record(s *state, events []event.Event) {
 	if h == nil {
 		return
 	}
-	kind, line := entryEvent, h.scratch[:0]
-	if p, ok := e.Data.(*event.Experts); ok && p != nil && s.routing.experts.continues(p) {
-		kind = entryPicks
-		line = binary.AppendUvarint(binary.AppendUvarint(line, uint64(p.Used)), uint64(p.EveryN))
+	first := &events[0]
+	if p, ok := first.Data.(*event.Experts); ok && p != nil && s.routing.experts.continues(p) {
+		line := binary.AppendUvarint(binary.AppendUvarint(h.scratch[:0], uint64(p.Used)), uint64(p.EveryN))
 		now := newPickCounts(p)
-		line = appendPicks(binary.AppendVarint(line, int64(e.At)), &s.routing.experts.current, &now)
-	} else {
-		var err error
-		if line, err = wire.Append(line, e); err != nil {
-			h.unencodable++
-			return
-		}
+		h.scratch = appendPicks(binary.AppendVarint(line, int64(first.At)), &s.routing.experts.current, &now)
+		h.add(entryPicks, h.scratch, events)
+		return
 	}
-	h.scratch = line
-	h.newest = max(h.newest, e.At)
-	h.add(kind, line)
+	var err error
+	if first.Kind == event.KindToken {
+		h.scratch, err = wire.AppendTokens(h.scratch[:0], events, nil)
+	} else {
+		h.scratch, err = wire.Append(h.scratch[:0], first)
+	}
+	switch {
+	case err != nil && len(events) > 1:
+		for i := range events {
+			h.record(s, events[i:i+1])
+		}
+		return
+	case err != nil:
+		h.unencodable++
+		return
+	}
+	h.add(entryEvents, h.scratch, events)
 }
 
-// add appends an entry to the last segment: kind, time since the previous entry, length, bytes.
-func (h *history) add(kind entryKind, line []byte) {
+// add appends an entry to the last segment: kind, time from the end of the previous entry to the first event, length,
+// bytes.
+func (h *history) add(kind entryKind, line []byte, events []event.Event) {
 	s := h.segments[len(h.segments)-1]
+	if len(events) > 0 {
+		h.newest = max(h.newest, events[0].At)
+	}
 	s.open = append(s.open, byte(kind))
 	s.open = binary.AppendUvarint(s.open, uint64(h.newest-s.at))
 	s.open = binary.AppendUvarint(s.open, uint64(len(line)))
 	s.open = append(s.open, line...)
+	for i := range events {
+		h.newest = max(h.newest, events[i].At)
+	}
 	s.at = h.newest
-	s.events++
+	s.events += len(events)
 	if len(s.open) >= min(blockSize, max(h.limit()/historySegments, minBlockSize)) {
 		h.close(s)
 	}

@@ -19,8 +19,9 @@ type HistoryReader struct {
 	segment      *segment   // that state was rebuilt from
 	block        int        // index of the block that is replayed next
 	offset       int        // bytes of that block that have been replayed
+	done         int        // events of the next entry that have been replayed
 	openBlock    int        // index of the block that is not compressed
-	applied      event.Time // time of the last entry that was replayed
+	applied      event.Time // time of the last event that was replayed
 	lastTime     event.Time // argument of the last call of At
 	lastSnapshot *Snapshot
 	events       func(event.Event) // of Events, while it runs; else nil
@@ -106,7 +107,7 @@ func (r *HistoryReader) locate(at event.Time) (seg *segment, blocks [][]byte) {
 // begin returns to the base state of a segment, and returns its blocks. The caller holds the lock of the store.
 func (r *HistoryReader) begin(seg *segment) [][]byte {
 	r.state = seg.base.thaw(&r.store.state.requests, r.unpack)
-	r.block, r.offset, r.applied = 0, 0, seg.base.at
+	r.block, r.offset, r.done, r.applied = 0, 0, 0, seg.base.at
 	return r.blocks(seg)
 }
 
@@ -142,12 +143,10 @@ func (r *HistoryReader) replay(blocks [][]byte, until event.Time) {
 		}
 		for r.offset < len(b) {
 			e, n := readEntry(b[r.offset:])
-			if n == 0 || r.applied+e.delta > until {
+			if n == 0 || !r.applyEntry(&e, until) {
 				return
 			}
-			r.applied += e.delta
-			r.offset += n
-			r.applyEntry(&e)
+			r.offset, r.done = r.offset+n, 0
 		}
 		if r.block >= r.openBlock { // the open block may still grow
 			return
@@ -179,11 +178,18 @@ func readEntry(b []byte) (e historyEntry, n int) {
 	return historyEntry{entryKind(b[0]), event.Time(since), b[from : from+int(size)]}, from + int(size)
 }
 
-// applyEntry applies one entry to the state.
-func (r *HistoryReader) applyEntry(e *historyEntry) {
+// applyEntry applies one entry to the state, without the events that were applied before. It returns false if some of
+// it lies after the given time.
+func (r *HistoryReader) applyEntry(e *historyEntry, until event.Time) bool {
+	if r.done == 0 {
+		if r.applied+e.delta > until {
+			return false
+		}
+		r.applied += e.delta
+	}
 	switch e.kind {
-	case entryEvent:
-		_ = r.codec.Decode(e.line, func(e event.Event) { r.apply(&e) }) // cannot fail: wire.Append wrote the line
+	case entryEvents:
+		return r.applyEvents(e.line, until)
 	case entryDropped:
 		for k := range r.state.queueDrops {
 			n, size := binary.Uvarint(e.line)
@@ -193,6 +199,23 @@ func (r *HistoryReader) applyEntry(e *historyEntry) {
 	case entryPicks:
 		r.applyPicks(e.line)
 	}
+	return true
+}
+
+// applyEvents is applyEntry for the events of a line.
+func (r *HistoryReader) applyEvents(line []byte, until event.Time) bool {
+	n, late := 0, false
+	_ = r.codec.Decode(line, func(e event.Event) { // cannot fail: record wrote the line
+		if late = late || n >= r.done && max(r.applied, e.At) > until; late {
+			return
+		}
+		if n++; n > r.done {
+			r.applied = max(r.applied, e.At)
+			r.apply(&e)
+		}
+	})
+	r.done = n
+	return !late
 }
 
 // apply applies an event to the state.

@@ -155,6 +155,43 @@ func TestHistoryReaderFollowsPresent(t *testing.T) {
 	}
 }
 
+// TestHistoryStopsBetweenTokens checks that a time between two tokens of one entry of the history is reached exactly,
+// in jumps and in steps, although the entry holds later tokens, too.
+func TestHistoryStopsBetweenTokens(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	emit := func(p *session, drain bool) {
+		rng := rand.New(rand.NewPCG(5, 5))
+		p.engine(event.CapTokens)
+		p.state(0, 1, event.StateQueued, nil)
+		p.state(ms, 1, event.StateDispatched, nil)
+		for range 3 * maxEntryTokens {
+			p.token(rng.Int64N(3)*ms, 1, 1) // some at the same time
+			if drain {
+				p.store.Drain() // an entry each
+			}
+		}
+	}
+	together, apart := newSessionWithHistory(1<<30, 1<<30), newSessionWithHistory(1<<30, 1<<30)
+	emit(together, false)
+	emit(apart, true)
+	readers := [2]*HistoryReader{apart.store.HistoryReader(), together.store.HistoryReader()}
+	from, to := readers[0].Range()
+	together.store.Drain()
+	if a, b := len(together.store.history.segments[0].open), len(apart.store.history.segments[0].open); a > b/2 {
+		t.Fatalf("%d bytes with tokens together and %d apart: they are not together", a, b)
+	}
+	compare := func(what string, at event.Time) {
+		t.Helper()
+		compareSnapshots(t, what, readers[0].At(at), readers[1].At(at))
+	}
+	for at := from; at <= to; at += event.Time(ms) / 2 {
+		compare("in steps", at)
+	}
+	for range 50 {
+		compare("in jumps", from+event.Time(rng.Int64N(int64(to-from))))
+	}
+}
+
 // TestHistoryIsBounded checks that the history stays within its limit, and that At returns nil for times that it no
 // longer reaches.
 func TestHistoryIsBounded(t *testing.T) {

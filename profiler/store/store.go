@@ -145,11 +145,16 @@ func (s *Store) drain() {
 	}
 	now := max(s.now(), 1)
 	s.history.beginBatch(&s.state, now, s.opt.Wall)
-	for i := range s.batch {
-		e := &s.batch[i]
-		e.At = clampTime(e.At, now)
-		e.Dur = min(max(e.Dur, 0), maxDur)
-		s.history.record(&s.state, e)
-		s.state.apply(e)
+	for rest := s.batch; len(rest) > 0; {
+		events := rest[:recordedTogether(rest)]
+		for i := range events {
+			events[i].At = clampTime(events[i].At, now)
+			events[i].Dur = min(max(events[i].Dur, 0), maxDur)
+		}
+		s.history.record(&s.state, events)
+		for i := range events {
+			s.state.apply(&events[i])
+		}
+		rest = rest[len(events):]
 	}
 }
