@@ -10,9 +10,8 @@ import (
 // How long a waiting worker stays awake. On its own core it notices the gate within tens of nanoseconds. After
 // eagerTime it yields between checks: to other goroutines or, if it has its own thread (where yielding to a goroutine
 // would be two thread switches), to other threads, such as the one that it waits for. After spinTime it sleeps; waking
-// it up then takes 5 to 50 µs. A worker with its own thread first dozes in the kernel, from where it wakes fastest.
-// Meanwhile Go's monitor thread polls such a thread, up to 50,000 times a second, so after dozeTime, which is longer
-// than any pause within a token, it sleeps in Go's scheduler like the others.
+// it up then takes 5 to 50 µs. A worker with its own thread first dozes in the kernel, from where it wakes fastest, see
+// sleepOn. After dozeTime, which is longer than any pause within a token, it sleeps in Go's scheduler like the others.
 const (
 	eagerTime = 3 * time.Microsecond
 	spinTime  = 60 * time.Microsecond
