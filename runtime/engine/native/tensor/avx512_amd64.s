@@ -6085,7 +6085,7 @@ next:
 	RET
 
 // func gemmF32AVX512(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-88
 	MOVQ    stride+8(FP), AX
 	MOVQ    rows+16(FP), CX
@@ -6150,9 +6150,9 @@ four:
 	MOVQ    cols+24(FP), R10
 	XORQ    R9, R9
 
-columns4:
-	SUBQ        $0x10, R10
-	JLT         rest4
+steps1of4:
+	SUBQ        $+16, R10
+	JLT         after1of4
 	VMOVUPS     (DX)(R9*4), Z16
 	VMOVUPS     (BX)(R9*4), Z17
 	VMOVUPS     (SI)(R9*4), Z18
@@ -6178,11 +6178,11 @@ columns4:
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
 	ADDQ        $0x10, R9
-	JMP         columns4
+	JMP         steps1of4
 
-rest4:
-	CMPQ        R10, $-16
-	JEQ         sums4
+after1of4:
+	ADDQ        $+16, R10
+	JZ          sums4
 	VMOVUPS.Z   (DX)(R9*4), K2, Z16
 	VMOVUPS.Z   (BX)(R9*4), K2, Z17
 	VMOVUPS.Z   (SI)(R9*4), K2, Z18
@@ -6295,35 +6295,87 @@ one:
 	MOVQ    cols+24(FP), R10
 	XORQ    R9, R9
 
-columns1:
-	SUBQ        $0x10, R10
-	JLT         rest1
+steps1of1row0:
+	SUBQ        $+16, R10
+	JLT         after1of1row0
+	PREFETCHT1  8192(DX)(R9*4)
 	VMOVUPS     (DX)(R9*4), Z4
-	VMOVUPS     (BX)(R9*4), Z5
-	VMOVUPS     (SI)(R9*4), Z6
-	VMOVUPS     (AX)(R9*4), Z7
-	VMOVUPS     (R11)(R9*4), Z8
-	VFMADD231PS Z8, Z4, Z0
-	VFMADD231PS Z8, Z5, Z1
-	VFMADD231PS Z8, Z6, Z2
-	VFMADD231PS Z8, Z7, Z3
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
 	ADDQ        $0x10, R9
-	JMP         columns1
+	JMP         steps1of1row0
 
-rest1:
-	CMPQ        R10, $-16
-	JEQ         sums1
+after1of1row0:
+	ADDQ        $+16, R10
+	JZ          sums1row0
 	VMOVUPS.Z   (DX)(R9*4), K2, Z4
-	VMOVUPS.Z   (BX)(R9*4), K2, Z5
-	VMOVUPS.Z   (SI)(R9*4), K2, Z6
-	VMOVUPS.Z   (AX)(R9*4), K2, Z7
-	VMOVUPS.Z   (R11)(R9*4), K2, Z8
-	VFMADD231PS Z8, Z4, Z0
-	VFMADD231PS Z8, Z5, Z1
-	VFMADD231PS Z8, Z6, Z2
-	VFMADD231PS Z8, Z7, Z3
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z0
 
-sums1:
+sums1row0:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps1of1row1:
+	SUBQ        $+16, R10
+	JLT         after1of1row1
+	PREFETCHT1  8192(BX)(R9*4)
+	VMOVUPS     (BX)(R9*4), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	JMP         steps1of1row1
+
+after1of1row1:
+	ADDQ        $+16, R10
+	JZ          sums1row1
+	VMOVUPS.Z   (BX)(R9*4), K2, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z1
+
+sums1row1:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps1of1row2:
+	SUBQ        $+16, R10
+	JLT         after1of1row2
+	PREFETCHT1  8192(SI)(R9*4)
+	VMOVUPS     (SI)(R9*4), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	JMP         steps1of1row2
+
+after1of1row2:
+	ADDQ        $+16, R10
+	JZ          sums1row2
+	VMOVUPS.Z   (SI)(R9*4), K2, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z2
+
+sums1row2:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps1of1row3:
+	SUBQ        $+16, R10
+	JLT         after1of1row3
+	PREFETCHT1  8192(AX)(R9*4)
+	VMOVUPS     (AX)(R9*4), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	JMP         steps1of1row3
+
+after1of1row3:
+	ADDQ        $+16, R10
+	JZ          sums1row3
+	VMOVUPS.Z   (AX)(R9*4), K2, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+sums1row3:
 	MOVQ          dstStride+56(FP), R9
 	MOVQ          dst+48(FP), R10
 	MOVLQSX       (DI), R11
@@ -6352,7 +6404,7 @@ done:
 	RET
 
 // func gemmF16AVX512(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·gemmF16AVX512(SB), NOSPLIT, $0-88
 	MOVQ    stride+8(FP), AX
 	MOVQ    rows+16(FP), CX
@@ -6417,9 +6469,9 @@ four:
 	MOVQ    cols+24(FP), R10
 	XORQ    R9, R9
 
-columns4:
-	SUBQ        $0x10, R10
-	JLT         rest4
+steps1of4:
+	SUBQ        $+16, R10
+	JLT         after1of4
 	VCVTPH2PS   (DX)(R9*2), Z16
 	VCVTPH2PS   (BX)(R9*2), Z17
 	VCVTPH2PS   (SI)(R9*2), Z18
@@ -6445,11 +6497,11 @@ columns4:
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
 	ADDQ        $0x10, R9
-	JMP         columns4
+	JMP         steps1of4
 
-rest4:
-	CMPQ        R10, $-16
-	JEQ         sums4
+after1of4:
+	ADDQ        $+16, R10
+	JZ          sums4
 	VMOVDQU16.Z (DX)(R9*2), K2, Y16
 	VCVTPH2PS   Y16, Z16
 	VMOVDQU16.Z (BX)(R9*2), K2, Y17
@@ -6566,39 +6618,159 @@ one:
 	MOVQ    cols+24(FP), R10
 	XORQ    R9, R9
 
-columns1:
-	SUBQ        $0x10, R10
-	JLT         rest1
+steps2of1row0:
+	SUBQ        $+32, R10
+	JLT         after2of1row0
+	PREFETCHT1  8192(DX)(R9*2)
 	VCVTPH2PS   (DX)(R9*2), Z4
-	VCVTPH2PS   (BX)(R9*2), Z5
-	VCVTPH2PS   (SI)(R9*2), Z6
-	VCVTPH2PS   (AX)(R9*2), Z7
-	VMOVUPS     (R11)(R9*4), Z8
-	VFMADD231PS Z8, Z4, Z0
-	VFMADD231PS Z8, Z5, Z1
-	VFMADD231PS Z8, Z6, Z2
-	VFMADD231PS Z8, Z7, Z3
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
 	ADDQ        $0x10, R9
-	JMP         columns1
+	VCVTPH2PS   (DX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R9
+	JMP         steps2of1row0
 
-rest1:
-	CMPQ        R10, $-16
-	JEQ         sums1
+after2of1row0:
+	ADDQ $+32, R10
+
+steps1of1row0:
+	SUBQ        $+16, R10
+	JLT         after1of1row0
+	PREFETCHT1  8192(DX)(R9*2)
+	VCVTPH2PS   (DX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R9
+	JMP         steps1of1row0
+
+after1of1row0:
+	ADDQ        $+16, R10
+	JZ          sums1row0
 	VMOVDQU16.Z (DX)(R9*2), K2, Y4
 	VCVTPH2PS   Y4, Z4
-	VMOVDQU16.Z (BX)(R9*2), K2, Y5
-	VCVTPH2PS   Y5, Z5
-	VMOVDQU16.Z (SI)(R9*2), K2, Y6
-	VCVTPH2PS   Y6, Z6
-	VMOVDQU16.Z (AX)(R9*2), K2, Y7
-	VCVTPH2PS   Y7, Z7
-	VMOVUPS.Z   (R11)(R9*4), K2, Z8
-	VFMADD231PS Z8, Z4, Z0
-	VFMADD231PS Z8, Z5, Z1
-	VFMADD231PS Z8, Z6, Z2
-	VFMADD231PS Z8, Z7, Z3
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z0
 
-sums1:
+sums1row0:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps2of1row1:
+	SUBQ        $+32, R10
+	JLT         after2of1row1
+	PREFETCHT1  8192(BX)(R9*2)
+	VCVTPH2PS   (BX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	VCVTPH2PS   (BX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	JMP         steps2of1row1
+
+after2of1row1:
+	ADDQ $+32, R10
+
+steps1of1row1:
+	SUBQ        $+16, R10
+	JLT         after1of1row1
+	PREFETCHT1  8192(BX)(R9*2)
+	VCVTPH2PS   (BX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	JMP         steps1of1row1
+
+after1of1row1:
+	ADDQ        $+16, R10
+	JZ          sums1row1
+	VMOVDQU16.Z (BX)(R9*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z1
+
+sums1row1:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps2of1row2:
+	SUBQ        $+32, R10
+	JLT         after2of1row2
+	PREFETCHT1  8192(SI)(R9*2)
+	VCVTPH2PS   (SI)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	VCVTPH2PS   (SI)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	JMP         steps2of1row2
+
+after2of1row2:
+	ADDQ $+32, R10
+
+steps1of1row2:
+	SUBQ        $+16, R10
+	JLT         after1of1row2
+	PREFETCHT1  8192(SI)(R9*2)
+	VCVTPH2PS   (SI)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	JMP         steps1of1row2
+
+after1of1row2:
+	ADDQ        $+16, R10
+	JZ          sums1row2
+	VMOVDQU16.Z (SI)(R9*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z2
+
+sums1row2:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps2of1row3:
+	SUBQ        $+32, R10
+	JLT         after2of1row3
+	PREFETCHT1  8192(AX)(R9*2)
+	VCVTPH2PS   (AX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	VCVTPH2PS   (AX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	JMP         steps2of1row3
+
+after2of1row3:
+	ADDQ $+32, R10
+
+steps1of1row3:
+	SUBQ        $+16, R10
+	JLT         after1of1row3
+	PREFETCHT1  8192(AX)(R9*2)
+	VCVTPH2PS   (AX)(R9*2), Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	JMP         steps1of1row3
+
+after1of1row3:
+	ADDQ        $+16, R10
+	JZ          sums1row3
+	VMOVDQU16.Z (AX)(R9*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+sums1row3:
 	MOVQ          dstStride+56(FP), R9
 	MOVQ          dst+48(FP), R10
 	MOVLQSX       (DI), R11
@@ -6627,7 +6799,7 @@ done:
 	RET
 
 // func gemmBF16AVX512(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-88
 	MOVQ    stride+8(FP), AX
 	MOVQ    rows+16(FP), CX
@@ -6692,9 +6864,9 @@ four:
 	MOVQ    cols+24(FP), R10
 	XORQ    R9, R9
 
-columns4:
-	SUBQ        $0x10, R10
-	JLT         rest4
+steps1of4:
+	SUBQ        $+16, R10
+	JLT         after1of4
 	VPMOVZXWD   (DX)(R9*2), Z16
 	VPSLLD      $0x10, Z16, Z16
 	VPMOVZXWD   (BX)(R9*2), Z17
@@ -6724,11 +6896,11 @@ columns4:
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
 	ADDQ        $0x10, R9
-	JMP         columns4
+	JMP         steps1of4
 
-rest4:
-	CMPQ        R10, $-16
-	JEQ         sums4
+after1of4:
+	ADDQ        $+16, R10
+	JZ          sums4
 	VMOVDQU16.Z (DX)(R9*2), K2, Y16
 	VPMOVZXWD   Y16, Z16
 	VPSLLD      $0x10, Z16, Z16
@@ -6849,47 +7021,175 @@ one:
 	MOVQ    cols+24(FP), R10
 	XORQ    R9, R9
 
-columns1:
-	SUBQ        $0x10, R10
-	JLT         rest1
+steps2of1row0:
+	SUBQ        $+32, R10
+	JLT         after2of1row0
+	PREFETCHT1  8192(DX)(R9*2)
 	VPMOVZXWD   (DX)(R9*2), Z4
 	VPSLLD      $0x10, Z4, Z4
-	VPMOVZXWD   (BX)(R9*2), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VPMOVZXWD   (SI)(R9*2), Z6
-	VPSLLD      $0x10, Z6, Z6
-	VPMOVZXWD   (AX)(R9*2), Z7
-	VPSLLD      $0x10, Z7, Z7
-	VMOVUPS     (R11)(R9*4), Z8
-	VFMADD231PS Z8, Z4, Z0
-	VFMADD231PS Z8, Z5, Z1
-	VFMADD231PS Z8, Z6, Z2
-	VFMADD231PS Z8, Z7, Z3
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
 	ADDQ        $0x10, R9
-	JMP         columns1
+	VPMOVZXWD   (DX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R9
+	JMP         steps2of1row0
 
-rest1:
-	CMPQ        R10, $-16
-	JEQ         sums1
+after2of1row0:
+	ADDQ $+32, R10
+
+steps1of1row0:
+	SUBQ        $+16, R10
+	JLT         after1of1row0
+	PREFETCHT1  8192(DX)(R9*2)
+	VPMOVZXWD   (DX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R9
+	JMP         steps1of1row0
+
+after1of1row0:
+	ADDQ        $+16, R10
+	JZ          sums1row0
 	VMOVDQU16.Z (DX)(R9*2), K2, Y4
 	VPMOVZXWD   Y4, Z4
 	VPSLLD      $0x10, Z4, Z4
-	VMOVDQU16.Z (BX)(R9*2), K2, Y5
-	VPMOVZXWD   Y5, Z5
-	VPSLLD      $0x10, Z5, Z5
-	VMOVDQU16.Z (SI)(R9*2), K2, Y6
-	VPMOVZXWD   Y6, Z6
-	VPSLLD      $0x10, Z6, Z6
-	VMOVDQU16.Z (AX)(R9*2), K2, Y7
-	VPMOVZXWD   Y7, Z7
-	VPSLLD      $0x10, Z7, Z7
-	VMOVUPS.Z   (R11)(R9*4), K2, Z8
-	VFMADD231PS Z8, Z4, Z0
-	VFMADD231PS Z8, Z5, Z1
-	VFMADD231PS Z8, Z6, Z2
-	VFMADD231PS Z8, Z7, Z3
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z0
 
-sums1:
+sums1row0:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps2of1row1:
+	SUBQ        $+32, R10
+	JLT         after2of1row1
+	PREFETCHT1  8192(BX)(R9*2)
+	VPMOVZXWD   (BX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	VPMOVZXWD   (BX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	JMP         steps2of1row1
+
+after2of1row1:
+	ADDQ $+32, R10
+
+steps1of1row1:
+	SUBQ        $+16, R10
+	JLT         after1of1row1
+	PREFETCHT1  8192(BX)(R9*2)
+	VPMOVZXWD   (BX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, R9
+	JMP         steps1of1row1
+
+after1of1row1:
+	ADDQ        $+16, R10
+	JZ          sums1row1
+	VMOVDQU16.Z (BX)(R9*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z1
+
+sums1row1:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps2of1row2:
+	SUBQ        $+32, R10
+	JLT         after2of1row2
+	PREFETCHT1  8192(SI)(R9*2)
+	VPMOVZXWD   (SI)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	VPMOVZXWD   (SI)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	JMP         steps2of1row2
+
+after2of1row2:
+	ADDQ $+32, R10
+
+steps1of1row2:
+	SUBQ        $+16, R10
+	JLT         after1of1row2
+	PREFETCHT1  8192(SI)(R9*2)
+	VPMOVZXWD   (SI)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, R9
+	JMP         steps1of1row2
+
+after1of1row2:
+	ADDQ        $+16, R10
+	JZ          sums1row2
+	VMOVDQU16.Z (SI)(R9*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z2
+
+sums1row2:
+	MOVQ cols+24(FP), R10
+	XORQ R9, R9
+
+steps2of1row3:
+	SUBQ        $+32, R10
+	JLT         after2of1row3
+	PREFETCHT1  8192(AX)(R9*2)
+	VPMOVZXWD   (AX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	VPMOVZXWD   (AX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	JMP         steps2of1row3
+
+after2of1row3:
+	ADDQ $+32, R10
+
+steps1of1row3:
+	SUBQ        $+16, R10
+	JLT         after1of1row3
+	PREFETCHT1  8192(AX)(R9*2)
+	VPMOVZXWD   (AX)(R9*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R11)(R9*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, R9
+	JMP         steps1of1row3
+
+after1of1row3:
+	ADDQ        $+16, R10
+	JZ          sums1row3
+	VMOVDQU16.Z (AX)(R9*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R11)(R9*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+sums1row3:
 	MOVQ          dstStride+56(FP), R9
 	MOVQ          dst+48(FP), R10
 	MOVLQSX       (DI), R11

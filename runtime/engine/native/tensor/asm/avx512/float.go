@@ -95,36 +95,55 @@ func tailMask(length string) reg.OpmaskVirtual {
 	return mask
 }
 
-// vectors emits the product of four rows with the next v vectors. The processor foresees the accesses to four long rows;
-// prefetching the next four made decoding slower.
+// vectors emits the product of four rows with the next v vectors. With one vector, reading the weights takes the time:
+// the rows are read one after the other, in the order of memory, and ahead of their use.
 func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtual, in, out reg.GPVirtual) {
 	xs := Pointers(in, "x", "xStride", v)
 	sums := zmms(4 * v)
 	zero(sums)
-	at, left := GP64(), Arg("cols")
-	XORQ(at, at)
-	loop, rest, end := fmt.Sprintf("columns%d", v), fmt.Sprintf("rest%d", v), fmt.Sprintf("sums%d", v)
-	Label(loop)
-	SUBQ(operand.Imm(lanes), left)
-	JLT(operand.LabelRef(rest))
-	s.step(rows, xs, at, sums, s.load, func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) })
-	ADDQ(operand.Imm(lanes), at)
-	JMP(operand.LabelRef(loop))
-	Label(rest)
-	CMPQ(left, operand.I8(-lanes))
-	JEQ(operand.LabelRef(end))
-	s.step(rows, xs, at, sums,
-		func(m operand.Mem, z reg.VecVirtual) { s.tail(m, tail, z) },
-		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
-	Label(end)
+	if v > 1 {
+		s.columns(fmt.Sprint(v), rows[:], xs, tail, sums, 1, func(reg.GPVirtual) {})
+	} else {
+		for r := range rows {
+			s.columns(fmt.Sprint(v, "row", r), rows[r:r+1], xs, tail, sums[r:r+1], CacheLine/(lanes*s.size), func(at reg.GPVirtual) {
+				PREFETCHT1(operand.Mem{Base: rows[r], Index: at, Scale: uint8(s.size), Disp: StreamAhead})
+			})
+		}
+	}
 	Results(out, v, func(i int, m operand.Mem) { VMOVUPS(fourSums(sums[4*i:4*i+4]).AsX(), keep, m) })
 	ADDQ(Imm(4*v), in)
 	ADDQ(Imm(4*v), out)
 }
 
+// columns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
+// runs once for the given number of steps.
+func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, tail reg.OpmaskVirtual, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
+	at, left := GP64(), Arg("cols")
+	XORQ(at, at)
+	for ; steps > 0; steps /= 2 {
+		loop, end := fmt.Sprint("steps", steps, "of", name), fmt.Sprint("after", steps, "of", name)
+		Label(loop)
+		SUBQ(Imm(steps*lanes), left)
+		JLT(operand.LabelRef(end))
+		fetch(at)
+		for range steps {
+			s.step(rows, xs, at, sums, s.load, func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) })
+			ADDQ(operand.Imm(lanes), at)
+		}
+		JMP(operand.LabelRef(loop))
+		Label(end)
+		ADDQ(Imm(steps*lanes), left)
+	}
+	JZ(operand.LabelRef("sums" + name))
+	s.step(rows, xs, at, sums,
+		func(m operand.Mem, z reg.VecVirtual) { s.tail(m, tail, z) },
+		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
+	Label("sums" + name)
+}
+
 // step adds the products of up to 16 columns.
-func (s source) step(rows [4]reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Mem, reg.VecVirtual)) {
-	w := zmms(4)
+func (s source) step(rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Mem, reg.VecVirtual)) {
+	w := zmms(len(rows))
 	for r, p := range rows {
 		loadW(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)}, w[r])
 	}
@@ -132,7 +151,7 @@ func (s source) step(rows [4]reg.GPVirtual, xs []reg.Register, at reg.GPVirtual,
 		v := ZMM()
 		loadX(operand.Mem{Base: x, Index: at, Scale: 4}, v)
 		for r := range w {
-			VFMADD231PS(v, w[r], sums[4*i+r])
+			VFMADD231PS(v, w[r], sums[len(rows)*i+r])
 		}
 	}
 }

@@ -75,8 +75,12 @@ func (g Gemv) Emit(do func(Step)) {
 	RET()
 }
 
-// cacheLine is the unit of prefetching, in bytes.
-const cacheLine = 64
+// CacheLine is the unit of prefetching, in bytes.
+const CacheLine = 64
+
+// StreamAhead is how far ahead of their use weights are prefetched that are read in the order of memory, in bytes: two
+// pages, since the processor's own prefetchers stop at the end of one.
+const StreamAhead = 8192
 
 // Ahead prefetches the next tile of rows, in the order of memory, while a tile is computed. The processor's own
 // prefetchers do not foresee the accesses to a tile, which jump from row to row.
@@ -96,8 +100,8 @@ func AheadOf(base, stride reg.GPVirtual, rows, size int) *Ahead {
 
 // Fetch prefetches up to the given part of a step. Spread over a step, the requests find room in the processor's queue.
 func (a *Ahead) Fetch(part, parts int) {
-	for ; a.lines*cacheLine*parts < a.bytes*part; a.lines++ {
-		PREFETCHT1(Mem(a.at, a.lines*cacheLine))
+	for ; a.lines*CacheLine*parts < a.bytes*part; a.lines++ {
+		PREFETCHT1(Mem(a.at, a.lines*CacheLine))
 	}
 }
 
