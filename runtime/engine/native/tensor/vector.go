@@ -112,7 +112,7 @@ func swiGLUGo(dst, gate, up []float32) {
 }
 
 // Exp returns e^x in float32, with the polynomial of Cephes' expf that the assembly also uses: within 2 units in the
-// last place between -87.3 and 88.4, 0 below that (with AVX-512 at most 1.2e-38), and limited to 2.4e38 above.
+// last place between -87.3 and 88.4, 0 below that, and limited to 2.4e38 above.
 func Exp(x float32) float32 {
 	const (
 		log2e     = 1.44269504088896341

@@ -104,6 +104,13 @@ func TestSoftmaxExtremes(t *testing.T) {
 		y := []float32{1e30, -1e30, 1e30}
 		Softmax(y, 1)
 		near(t, "Softmax", y, []float64{0.5, 0, 0.5}, 1e-6)
+		z := []float32{0, -88, -95, -103, -110} // subnormal exponentials, or nearly
+		expSum(z, 1)
+		for i, v := range z[1:] {
+			if v != 0 {
+				t.Errorf("exponential %d is %g, a subnormal number", i+1, v)
+			}
+		}
 		g, up := []float32{-1e4, 1e4, 0, -80}, []float32{1, 1, 1, 1}
 		SwiGLU(g, g, up)
 		near(t, "SwiGLU", g, []float64{0, 1e4, 0, 0}, 1e-6)

@@ -131,7 +131,7 @@ type exponential struct {
 
 func newExponential() *exponential {
 	e := &exponential{
-		log2e: float(ExpLog2e), high: float(ExpHigh), low: float(-104),
+		log2e: float(ExpLog2e), high: float(ExpHigh), low: float(ExpLow),
 		ln2High: float(ExpLn2High), ln2Low: float(ExpLn2Low), one: float(1),
 	}
 	for _, c := range ExpPolynomial {
@@ -140,11 +140,12 @@ func newExponential() *exponential {
 	return e
 }
 
-// of emits: replace x by its exponential.
+// of emits: replace x by its exponential, 0 where that would be a subnormal number: each product with one, of the values
+// that attention sums, takes a hundred times as long.
 func (e *exponential) of(x reg.VecVirtual) {
-	n, p, square := ZMM(), ZMM(), ZMM()
+	n, p, square, normal := ZMM(), ZMM(), ZMM(), K()
+	VCMPPS(operand.Imm(5), e.low, x, normal) // not x < low
 	VMINPS(e.high, x, x)
-	VMAXPS(e.low, x, x)
 	VMULPS(e.log2e, x, n)
 	VRNDSCALEPS(operand.Imm(0), n, n)
 	VFNMADD231PS(e.ln2High, n, x)
@@ -156,7 +157,7 @@ func (e *exponential) of(x reg.VecVirtual) {
 	VMULPS(x, x, square)
 	VFMADD213PS(x, square, p)
 	VADDPS(e.one, p, p)
-	VSCALEFPS(n, p, x)
+	VSCALEFPS_Z(n, p, normal, x)
 }
 
 func swiGLU() {
