@@ -24,8 +24,8 @@ var paces = map[string]map[tensor.Type]float64{
 	portable: {tensor.Q8_0: 0.28, tensor.Q4_K: 0.34}, // at most: a rough measurement
 	"avx2":   {tensor.Q8_0: 1.68, tensor.Q4_0: 1.71, tensor.Q4_K: 1.62, tensor.Q6_K: 1.34, tensor.F16: 1.43},
 	"avx512-vnni": {
-		tensor.Q8_0: 0.86, tensor.Q4_0: 0.78, tensor.Q4_K: 1.62, tensor.Q5_K: 2.00, tensor.Q6_K: 2.18,
-		tensor.F16: 0.84, tensor.BF16: 1.20,
+		tensor.Q8_0: 1.08, tensor.Q4_0: 0.92, tensor.Q4_K: 1.52, tensor.Q5_K: 2.00, tensor.Q6_K: 1.74,
+		tensor.F16: 0.99, tensor.BF16: 1.16,
 	},
 }
 
