@@ -32,7 +32,7 @@ func (r *ring) appendToken(l *liveRequest, t Token) {
 		l.detailBytes -= l.view.Tokens[i].detailSize()
 	}
 	l.detailBytes += t.detailSize()
-	l.view.Tokens = push(l.view.Tokens, t, tokens)
+	l.view.Tokens = pushOwn(l.view.Tokens, t, tokens, &l.sharedTokens)
 	if l.detailBytes > detail {
 		l.trimDetail(detail)
 	}
@@ -40,7 +40,9 @@ func (r *ring) appendToken(l *liveRequest, t Token) {
 
 // trimDetail removes text, picks and alternatives from the oldest tokens until at most half of limit is left, in bytes.
 func (l *liveRequest) trimDetail(limit int) {
-	l.view.Tokens = slices.Clone(l.view.Tokens) // snapshots share the old slice
+	if l.sharedTokens {
+		l.view.Tokens, l.sharedTokens = slices.Clone(l.view.Tokens), false
+	}
 	for i := range l.view.Tokens {
 		if l.detailBytes <= limit/2 {
 			return

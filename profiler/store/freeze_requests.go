@@ -111,11 +111,9 @@ func (r *frozenRequest) thaw(from *ring) *liveRequest {
 
 // clone returns a copy of an open request that shares nothing that will be written to.
 func (l *liveRequest) clone() *liveRequest {
+	shared := l.share()
 	c := *l
-	v := &c.view
-	v.Layers = slices.Clone(v.Layers)
-	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
-	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
+	c.view = shared
 	c.text, c.choices = slices.Clone(l.text), slices.Clone(l.choices)
 	c.tallyOwner, c.kindTally, c.groupTally, c.lastView, c.older, c.newer = nil, nil, nil, nil, nil, nil
 	return &c

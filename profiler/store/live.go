@@ -31,6 +31,8 @@ type liveRequest struct {
 
 	detailBytes int // size of the kept tokens' detail, see MaxDetail
 
+	sharedTokens, sharedGaps bool // others have the list: its entries stay as they are
+
 	older, newer *liveRequest // neighbours in the ring
 
 	tallyOwner            *tokenPicks // what kindTally and groupTally belong to
@@ -49,12 +51,19 @@ func (l *liveRequest) slimCopy() *Request {
 
 // copy returns the current view. It shares only lists that grow by appending.
 func (l *liveRequest) copy() *Request {
+	v := l.share()
+	v.Text = string(l.text)
+	return &v
+}
+
+// share returns the view for others: none of its lists is written to any more, except behind their ends.
+func (l *liveRequest) share() Request {
+	l.sharedTokens, l.sharedGaps = true, true
 	v := l.view
 	v.Layers = slices.Clone(v.Layers)
 	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
 	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
-	v.Text = string(l.text)
-	return &v
+	return v
 }
 
 // clip truncates text to n bytes and releases the rest.

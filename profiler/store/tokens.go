@@ -85,6 +85,19 @@ func push[T any](list []T, v T, bound int) []T {
 	return append(list, v)
 }
 
+// pushOwn is push, but overwrites the entries unless somebody shares them: at many tokens a second, most lists fill up
+// between two snapshots.
+func pushOwn[T any](list []T, v T, bound int, shared *bool) []T {
+	cut := evictCount(len(list), bound)
+	if cut == 0 || *shared {
+		*shared = *shared && cut == 0
+		return push(list, v, bound)
+	}
+	kept := copy(list, list[cut:])
+	clear(list[kept:]) // releases what they refer to
+	return append(list[:kept], v)
+}
+
 // evictCount returns how many of n values push drops to make room for one more.
 func evictCount(n, bound int) int {
 	if n < bound {
@@ -115,7 +128,7 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, e *e
 	limit := s.requests.bound(MaxGaps)
 	for range k {
 		v.FirstGap += evictCount(len(v.Gaps), limit)
-		v.Gaps = push(v.Gaps, gap, limit)
+		v.Gaps = pushOwn(v.Gaps, gap, limit, &l.sharedGaps)
 	}
 }
 
