@@ -28,7 +28,7 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 		e.inspector = inspector
 	}
 	e.run = func(ctx context.Context, sink event.Sink) error {
-		return client.Run(ctx, w.self.In(inspector.In(sink)))
+		return client.Run(ctx, e.session.Store.Patient(w.self.In(inspector.In(sink))))
 	}
 	_, err = w.start(ctx, e, func(s *session.Session) { s.Add("inspect model", inspector.Run) })
 	return err

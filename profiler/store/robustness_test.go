@@ -299,3 +299,29 @@ func TestInvalidNumbers(t *testing.T) {
 		t.Errorf("KV cache %+v", s.KV)
 	}
 }
+
+// A source that may wait loses nothing, although nobody applies events meanwhile; another one loses what does not fit.
+func TestPatientSourceLosesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sink func(s *Store) event.Sink
+		lost bool
+	}{
+		{"waits", func(s *Store) event.Sink { return s.Patient(s) }, false},
+		{"does not", func(s *Store) event.Sink { return s }, true},
+	} {
+		p := newSession()
+		p.state(0, 1, event.StateQueued, nil)
+		sink := c.sink(p.store)
+		for i := range 3 * event.DefaultQueue {
+			sink.Emit(event.Event{Kind: event.KindToken, Req: 1, N: 1, Index: int32(i), At: p.now})
+		}
+		v := p.store.Snapshot()
+		if lost := v.Drops.Total() > 0; lost != c.lost {
+			t.Errorf("a source that %s: %d events dropped", c.name, v.Drops.Total())
+		}
+		if !c.lost && v.Counts.GeneratedTokens != 3*event.DefaultQueue {
+			t.Errorf("a source that %s: %d tokens", c.name, v.Counts.GeneratedTokens)
+		}
+	}
+}

@@ -136,6 +136,25 @@ func (s *Store) Run(ctx context.Context) error {
 // Drain applies the queued events at once, for producers that emit faster than Run is scheduled.
 func (s *Store) Drain() { s.drain() }
 
+// Patient returns a sink before sink, which leads to the store, for a source that may wait because what it has not read
+// is kept elsewhere. It applies events before the queue is full, so that none is dropped. It is not safe for concurrent use.
+func (s *Store) Patient(sink event.Sink) event.Sink { return &patient{store: s, sink: sink} }
+
+type patient struct {
+	store   *Store
+	sink    event.Sink
+	emitted int // since the last call of drain
+}
+
+// Emit implements event.Sink.
+func (p *patient) Emit(e event.Event) {
+	p.sink.Emit(e)
+	if p.emitted++; p.emitted >= max(p.store.opt.Queue/4, 1) {
+		p.emitted = 0
+		p.store.drain()
+	}
+}
+
 func (s *Store) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
