@@ -57,6 +57,7 @@ type watched struct {
 	fleet       bool            // a Prometheus that reports other engines
 	inspector   *host.Inspector // nil: its model is not a file of this machine for certain
 	hostUnknown bool            // unknown whether the engine runs on this machine
+	onScreen    ui.Session      // set by start
 }
 
 // sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
@@ -194,6 +195,7 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 		f(s)
 	}
 	w.tasks.Go(func() error { return w.watch(ctx, s, e.at) })
+	e.onScreen = e.screenSession()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.engines = append(w.engines, e)
@@ -260,18 +262,24 @@ func (w *watcher) visible() []watched {
 func (w *watcher) sessions() []ui.Session {
 	engines := w.visible()
 	sessions := make([]ui.Session, len(engines))
-	for i, e := range engines {
-		s := e.session
-		sessions[i] = ui.Session{Name: e.at, Snapshots: s.Store.Snapshot, Changed: s.Store.Changed(), Past: s.Past}
-		if e.client != nil {
-			sessions[i].Actions = actions(e.client, e.at)
-		} else {
-			sessions[i].Actions.Report = session.ReportAction(report.Meta{Remote: !remote.IsLocal(e.at)})
-		}
-		if e.inspector != nil && host.Inspects {
-			sessions[i].Actions.Watch, sessions[i].Actions.Inspect = e.inspector.Watch, e.inspector.Inspect
-		}
-		sessions[i].Actions.Timeline = session.TimelineAction(s.Store)
+	for i := range engines {
+		sessions[i] = engines[i].onScreen
 	}
 	return sessions
+}
+
+// screenSession returns the session of the screen.
+func (e *watched) screenSession() ui.Session {
+	s := e.session
+	shown := ui.Session{Name: e.at, Snapshots: s.Store.Snapshot, Changed: s.Store.Changed(), Past: s.Past}
+	if e.client != nil {
+		shown.Actions = actions(e.client, e.at)
+	} else {
+		shown.Actions.Report = session.ReportAction(report.Meta{Remote: !remote.IsLocal(e.at)})
+	}
+	if e.inspector != nil && host.Inspects {
+		shown.Actions.Watch, shown.Actions.Inspect = e.inspector.Watch, e.inspector.Inspect
+	}
+	shown.Actions.Timeline = session.TimelineAction(s.Store)
+	return shown
 }
