@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"sync"
@@ -82,9 +83,10 @@ var zstdCodecs = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	return enc, dec
 })
 
+// pack compresses b. The result takes no more memory than its length: thousands of them are kept.
 func (h *history) pack(b []byte) []byte {
 	enc, _ := zstdCodecs()
-	return enc.EncodeAll(b, nil)
+	return bytes.Clone(enc.EncodeAll(b, nil))
 }
 
 // beginBatch prepares for a batch of events: it starts a segment if the last one is full, and records new drop counts.
