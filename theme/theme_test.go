@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // Text needs 4.5:1 on its background (WCAG 2.2 AA), graphics 3:1 where the terminal shows the palette's own colours.
@@ -109,13 +109,12 @@ func TestStatesDifferByGlyph(t *testing.T) {
 }
 
 func TestGlyphsAreOneCellWide(t *testing.T) {
-	cond := runewidth.Condition{}
 	for _, g := range []*Glyphs{Unicode, Plain} {
 		all := append([]rune{g.TopLeft, g.Upper, g.Swatch, g.Live, g.Watch, g.Cursor, g.Target, g.Ellipsis}, g.Shades...)
 		all = append(append(append(append(all, g.Eighths[:]...), g.Block, g.Bar, g.Gauge, g.Track), g.Fills[:]...), g.Spinner...)
 		for _, r := range all {
-			if cond.RuneWidth(r) != 1 {
-				t.Errorf("%q is %d cells wide", r, cond.RuneWidth(r))
+			if n := displaywidth.Rune(r); n != 1 {
+				t.Errorf("%q is %d cells wide", r, n)
 			}
 			if g.ASCII && r > unicode.MaxASCII {
 				t.Errorf("%q is in the ASCII set", r)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/mattn/go-runewidth"
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 )
@@ -19,14 +19,12 @@ const tab = "    "
 // maxMarks bounds the combining marks of a character; more would overlap the lines above.
 const maxMarks = 2
 
-var widths = runewidth.Condition{} // ambiguous characters take one cell in every locale
-
 // Width returns the number of cells of a rune of sanitised text: 0 for a combining mark, 2 for a wide character.
 func Width(r rune) int {
 	if r < 0x300 {
 		return 1
 	}
-	return widths.RuneWidth(r)
+	return displaywidth.Rune(r)
 }
 
 // StringWidth returns the sum of Width over the runes of sanitised text.
