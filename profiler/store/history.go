@@ -15,7 +15,7 @@ import (
 
 // The bounds of the history.
 const (
-	// DefaultHistory is the default size in bytes: at 13 kB a second of 1,000 tokens, five minutes.
+	// DefaultHistory is the default size in bytes: at 1,000 tokens/s, two to five minutes, see BenchmarkHistory.
 	DefaultHistory = 4 << 20
 	// AttachedHistory is the size in bytes when llmtop runs beside an engine that needs the memory: 1.5 MiB.
 	AttachedHistory = 3 << 19
