@@ -71,8 +71,16 @@ func needLibllama(tb testing.TB) string {
 	return dir
 }
 
-// openLibllama loads the model with the library, or skips the test.
+// openLibllama loads the model with the library for the time of the test, or skips it.
 func openLibllama(tb testing.TB, model string, context, batch, threads int, flash int32) *libllama {
+	tb.Helper()
+	l := loadLibllama(tb, model, context, batch, threads, 1, flash)
+	tb.Cleanup(l.close)
+	return l
+}
+
+// loadLibllama loads the model for some sequences of context tokens each. The caller closes it.
+func loadLibllama(tb testing.TB, model string, context, batch, threads, sequences int, flash int32) *libllama {
 	tb.Helper()
 	dir := needLibllama(tb)
 	open := func(name string) uintptr {
@@ -112,7 +120,7 @@ func openLibllama(tb testing.TB, model string, context, batch, threads int, flas
 		tb.Fatalf("libllama cannot load %s", model)
 	}
 	p := contextParams()
-	p.nCtx, p.nBatch, p.nUbatch = uint32(context), uint32(batch), uint32(batch)
+	p.nCtx, p.nBatch, p.nUbatch, p.nSeqMax = uint32(context*sequences), uint32(batch), uint32(batch), uint32(sequences)
 	p.nThreads, p.nThreadsBatch = int32(threads), int32(threads)
 	p.flash = flash
 	if l.context = create(l.model, p); l.context == 0 {
@@ -120,8 +128,12 @@ func openLibllama(tb testing.TB, model string, context, batch, threads int, flas
 	}
 	l.vocab = int(tokens(vocab(l.model)))
 	l.batch = newBatch(int32(batch), 0, 1)
-	tb.Cleanup(func() { l.freeCtx(l.context); l.freeFile(l.model) })
 	return &l
+}
+
+func (l *libllama) close() {
+	l.freeCtx(l.context)
+	l.freeFile(l.model)
 }
 
 // at returns element i of an array in the library's memory.
@@ -147,6 +159,22 @@ func (l *libllama) run(tokens []int32, pos int, every bool) error {
 		*at[int32](l.batch.nSeqID, i) = 1
 		**at[*int32](l.batch.seqID, i) = 0
 		*at[bool](l.batch.logits, i) = every || i == len(tokens)-1
+	}
+	if rc := l.decode(l.context, l.batch); rc != 0 {
+		return fmt.Errorf("llama_decode returned %d", rc)
+	}
+	return nil
+}
+
+// beside computes one token of each of several sequences, all at position pos, with logits.
+func (l *libllama) beside(tokens []int32, pos int) error {
+	l.batch.n = int32(len(tokens))
+	for i, token := range tokens {
+		*at[int32](l.batch.token, i) = token
+		*at[int32](l.batch.pos, i) = int32(pos)
+		*at[int32](l.batch.nSeqID, i) = 1
+		**at[*int32](l.batch.seqID, i) = int32(i)
+		*at[bool](l.batch.logits, i) = true
 	}
 	if rc := l.decode(l.context, l.batch); rc != 0 {
 		return fmt.Errorf("llama_decode returned %d", rc)

@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 	"github.com/llmtop/llmtop/runtime/source/peer"
@@ -68,18 +70,15 @@ func cachedModel(b *testing.B, name string, p blueprint) string {
 	return path
 }
 
+// names returns the names of models in order.
+func names(models map[string]blueprint) []string { return slices.Sorted(maps.Keys(models)) }
+
 // BenchmarkRealSize compares the engine with llama-bench on models of real size, in turns, by its definitions: decode is
-// single tokens from an empty context, prefill a prompt. It prints medians, and the range between the quartiles of the
-// ratio of the rounds.
+// single tokens from an empty context, prefill a prompt.
 func BenchmarkRealSize(b *testing.B) {
 	peer.Path(b, peer.LlamaBenchEnv)
 	models := realSize()
-	names := make([]string, 0, len(models))
-	for name := range models {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range names(models) {
 		for threads := 1; threads <= min(2, goruntime.GOMAXPROCS(0)); threads++ {
 			for _, step := range []struct {
 				name         string
@@ -94,15 +93,7 @@ func BenchmarkRealSize(b *testing.B) {
 }
 
 func compareRealSize(b *testing.B, path string, threads, prompt, text int) {
-	const rounds = 5
-	e, err := native.Open(path, native.Options{Context: 1024, Threads: threads, MaxBatch: 512})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
-	goruntime.LockOSThread() // as the scheduler does
-	defer goruntime.UnlockOSThread()
-	own := &ours{engine: e}
+	own := openRealSize(b, path, native.Options{Context: 1024, Threads: threads, MaxBatch: 512})
 	measure := func() float64 {
 		own.reset()
 		began := time.Now()
@@ -113,21 +104,116 @@ func compareRealSize(b *testing.B, path string, threads, prompt, text int) {
 		}
 		return float64(max(prompt, text)) / time.Since(began).Seconds()
 	}
+	inTurns(b, "tok/s", func() float64 {
+		measure() // as llama-bench's warm-up
+		return max(measure(), measure())
+	}, func() float64 {
+		prompts, texts := peer.LlamaBench(b, path, threads, prompt, text, 2)
+		return slices.Max(append(prompts, texts...))
+	})
+}
+
+func openRealSize(b *testing.B, path string, opt native.Options) *ours {
+	b.Helper()
+	e, err := native.Open(path, opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = e.Close() })
+	goruntime.LockOSThread() // as the scheduler does
+	b.Cleanup(goruntime.UnlockOSThread)
+	return &ours{engine: e}
+}
+
+// inTurns measures the engine and llama.cpp in turns, and reports the medians, and the quartiles of the ratio.
+func inTurns(b *testing.B, unit string, ours, theirs func() float64) {
+	const rounds = 5
 	for b.Loop() {
 		var speeds, peers, ratios []float64
 		for range rounds {
-			prompts, texts := peer.LlamaBench(b, path, threads, prompt, text, 2)
-			theirs := slices.Max(append(prompts, texts...))
-			measure() // as llama-bench's warm-up
-			speed := max(measure(), measure())
-			speeds, peers, ratios = append(speeds, speed), append(peers, theirs), append(ratios, speed/theirs)
+			peer := theirs()
+			speed := ours()
+			speeds, peers, ratios = append(speeds, speed), append(peers, peer), append(ratios, speed/peer)
 		}
 		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(median(speeds), "native-tok/s")
-		b.ReportMetric(median(peers), "llama-bench-tok/s")
+		b.ReportMetric(median(speeds), "native-"+unit)
+		b.ReportMetric(median(peers), "llama.cpp-"+unit)
 		b.ReportMetric(median(ratios), "ratio") // which it sorts
 		b.ReportMetric(ratios[rounds/4], "ratio-q1")
 		b.ReportMetric(ratios[rounds-1-rounds/4], "ratio-q3")
+	}
+}
+
+// BenchmarkRealSizeBeside compares decoding four requests at a time with libllama, all threads on both sides.
+func BenchmarkRealSizeBeside(b *testing.B) {
+	const requests, text = 4, 16
+	needLibllama(b)
+	models, threads := realSize(), goruntime.GOMAXPROCS(0)
+	for _, name := range names(models) {
+		b.Run(name, func(b *testing.B) {
+			path := cachedModel(b, name, models[name])
+			peer := loadLibllama(b, path, 256, 64, threads, requests, flashAuto)
+			defer peer.close()
+			own := openRealSize(b, path, native.Options{Context: 256, Threads: threads, Slots: requests})
+			measure := func(reset func(), forward func(tokens []int32, pos int) error) float64 {
+				time.Sleep(peerRest)
+				best := 0.
+				for range 3 { // the first one wakes the threads
+					reset()
+					began := time.Now()
+					for pos := range text {
+						if err := forward(benchTokens(requests), pos); err != nil {
+							b.Fatal(err)
+						}
+					}
+					best = max(best, requests*text/time.Since(began).Seconds())
+				}
+				return best
+			}
+			inTurns(b, "tok/s", func() float64 { return measure(own.reset, own.beside) }, func() float64 { return measure(peer.reset, peer.beside) })
+		})
+	}
+}
+
+// beside computes one token of each of several slots, all at position pos, with logits.
+func (o *ours) beside(tokens []int32, pos int) error {
+	o.batch.Rows = o.batch.Rows[:0]
+	for i, token := range tokens {
+		o.batch.Rows = append(o.batch.Rows, engine.Row{Token: token, Pos: int32(pos), Slot: int32(i), Logits: true})
+	}
+	return o.engine.Forward(&o.batch)
+}
+
+// BenchmarkRealSizeLoad compares the time from opening a file in the page cache to the first token with libllama's, as a
+// rate.
+func BenchmarkRealSizeLoad(b *testing.B) {
+	needLibllama(b)
+	models, threads := realSize(), goruntime.GOMAXPROCS(0)
+	for _, name := range names(models) {
+		b.Run(name, func(b *testing.B) {
+			path := cachedModel(b, name, models[name])
+			first := func(c computer) {
+				if _, err := c.forward(benchTokens(1), 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			inTurns(b, "loads/s", func() float64 {
+				began := time.Now()
+				e, err := native.Open(path, native.Options{Context: 1024, Threads: threads})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer e.Close()
+				first(&ours{engine: e})
+				return 1 / time.Since(began).Seconds()
+			}, func() float64 {
+				began := time.Now()
+				l := loadLibllama(b, path, 1024, 256, threads, 1, flashAuto)
+				defer l.close()
+				first(l)
+				return 1 / time.Since(began).Seconds()
+			})
+		})
 	}
 }
 
