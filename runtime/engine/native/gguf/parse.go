@@ -113,7 +113,7 @@ func (r *reader) metadata(f *File, pairs uint64) {
 	f.Metadata.values = map[string]value{}
 	for range pairs {
 		key := string(r.bytes("metadata key"))
-		v := r.value(key)
+		v := r.value(clean.Quote(key))
 		if r.err != nil {
 			return
 		}
@@ -126,6 +126,7 @@ func (r *reader) metadata(f *File, pairs uint64) {
 	}
 }
 
+// value reads the value of a metadata key, quoted for messages.
 func (r *reader) value(key string) value {
 	v := value{kind: kind(r.u32("type of a value"))}
 	switch {
@@ -140,7 +141,7 @@ func (r *reader) value(key string) value {
 	case v.kind < kinds:
 		v.raw = r.take(kindBytes[v.kind], key)
 	default:
-		r.fail("is damaged: metadata key %s has the unknown %v", clean.Quote(key), v.kind)
+		r.fail("is damaged: metadata key %s has the unknown %v", key, v.kind)
 	}
 	return v
 }
@@ -149,7 +150,7 @@ func (r *reader) value(key string) value {
 func (r *reader) skipArray(key string, elem kind, n uint64, depth int) {
 	switch {
 	case elem >= kinds:
-		r.fail("is damaged: metadata key %s is an array of the unknown %v", clean.Quote(key), elem)
+		r.fail("is damaged: metadata key %s is an array of the unknown %v", key, elem)
 	case elem == kindString:
 		r.count(n, 8, "strings in "+key)
 		for i := uint64(0); i < n && r.err == nil; i++ {
@@ -157,7 +158,7 @@ func (r *reader) skipArray(key string, elem kind, n uint64, depth int) {
 		}
 	case elem == kindArray:
 		if depth == maxNesting {
-			r.fail("is damaged: metadata key %s nests arrays more than %d deep", clean.Quote(key), maxNesting)
+			r.fail("is damaged: metadata key %s nests arrays more than %d deep", key, maxNesting)
 		}
 		r.count(n, 12, "arrays in "+key)
 		for i := uint64(0); i < n && r.err == nil; i++ {
