@@ -4257,9 +4257,9 @@ DATA all30303030AVX2<>+24(SB)/4, $0x30303030
 DATA all30303030AVX2<>+28(SB)/4, $0x30303030
 GLOBL all30303030AVX2<>(SB), RODATA|NOPTR, $32
 
-// func packQ80AVX2(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C
-TEXT ·packQ80AVX2(SB), NOSPLIT, $128-32
+// func packQ80AVX2(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX2, CMOV, F16C, MMX+
+TEXT ·packQ80AVX2(SB), NOSPLIT, $128-40
 	MOVQ    panel+0(FP), AX
 	MOVQ    blocks+24(FP), CX
 	MOVQ    stride+16(FP), DX
@@ -4299,6 +4299,7 @@ scales:
 	ADDQ    R8, SI
 	ADDQ    R8, DI
 	LEAQ    (SP), R9
+	MOVQ    next+32(FP), R8
 
 next:
 	VMOVDQU     2(SI), Y0
@@ -4334,27 +4335,33 @@ next:
 	VPERM2I128  $0x20, Y7, Y3, Y2
 	VPERM2I128  $0x31, Y7, Y3, Y7
 	VMOVDQU     Y8, (AX)
+	PREFETCHT1  (R8)
 	VMOVDQU     Y0, 32(AX)
+	PREFETCHT1  64(R8)
 	VMOVDQU     Y1, 64(AX)
 	VMOVDQU     Y2, 96(AX)
+	PREFETCHT1  128(R8)
 	VMOVDQU     Y4, 128(AX)
 	VMOVDQU     Y5, 160(AX)
+	PREFETCHT1  192(R8)
 	VMOVDQU     Y6, 192(AX)
 	VMOVDQU     Y7, 224(AX)
+	PREFETCHT1  256(R8)
 	VCVTPH2PS   (R9), Y0
 	VMOVUPS     Y0, 256(AX)
 	ADDQ        $0x10, R9
 	ADDQ        $+352, AX
 	ADDQ        $+34, SI
 	ADDQ        $+34, DI
+	ADDQ        $+272, R8
 	DECQ        CX
 	JNZ         next
 	VZEROUPPER
 	RET
 
-// func packQ40AVX2(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C
-TEXT ·packQ40AVX2(SB), NOSPLIT, $128-32
+// func packQ40AVX2(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX2, CMOV, F16C, MMX+
+TEXT ·packQ40AVX2(SB), NOSPLIT, $128-40
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -4400,6 +4407,7 @@ scales:
 	ADDQ    R8, SI
 	ADDQ    R8, DI
 	LEAQ    (SP), R9
+	MOVQ    next+32(FP), R8
 
 next:
 	VBROADCASTI128 2(SI), Y2
@@ -4425,6 +4433,7 @@ next:
 	VMOVDQU        Y2, (AX)
 	VPSUBB         Y1, Y6, Y6
 	VMOVDQU        Y6, 128(AX)
+	PREFETCHT1     (R8)
 	VPSRLW         $0x04, Y3, Y2
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y2, Y2
@@ -4432,6 +4441,7 @@ next:
 	VMOVDQU        Y3, 32(AX)
 	VPSUBB         Y1, Y2, Y2
 	VMOVDQU        Y2, 160(AX)
+	PREFETCHT1     64(R8)
 	VPSRLW         $0x04, Y4, Y2
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y2, Y2
@@ -4446,20 +4456,22 @@ next:
 	VMOVDQU        Y5, 96(AX)
 	VPSUBB         Y1, Y2, Y2
 	VMOVDQU        Y2, 224(AX)
+	PREFETCHT1     128(R8)
 	VCVTPH2PS      (R9), Y2
 	VMOVUPS        Y2, 256(AX)
 	ADDQ           $0x10, R9
 	ADDQ           $+352, AX
 	ADDQ           $+18, SI
 	ADDQ           $+18, DI
+	ADDQ           $+144, R8
 	DECQ           CX
 	JNZ            next
 	VZEROUPPER
 	RET
 
-// func packQ4KAVX2(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX2, F16C
-TEXT ·packQ4KAVX2(SB), NOSPLIT, $256-32
+// func packQ4KAVX2(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·packQ4KAVX2(SB), NOSPLIT, $256-40
 	MOVQ panel+0(FP), AX
 	MOVQ blocks+24(FP), CX
 	MOVQ stride+16(FP), DX
@@ -4467,6 +4479,7 @@ TEXT ·packQ4KAVX2(SB), NOSPLIT, $256-32
 	MOVQ base+8(FP), SI
 	LEAQ (SI)(DX*4), DI
 	SHRQ $0x03, CX
+	MOVQ next+32(FP), R8
 
 next:
 	VBROADCASTI128 (SI), Y0
@@ -4485,17 +4498,17 @@ next:
 	VPUNPCKHQDQ    Y1, Y4, Y1
 	VPUNPCKLQDQ    Y3, Y5, Y2
 	VPUNPCKHQDQ    Y3, Y5, Y3
-	MOVL           $0x0000ffff, R8
-	VMOVD          R8, X4
+	MOVL           $0x0000ffff, R9
+	VMOVD          R9, X4
 	VPBROADCASTD   X4, Y4
-	MOVL           $0x0000003f, R8
-	VMOVD          R8, X5
+	MOVL           $0x0000003f, R9
+	VMOVD          R9, X5
 	VPBROADCASTD   X5, Y5
-	MOVL           $0x0000000f, R8
-	VMOVD          R8, X6
+	MOVL           $0x0000000f, R9
+	VMOVD          R9, X6
 	VPBROADCASTD   X6, Y6
-	MOVL           $0x00000030, R8
-	VMOVD          R8, X7
+	MOVL           $0x00000030, R9
+	VMOVD          R9, X7
 	VPBROADCASTD   X7, Y7
 	VPAND          Y4, Y0, Y4
 	VPSRLD         $0x10, Y0, Y0
@@ -4609,11 +4622,11 @@ next:
 	VCVTDQ2PS      Y1, Y1
 	VMULPS         Y0, Y1, Y1
 	VMOVUPS        Y1, 2784(AX)
-	MOVL           $0x0f0f0f0f, R8
-	VMOVD          R8, X0
+	MOVL           $0x0f0f0f0f, R9
+	VMOVD          R9, X0
 	VPBROADCASTD   X0, Y0
-	MOVL           $0x10101010, R8
-	VMOVD          R8, X1
+	MOVL           $0x10101010, R9
+	VMOVD          R9, X1
 	VPBROADCASTD   X1, Y1
 	VMOVDQU        16(SI), Y1
 	VMOVDQU        16(SI)(DX*1), Y2
@@ -4652,11 +4665,13 @@ next:
 	VPAND          Y0, Y4, Y4
 	VMOVDQU        Y9, (AX)
 	VMOVDQU        Y4, 352(AX)
+	PREFETCHT1     (R8)
 	VPSRLW         $0x04, Y1, Y4
 	VPAND          Y0, Y1, Y1
 	VPAND          Y0, Y4, Y4
 	VMOVDQU        Y1, 32(AX)
 	VMOVDQU        Y4, 384(AX)
+	PREFETCHT1     64(R8)
 	VPSRLW         $0x04, Y2, Y1
 	VPAND          Y0, Y2, Y2
 	VPAND          Y0, Y1, Y1
@@ -4667,6 +4682,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y3, 96(AX)
 	VMOVDQU        Y1, 448(AX)
+	PREFETCHT1     128(R8)
 	VPSRLW         $0x04, Y5, Y1
 	VPAND          Y0, Y5, Y5
 	VPAND          Y0, Y1, Y1
@@ -4677,6 +4693,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y6, 160(AX)
 	VMOVDQU        Y1, 512(AX)
+	PREFETCHT1     192(R8)
 	VPSRLW         $0x04, Y7, Y1
 	VPAND          Y0, Y7, Y7
 	VPAND          Y0, Y1, Y1
@@ -4687,6 +4704,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y8, 224(AX)
 	VMOVDQU        Y1, 576(AX)
+	PREFETCHT1     256(R8)
 	VMOVDQU        48(SI), Y1
 	VMOVDQU        48(SI)(DX*1), Y2
 	VMOVDQU        48(SI)(DX*2), Y3
@@ -4724,6 +4742,7 @@ next:
 	VPAND          Y0, Y4, Y4
 	VMOVDQU        Y9, 704(AX)
 	VMOVDQU        Y4, 1056(AX)
+	PREFETCHT1     320(R8)
 	VPSRLW         $0x04, Y1, Y4
 	VPAND          Y0, Y1, Y1
 	VPAND          Y0, Y4, Y4
@@ -4734,6 +4753,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y2, 768(AX)
 	VMOVDQU        Y1, 1120(AX)
+	PREFETCHT1     384(R8)
 	VPSRLW         $0x04, Y3, Y1
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y1, Y1
@@ -4744,6 +4764,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y5, 832(AX)
 	VMOVDQU        Y1, 1184(AX)
+	PREFETCHT1     448(R8)
 	VPSRLW         $0x04, Y6, Y1
 	VPAND          Y0, Y6, Y6
 	VPAND          Y0, Y1, Y1
@@ -4754,6 +4775,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y7, 896(AX)
 	VMOVDQU        Y1, 1248(AX)
+	PREFETCHT1     512(R8)
 	VPSRLW         $0x04, Y8, Y1
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y1, Y1
@@ -4796,11 +4818,13 @@ next:
 	VPAND          Y0, Y4, Y4
 	VMOVDQU        Y9, 1408(AX)
 	VMOVDQU        Y4, 1760(AX)
+	PREFETCHT1     576(R8)
 	VPSRLW         $0x04, Y1, Y4
 	VPAND          Y0, Y1, Y1
 	VPAND          Y0, Y4, Y4
 	VMOVDQU        Y1, 1440(AX)
 	VMOVDQU        Y4, 1792(AX)
+	PREFETCHT1     640(R8)
 	VPSRLW         $0x04, Y2, Y1
 	VPAND          Y0, Y2, Y2
 	VPAND          Y0, Y1, Y1
@@ -4811,6 +4835,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y3, 1504(AX)
 	VMOVDQU        Y1, 1856(AX)
+	PREFETCHT1     704(R8)
 	VPSRLW         $0x04, Y5, Y1
 	VPAND          Y0, Y5, Y5
 	VPAND          Y0, Y1, Y1
@@ -4821,6 +4846,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y6, 1568(AX)
 	VMOVDQU        Y1, 1920(AX)
+	PREFETCHT1     768(R8)
 	VPSRLW         $0x04, Y7, Y1
 	VPAND          Y0, Y7, Y7
 	VPAND          Y0, Y1, Y1
@@ -4831,6 +4857,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y8, 1632(AX)
 	VMOVDQU        Y1, 1984(AX)
+	PREFETCHT1     832(R8)
 	VMOVDQU        112(SI), Y1
 	VMOVDQU        112(SI)(DX*1), Y2
 	VMOVDQU        112(SI)(DX*2), Y3
@@ -4868,6 +4895,7 @@ next:
 	VPAND          Y0, Y4, Y4
 	VMOVDQU        Y9, 2112(AX)
 	VMOVDQU        Y4, 2464(AX)
+	PREFETCHT1     896(R8)
 	VPSRLW         $0x04, Y1, Y4
 	VPAND          Y0, Y1, Y1
 	VPAND          Y0, Y4, Y4
@@ -4878,6 +4906,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y2, 2176(AX)
 	VMOVDQU        Y1, 2528(AX)
+	PREFETCHT1     960(R8)
 	VPSRLW         $0x04, Y3, Y1
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y1, Y1
@@ -4888,6 +4917,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y5, 2240(AX)
 	VMOVDQU        Y1, 2592(AX)
+	PREFETCHT1     1024(R8)
 	VPSRLW         $0x04, Y6, Y1
 	VPAND          Y0, Y6, Y6
 	VPAND          Y0, Y1, Y1
@@ -4898,6 +4928,7 @@ next:
 	VPAND          Y0, Y1, Y1
 	VMOVDQU        Y7, 2304(AX)
 	VMOVDQU        Y1, 2656(AX)
+	PREFETCHT1     1088(R8)
 	VPSRLW         $0x04, Y8, Y1
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y1, Y1
@@ -4906,14 +4937,15 @@ next:
 	ADDQ           $+2816, AX
 	ADDQ           $+144, SI
 	ADDQ           $+144, DI
+	ADDQ           $+1152, R8
 	DECQ           CX
 	JNZ            next
 	VZEROUPPER
 	RET
 
-// func packQ5KAVX2(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX2, F16C
-TEXT ·packQ5KAVX2(SB), NOSPLIT, $256-32
+// func packQ5KAVX2(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·packQ5KAVX2(SB), NOSPLIT, $256-40
 	MOVQ panel+0(FP), AX
 	MOVQ blocks+24(FP), CX
 	MOVQ stride+16(FP), DX
@@ -4921,6 +4953,7 @@ TEXT ·packQ5KAVX2(SB), NOSPLIT, $256-32
 	MOVQ base+8(FP), SI
 	LEAQ (SI)(DX*4), DI
 	SHRQ $0x03, CX
+	MOVQ next+32(FP), R8
 
 next:
 	VBROADCASTI128 (SI), Y0
@@ -4939,17 +4972,17 @@ next:
 	VPUNPCKHQDQ    Y1, Y4, Y1
 	VPUNPCKLQDQ    Y3, Y5, Y2
 	VPUNPCKHQDQ    Y3, Y5, Y3
-	MOVL           $0x0000ffff, R8
-	VMOVD          R8, X4
+	MOVL           $0x0000ffff, R9
+	VMOVD          R9, X4
 	VPBROADCASTD   X4, Y4
-	MOVL           $0x0000003f, R8
-	VMOVD          R8, X5
+	MOVL           $0x0000003f, R9
+	VMOVD          R9, X5
 	VPBROADCASTD   X5, Y5
-	MOVL           $0x0000000f, R8
-	VMOVD          R8, X6
+	MOVL           $0x0000000f, R9
+	VMOVD          R9, X6
 	VPBROADCASTD   X6, Y6
-	MOVL           $0x00000030, R8
-	VMOVD          R8, X7
+	MOVL           $0x00000030, R9
+	VMOVD          R9, X7
 	VPBROADCASTD   X7, Y7
 	VPAND          Y4, Y0, Y4
 	VPSRLD         $0x10, Y0, Y0
@@ -5103,11 +5136,11 @@ next:
 	VMOVDQU        Y5, 160(SP)
 	VMOVDQU        Y6, 192(SP)
 	VMOVDQU        Y7, 224(SP)
-	MOVL           $0x0f0f0f0f, R8
-	VMOVD          R8, X0
+	MOVL           $0x0f0f0f0f, R9
+	VMOVD          R9, X0
 	VPBROADCASTD   X0, Y0
-	MOVL           $0x10101010, R8
-	VMOVD          R8, X1
+	MOVL           $0x10101010, R9
+	VMOVD          R9, X1
 	VPBROADCASTD   X1, Y1
 	VMOVDQU        48(SI), Y2
 	VMOVDQU        48(SI)(DX*1), Y3
@@ -5154,6 +5187,7 @@ next:
 	VPAND          Y1, Y10, Y10
 	VPOR           Y10, Y5, Y5
 	VMOVDQU        Y5, 352(AX)
+	PREFETCHT1     (R8)
 	VPSRLW         $0x04, Y2, Y5
 	VPAND          Y0, Y2, Y2
 	VPAND          Y0, Y5, Y5
@@ -5167,6 +5201,7 @@ next:
 	VPAND          Y1, Y2, Y2
 	VPOR           Y2, Y5, Y5
 	VMOVDQU        Y5, 384(AX)
+	PREFETCHT1     64(R8)
 	VPSRLW         $0x04, Y3, Y2
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y2, Y2
@@ -5180,6 +5215,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 416(AX)
+	PREFETCHT1     128(R8)
 	VPSRLW         $0x04, Y4, Y2
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y2, Y2
@@ -5206,6 +5242,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 480(AX)
+	PREFETCHT1     192(R8)
 	VPSRLW         $0x04, Y7, Y2
 	VPAND          Y0, Y7, Y7
 	VPAND          Y0, Y2, Y2
@@ -5219,6 +5256,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 512(AX)
+	PREFETCHT1     256(R8)
 	VPSRLW         $0x04, Y8, Y2
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y2, Y2
@@ -5245,6 +5283,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 576(AX)
+	PREFETCHT1     320(R8)
 	VMOVDQU        80(SI), Y2
 	VMOVDQU        80(SI)(DX*1), Y3
 	VMOVDQU        80(SI)(DX*2), Y4
@@ -5290,6 +5329,7 @@ next:
 	VPAND          Y1, Y10, Y10
 	VPOR           Y10, Y5, Y5
 	VMOVDQU        Y5, 1056(AX)
+	PREFETCHT1     384(R8)
 	VPSRLW         $0x04, Y2, Y5
 	VPAND          Y0, Y2, Y2
 	VPAND          Y0, Y5, Y5
@@ -5316,6 +5356,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1120(AX)
+	PREFETCHT1     448(R8)
 	VPSRLW         $0x04, Y4, Y2
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y2, Y2
@@ -5329,6 +5370,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1152(AX)
+	PREFETCHT1     512(R8)
 	VPSRLW         $0x04, Y6, Y2
 	VPAND          Y0, Y6, Y6
 	VPAND          Y0, Y2, Y2
@@ -5355,6 +5397,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1216(AX)
+	PREFETCHT1     576(R8)
 	VPSRLW         $0x04, Y8, Y2
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y2, Y2
@@ -5368,6 +5411,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1248(AX)
+	PREFETCHT1     640(R8)
 	VPSRLW         $0x04, Y9, Y2
 	VPAND          Y0, Y9, Y9
 	VPAND          Y0, Y2, Y2
@@ -5426,6 +5470,7 @@ next:
 	VPAND          Y1, Y10, Y10
 	VPOR           Y10, Y5, Y5
 	VMOVDQU        Y5, 1760(AX)
+	PREFETCHT1     704(R8)
 	VPSRLW         $0x04, Y2, Y5
 	VPAND          Y0, Y2, Y2
 	VPAND          Y0, Y5, Y5
@@ -5439,6 +5484,7 @@ next:
 	VPAND          Y1, Y2, Y2
 	VPOR           Y2, Y5, Y5
 	VMOVDQU        Y5, 1792(AX)
+	PREFETCHT1     768(R8)
 	VPSRLW         $0x04, Y3, Y2
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y2, Y2
@@ -5452,6 +5498,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1824(AX)
+	PREFETCHT1     832(R8)
 	VPSRLW         $0x04, Y4, Y2
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y2, Y2
@@ -5478,6 +5525,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1888(AX)
+	PREFETCHT1     896(R8)
 	VPSRLW         $0x04, Y7, Y2
 	VPAND          Y0, Y7, Y7
 	VPAND          Y0, Y2, Y2
@@ -5491,6 +5539,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1920(AX)
+	PREFETCHT1     960(R8)
 	VPSRLW         $0x04, Y8, Y2
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y2, Y2
@@ -5517,6 +5566,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 1984(AX)
+	PREFETCHT1     1024(R8)
 	VMOVDQU        144(SI), Y2
 	VMOVDQU        144(SI)(DX*1), Y3
 	VMOVDQU        144(SI)(DX*2), Y4
@@ -5562,6 +5612,7 @@ next:
 	VPAND          Y1, Y10, Y10
 	VPOR           Y10, Y5, Y5
 	VMOVDQU        Y5, 2464(AX)
+	PREFETCHT1     1088(R8)
 	VPSRLW         $0x04, Y2, Y5
 	VPAND          Y0, Y2, Y2
 	VPAND          Y0, Y5, Y5
@@ -5588,6 +5639,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 2528(AX)
+	PREFETCHT1     1152(R8)
 	VPSRLW         $0x04, Y4, Y2
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y2, Y2
@@ -5601,6 +5653,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 2560(AX)
+	PREFETCHT1     1216(R8)
 	VPSRLW         $0x04, Y6, Y2
 	VPAND          Y0, Y6, Y6
 	VPAND          Y0, Y2, Y2
@@ -5627,6 +5680,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 2624(AX)
+	PREFETCHT1     1280(R8)
 	VPSRLW         $0x04, Y8, Y2
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y2, Y2
@@ -5640,6 +5694,7 @@ next:
 	VPAND          Y1, Y3, Y3
 	VPOR           Y3, Y2, Y2
 	VMOVDQU        Y2, 2656(AX)
+	PREFETCHT1     1344(R8)
 	VPSRLW         $0x04, Y9, Y2
 	VPAND          Y0, Y9, Y9
 	VPAND          Y0, Y2, Y2
@@ -5656,14 +5711,15 @@ next:
 	ADDQ           $+2816, AX
 	ADDQ           $+176, SI
 	ADDQ           $+176, DI
+	ADDQ           $+1408, R8
 	DECQ           CX
 	JNZ            next
 	VZEROUPPER
 	RET
 
-// func packQ6KAVX2(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX2, F16C
-TEXT ·packQ6KAVX2(SB), NOSPLIT, $272-32
+// func packQ6KAVX2(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·packQ6KAVX2(SB), NOSPLIT, $272-40
 	MOVQ panel+0(FP), AX
 	MOVQ blocks+24(FP), CX
 	MOVQ stride+16(FP), DX
@@ -5671,24 +5727,25 @@ TEXT ·packQ6KAVX2(SB), NOSPLIT, $272-32
 	MOVQ base+8(FP), SI
 	LEAQ (SI)(DX*4), DI
 	SHRQ $0x03, CX
+	MOVQ next+32(FP), R8
 
 next:
-	MOVWLZX        208(SI), R8
-	MOVW           R8, 256(SP)
-	MOVWLZX        208(SI)(DX*1), R8
-	MOVW           R8, 258(SP)
-	MOVWLZX        208(SI)(DX*2), R8
-	MOVW           R8, 260(SP)
-	MOVWLZX        208(SI)(BX*1), R8
-	MOVW           R8, 262(SP)
-	MOVWLZX        208(DI), R8
-	MOVW           R8, 264(SP)
-	MOVWLZX        208(DI)(DX*1), R8
-	MOVW           R8, 266(SP)
-	MOVWLZX        208(DI)(DX*2), R8
-	MOVW           R8, 268(SP)
-	MOVWLZX        208(DI)(BX*1), R8
-	MOVW           R8, 270(SP)
+	MOVWLZX        208(SI), R9
+	MOVW           R9, 256(SP)
+	MOVWLZX        208(SI)(DX*1), R9
+	MOVW           R9, 258(SP)
+	MOVWLZX        208(SI)(DX*2), R9
+	MOVW           R9, 260(SP)
+	MOVWLZX        208(SI)(BX*1), R9
+	MOVW           R9, 262(SP)
+	MOVWLZX        208(DI), R9
+	MOVW           R9, 264(SP)
+	MOVWLZX        208(DI)(DX*1), R9
+	MOVW           R9, 266(SP)
+	MOVWLZX        208(DI)(DX*2), R9
+	MOVW           R9, 268(SP)
+	MOVWLZX        208(DI)(BX*1), R9
+	MOVW           R9, 270(SP)
 	VBROADCASTI128 192(SI), Y1
 	VINSERTI128    $0x01, 192(DI), Y1, Y1
 	VBROADCASTI128 192(SI)(DX*1), Y2
@@ -5786,14 +5843,14 @@ next:
 	VCVTDQ2PS      Y1, Y1
 	VMULPS         Y0, Y1, Y1
 	VMOVUPS        Y1, 2752(AX)
-	MOVL           $0x0f0f0f0f, R8
-	VMOVD          R8, X0
+	MOVL           $0x0f0f0f0f, R9
+	VMOVD          R9, X0
 	VPBROADCASTD   X0, Y0
-	MOVL           $0x30303030, R8
-	VMOVD          R8, X1
+	MOVL           $0x30303030, R9
+	VMOVD          R9, X1
 	VPBROADCASTD   X1, Y1
-	MOVL           $0x20202020, R8
-	VMOVD          R8, X2
+	MOVL           $0x20202020, R9
+	VMOVD          R9, X2
 	VPBROADCASTD   X2, Y2
 	VMOVDQU        128(SI), Y3
 	VMOVDQU        128(SI)(DX*1), Y4
@@ -5882,6 +5939,7 @@ next:
 	VPOR           Y11, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 704(AX)
+	PREFETCHT1     (R8)
 	VPSRLW         $0x04, Y3, Y6
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y6, Y6
@@ -5897,6 +5955,7 @@ next:
 	VPOR           Y3, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 736(AX)
+	PREFETCHT1     64(R8)
 	VPSRLW         $0x04, Y4, Y3
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y3, Y3
@@ -5912,6 +5971,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 768(AX)
+	PREFETCHT1     128(R8)
 	VPSRLW         $0x04, Y5, Y3
 	VPAND          Y0, Y5, Y5
 	VPAND          Y0, Y3, Y3
@@ -5927,6 +5987,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 800(AX)
+	PREFETCHT1     192(R8)
 	VPSRLW         $0x04, Y7, Y3
 	VPAND          Y0, Y7, Y7
 	VPAND          Y0, Y3, Y3
@@ -5942,6 +6003,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 832(AX)
+	PREFETCHT1     256(R8)
 	VPSRLW         $0x04, Y8, Y3
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y3, Y3
@@ -5972,6 +6034,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 896(AX)
+	PREFETCHT1     320(R8)
 	VPSRLW         $0x04, Y10, Y3
 	VPAND          Y0, Y10, Y10
 	VPAND          Y0, Y3, Y3
@@ -5987,6 +6050,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 928(AX)
+	PREFETCHT1     384(R8)
 	VMOVDQU        32(SI), Y3
 	VMOVDQU        32(SI)(DX*1), Y4
 	VMOVDQU        32(SI)(DX*2), Y5
@@ -6034,6 +6098,7 @@ next:
 	VPOR           Y11, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 1056(AX)
+	PREFETCHT1     448(R8)
 	VPSRLW         $0x04, Y3, Y6
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y6, Y6
@@ -6049,6 +6114,7 @@ next:
 	VPOR           Y3, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 1088(AX)
+	PREFETCHT1     512(R8)
 	VPSRLW         $0x04, Y4, Y3
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y3, Y3
@@ -6064,6 +6130,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 1120(AX)
+	PREFETCHT1     576(R8)
 	VPSRLW         $0x04, Y5, Y3
 	VPAND          Y0, Y5, Y5
 	VPAND          Y0, Y3, Y3
@@ -6094,6 +6161,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 1184(AX)
+	PREFETCHT1     640(R8)
 	VPSRLW         $0x04, Y8, Y3
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y3, Y3
@@ -6109,6 +6177,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 1216(AX)
+	PREFETCHT1     704(R8)
 	VPSRLW         $0x04, Y9, Y3
 	VPAND          Y0, Y9, Y9
 	VPAND          Y0, Y3, Y3
@@ -6124,6 +6193,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 1248(AX)
+	PREFETCHT1     768(R8)
 	VPSRLW         $0x04, Y10, Y3
 	VPAND          Y0, Y10, Y10
 	VPAND          Y0, Y3, Y3
@@ -6139,6 +6209,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 1280(AX)
+	PREFETCHT1     832(R8)
 	VMOVDQU        160(SI), Y3
 	VMOVDQU        160(SI)(DX*1), Y4
 	VMOVDQU        160(SI)(DX*2), Y5
@@ -6241,6 +6312,7 @@ next:
 	VPOR           Y3, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 2144(AX)
+	PREFETCHT1     896(R8)
 	VPSRLW         $0x04, Y4, Y3
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y3, Y3
@@ -6256,6 +6328,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2176(AX)
+	PREFETCHT1     960(R8)
 	VPSRLW         $0x04, Y5, Y3
 	VPAND          Y0, Y5, Y5
 	VPAND          Y0, Y3, Y3
@@ -6271,6 +6344,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2208(AX)
+	PREFETCHT1     1024(R8)
 	VPSRLW         $0x04, Y7, Y3
 	VPAND          Y0, Y7, Y7
 	VPAND          Y0, Y3, Y3
@@ -6286,6 +6360,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2240(AX)
+	PREFETCHT1     1088(R8)
 	VPSRLW         $0x04, Y8, Y3
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y3, Y3
@@ -6301,6 +6376,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2272(AX)
+	PREFETCHT1     1152(R8)
 	VPSRLW         $0x04, Y9, Y3
 	VPAND          Y0, Y9, Y9
 	VPAND          Y0, Y3, Y3
@@ -6331,6 +6407,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2336(AX)
+	PREFETCHT1     1216(R8)
 	VMOVDQU        96(SI), Y3
 	VMOVDQU        96(SI)(DX*1), Y4
 	VMOVDQU        96(SI)(DX*2), Y5
@@ -6378,6 +6455,7 @@ next:
 	VPOR           Y11, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 2464(AX)
+	PREFETCHT1     1280(R8)
 	VPSRLW         $0x04, Y3, Y6
 	VPAND          Y0, Y3, Y3
 	VPAND          Y0, Y6, Y6
@@ -6393,6 +6471,7 @@ next:
 	VPOR           Y3, Y6, Y6
 	VPSUBB         Y2, Y6, Y6
 	VMOVDQU        Y6, 2496(AX)
+	PREFETCHT1     1344(R8)
 	VPSRLW         $0x04, Y4, Y3
 	VPAND          Y0, Y4, Y4
 	VPAND          Y0, Y3, Y3
@@ -6408,6 +6487,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2528(AX)
+	PREFETCHT1     1408(R8)
 	VPSRLW         $0x04, Y5, Y3
 	VPAND          Y0, Y5, Y5
 	VPAND          Y0, Y3, Y3
@@ -6438,6 +6518,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2592(AX)
+	PREFETCHT1     1472(R8)
 	VPSRLW         $0x04, Y8, Y3
 	VPAND          Y0, Y8, Y8
 	VPAND          Y0, Y3, Y3
@@ -6453,6 +6534,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2624(AX)
+	PREFETCHT1     1536(R8)
 	VPSRLW         $0x04, Y9, Y3
 	VPAND          Y0, Y9, Y9
 	VPAND          Y0, Y3, Y3
@@ -6468,6 +6550,7 @@ next:
 	VPOR           Y4, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2656(AX)
+	PREFETCHT1     1600(R8)
 	VPSRLW         $0x04, Y10, Y3
 	VPAND          Y0, Y10, Y10
 	VPAND          Y0, Y3, Y3
@@ -6483,9 +6566,11 @@ next:
 	VPOR           Y0, Y3, Y3
 	VPSUBB         Y2, Y3, Y3
 	VMOVDQU        Y3, 2688(AX)
+	PREFETCHT1     1664(R8)
 	ADDQ           $+2816, AX
 	ADDQ           $+210, SI
 	ADDQ           $+210, DI
+	ADDQ           $+1680, R8
 	DECQ           CX
 	JNZ            next
 	VZEROUPPER

@@ -4,22 +4,23 @@ package tensor
 
 // The kernels in avx512_amd64.s. All lengths must be at least one.
 
-// pack* unpack 16 rows, stride bytes apart, of blocks times 32 columns. For K-quants blocks is a multiple of 8.
+// pack* unpack 16 rows, stride bytes apart, of blocks times 32 columns, and prefetch as many bytes at next.
+// For K-quants blocks is a multiple of 8.
 //
 //go:noescape
-func packQ80AVX512(panel *panel, base *byte, stride, blocks int)
+func packQ80AVX512(panel *panel, base *byte, stride, blocks int, next uintptr)
 
 //go:noescape
-func packQ40AVX512(panel *panel, base *byte, stride, blocks int)
+func packQ40AVX512(panel *panel, base *byte, stride, blocks int, next uintptr)
 
 //go:noescape
-func packQ4KAVX512(panel *panel, base *byte, stride, blocks int)
+func packQ4KAVX512(panel *panel, base *byte, stride, blocks int, next uintptr)
 
 //go:noescape
-func packQ5KAVX512(panel *panel, base *byte, stride, blocks int)
+func packQ5KAVX512(panel *panel, base *byte, stride, blocks int, next uintptr)
 
 //go:noescape
-func packQ6KAVX512(panel *panel, base *byte, stride, blocks int)
+func packQ6KAVX512(panel *panel, base *byte, stride, blocks int, next uintptr)
 
 // gemm* multiply a panel by n vectors. The result for vector act + in[j]*actStride is written (added if add is set) to
 // the 16 values at dst + out[j]*dstStride that mask selects. Strides are in bytes.

@@ -3921,9 +3921,9 @@ block:
 DATA dword30303030AVX512<>+0(SB)/4, $0x30303030
 GLOBL dword30303030AVX512<>(SB), RODATA|NOPTR, $4
 
-// func packQ80AVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·packQ80AVX512(SB), NOSPLIT, $256-32
+// func packQ80AVX512(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·packQ80AVX512(SB), NOSPLIT, $256-40
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -3987,6 +3987,7 @@ scales:
 	ADDQ    R10, R8
 	ADDQ    R10, R9
 	LEAQ    (SP), R11
+	MOVQ    next+32(FP), R10
 
 next:
 	VBROADCASTI64X4 2(SI), Z1
@@ -4031,20 +4032,29 @@ next:
 	VSHUFI64X2      $0xdd, Z8, Z4, Z4
 	VPXORD          Z0, Z9, Z9
 	VMOVDQU32       Z9, (AX)
+	PREFETCHT1      (R10)
+	PREFETCHT1      64(R10)
 	VPXORD          Z0, Z1, Z1
 	VMOVDQU32       Z1, 64(AX)
+	PREFETCHT1      128(R10)
 	VPXORD          Z0, Z2, Z2
 	VMOVDQU32       Z2, 128(AX)
+	PREFETCHT1      192(R10)
 	VPXORD          Z0, Z3, Z3
 	VMOVDQU32       Z3, 192(AX)
+	PREFETCHT1      256(R10)
 	VPXORD          Z0, Z5, Z5
 	VMOVDQU32       Z5, 256(AX)
+	PREFETCHT1      320(R10)
 	VPXORD          Z0, Z6, Z6
 	VMOVDQU32       Z6, 320(AX)
+	PREFETCHT1      384(R10)
 	VPXORD          Z0, Z7, Z7
 	VMOVDQU32       Z7, 384(AX)
+	PREFETCHT1      448(R10)
 	VPXORD          Z0, Z4, Z4
 	VMOVDQU32       Z4, 448(AX)
+	PREFETCHT1      512(R10)
 	VCVTPH2PS       (R11), Z1
 	VMOVUPS         Z1, 512(AX)
 	ADDQ            $0x20, R11
@@ -4053,14 +4063,15 @@ next:
 	ADDQ            $+34, DI
 	ADDQ            $+34, R8
 	ADDQ            $+34, R9
+	ADDQ            $+544, R10
 	DECQ            CX
 	JNZ             next
 	VZEROUPPER
 	RET
 
-// func packQ40AVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, CMOV
-TEXT ·packQ40AVX512(SB), NOSPLIT, $256-32
+// func packQ40AVX512(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·packQ40AVX512(SB), NOSPLIT, $256-40
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -4126,6 +4137,7 @@ scales:
 	ADDQ    R10, R8
 	ADDQ    R10, R9
 	LEAQ    (SP), R11
+	MOVQ    next+32(FP), R10
 
 next:
 	VBROADCASTI32X4 2(SI), Z2
@@ -4159,6 +4171,8 @@ next:
 	VPANDD          Z0, Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VMOVDQU32       Z6, 256(AX)
+	PREFETCHT1      (R10)
+	PREFETCHT1      64(R10)
 	VPSRLW          $0x04, Z3, Z2
 	VPANDD          Z0, Z3, Z3
 	VPADDB          Z1, Z3, Z3
@@ -4166,6 +4180,7 @@ next:
 	VPANDD          Z0, Z2, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 320(AX)
+	PREFETCHT1      128(R10)
 	VPSRLW          $0x04, Z4, Z2
 	VPANDD          Z0, Z4, Z4
 	VPADDB          Z1, Z4, Z4
@@ -4173,6 +4188,7 @@ next:
 	VPANDD          Z0, Z2, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 384(AX)
+	PREFETCHT1      192(R10)
 	VPSRLW          $0x04, Z5, Z2
 	VPANDD          Z0, Z5, Z5
 	VPADDB          Z1, Z5, Z5
@@ -4180,6 +4196,7 @@ next:
 	VPANDD          Z0, Z2, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 448(AX)
+	PREFETCHT1      256(R10)
 	VCVTPH2PS       (R11), Z2
 	VMOVUPS         Z2, 512(AX)
 	ADDQ            $0x20, R11
@@ -4188,14 +4205,15 @@ next:
 	ADDQ            $+18, DI
 	ADDQ            $+18, R8
 	ADDQ            $+18, R9
+	ADDQ            $+288, R10
 	DECQ            CX
 	JNZ             next
 	VZEROUPPER
 	RET
 
-// func packQ4KAVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·packQ4KAVX512(SB), NOSPLIT, $0-32
+// func packQ4KAVX512(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·packQ4KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -4211,6 +4229,7 @@ TEXT ·packQ4KAVX512(SB), NOSPLIT, $0-32
 	VPBROADCASTD R10, Z1
 	MOVL         $0x10101010, R10
 	VPBROADCASTD R10, Z2
+	MOVQ         next+32(FP), R10
 
 next:
 	VBROADCASTI32X4 (SI), Z2
@@ -4391,41 +4410,50 @@ next:
 	VMOVDQU32       Z10, (AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 704(AX)
+	PREFETCHT1      (R10)
+	PREFETCHT1      64(R10)
 	VPSRLW          $0x04, Z2, Z9
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 64(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 768(AX)
+	PREFETCHT1      128(R10)
 	VPSRLW          $0x04, Z3, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z3
 	VMOVDQU32       Z3, 128(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 832(AX)
+	PREFETCHT1      192(R10)
 	VPSRLW          $0x04, Z4, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z4
 	VMOVDQU32       Z4, 192(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 896(AX)
+	PREFETCHT1      256(R10)
 	VPSRLW          $0x04, Z6, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z6
 	VMOVDQU32       Z6, 256(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 960(AX)
+	PREFETCHT1      320(R10)
 	VPSRLW          $0x04, Z7, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z7
 	VMOVDQU32       Z7, 320(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 1024(AX)
+	PREFETCHT1      384(R10)
 	VPSRLW          $0x04, Z8, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z8
 	VMOVDQU32       Z8, 384(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 1088(AX)
+	PREFETCHT1      448(R10)
 	VPSRLW          $0x04, Z5, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z5
 	VMOVDQU32       Z5, 448(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 1152(AX)
+	PREFETCHT1      512(R10)
 	VBROADCASTI64X4 48(SI), Z2
 	VINSERTI64X4    $0x01, 48(DI), Z2, Z2
 	VBROADCASTI64X4 48(SI)(DX*1), Z3
@@ -4471,41 +4499,50 @@ next:
 	VMOVDQU32       Z10, 1408(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 2112(AX)
+	PREFETCHT1      576(R10)
+	PREFETCHT1      640(R10)
 	VPSRLW          $0x04, Z2, Z9
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 1472(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 2176(AX)
+	PREFETCHT1      704(R10)
 	VPSRLW          $0x04, Z3, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z3
 	VMOVDQU32       Z3, 1536(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2240(AX)
+	PREFETCHT1      768(R10)
 	VPSRLW          $0x04, Z4, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z4
 	VMOVDQU32       Z4, 1600(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2304(AX)
+	PREFETCHT1      832(R10)
 	VPSRLW          $0x04, Z6, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z6
 	VMOVDQU32       Z6, 1664(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2368(AX)
+	PREFETCHT1      896(R10)
 	VPSRLW          $0x04, Z7, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z7
 	VMOVDQU32       Z7, 1728(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2432(AX)
+	PREFETCHT1      960(R10)
 	VPSRLW          $0x04, Z8, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z8
 	VMOVDQU32       Z8, 1792(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2496(AX)
+	PREFETCHT1      1024(R10)
 	VPSRLW          $0x04, Z5, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z5
 	VMOVDQU32       Z5, 1856(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2560(AX)
+	PREFETCHT1      1088(R10)
 	VBROADCASTI64X4 80(SI), Z2
 	VINSERTI64X4    $0x01, 80(DI), Z2, Z2
 	VBROADCASTI64X4 80(SI)(DX*1), Z3
@@ -4551,41 +4588,50 @@ next:
 	VMOVDQU32       Z10, 2816(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 3520(AX)
+	PREFETCHT1      1152(R10)
+	PREFETCHT1      1216(R10)
 	VPSRLW          $0x04, Z2, Z9
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 2880(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 3584(AX)
+	PREFETCHT1      1280(R10)
 	VPSRLW          $0x04, Z3, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z3
 	VMOVDQU32       Z3, 2944(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 3648(AX)
+	PREFETCHT1      1344(R10)
 	VPSRLW          $0x04, Z4, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z4
 	VMOVDQU32       Z4, 3008(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 3712(AX)
+	PREFETCHT1      1408(R10)
 	VPSRLW          $0x04, Z6, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z6
 	VMOVDQU32       Z6, 3072(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 3776(AX)
+	PREFETCHT1      1472(R10)
 	VPSRLW          $0x04, Z7, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z7
 	VMOVDQU32       Z7, 3136(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 3840(AX)
+	PREFETCHT1      1536(R10)
 	VPSRLW          $0x04, Z8, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z8
 	VMOVDQU32       Z8, 3200(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 3904(AX)
+	PREFETCHT1      1600(R10)
 	VPSRLW          $0x04, Z5, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z5
 	VMOVDQU32       Z5, 3264(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 3968(AX)
+	PREFETCHT1      1664(R10)
 	VBROADCASTI64X4 112(SI), Z2
 	VINSERTI64X4    $0x01, 112(DI), Z2, Z2
 	VBROADCASTI64X4 112(SI)(DX*1), Z3
@@ -4631,54 +4677,64 @@ next:
 	VMOVDQU32       Z10, 4224(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 4928(AX)
+	PREFETCHT1      1728(R10)
+	PREFETCHT1      1792(R10)
 	VPSRLW          $0x04, Z2, Z9
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 4288(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z9
 	VMOVDQU32       Z9, 4992(AX)
+	PREFETCHT1      1856(R10)
 	VPSRLW          $0x04, Z3, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z3
 	VMOVDQU32       Z3, 4352(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 5056(AX)
+	PREFETCHT1      1920(R10)
 	VPSRLW          $0x04, Z4, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z4
 	VMOVDQU32       Z4, 4416(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 5120(AX)
+	PREFETCHT1      1984(R10)
 	VPSRLW          $0x04, Z6, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z6
 	VMOVDQU32       Z6, 4480(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 5184(AX)
+	PREFETCHT1      2048(R10)
 	VPSRLW          $0x04, Z7, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z7
 	VMOVDQU32       Z7, 4544(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 5248(AX)
+	PREFETCHT1      2112(R10)
 	VPSRLW          $0x04, Z8, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z8
 	VMOVDQU32       Z8, 4608(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 5312(AX)
+	PREFETCHT1      2176(R10)
 	VPSRLW          $0x04, Z5, Z2
 	VPTERNLOGD      $0xea, Z1, Z0, Z5
 	VMOVDQU32       Z5, 4672(AX)
 	VPTERNLOGD      $0xea, Z1, Z0, Z2
 	VMOVDQU32       Z2, 5376(AX)
+	PREFETCHT1      2240(R10)
 	ADDQ            $+5632, AX
 	ADDQ            $+144, SI
 	ADDQ            $+144, DI
 	ADDQ            $+144, R8
 	ADDQ            $+144, R9
+	ADDQ            $+2304, R10
 	DECQ            CX
 	JNZ             next
 	VZEROUPPER
 	RET
 
-// func packQ5KAVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·packQ5KAVX512(SB), NOSPLIT, $0-32
+// func packQ5KAVX512(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·packQ5KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -4694,6 +4750,7 @@ TEXT ·packQ5KAVX512(SB), NOSPLIT, $0-32
 	VPBROADCASTD R10, Z1
 	MOVL         $0x10101010, R10
 	VPBROADCASTD R10, Z2
+	MOVQ         next+32(FP), R10
 
 next:
 	VBROADCASTI32X4 (SI), Z3
@@ -4918,6 +4975,8 @@ next:
 	VPSLLW          $0x03, Z11, Z19
 	VPTERNLOGD      $0xf8, Z2, Z19, Z18
 	VMOVDQU32       Z18, 704(AX)
+	PREFETCHT1      (R10)
+	PREFETCHT1      64(R10)
 	VPSRLW          $0x04, Z10, Z18
 	VPTERNLOGD      $0xea, Z1, Z0, Z10
 	VPSLLW          $0x04, Z3, Z19
@@ -4927,6 +4986,7 @@ next:
 	VPSLLW          $0x03, Z3, Z10
 	VPTERNLOGD      $0xf8, Z2, Z10, Z18
 	VMOVDQU32       Z18, 768(AX)
+	PREFETCHT1      128(R10)
 	VPSRLW          $0x04, Z12, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z12
 	VPSLLW          $0x04, Z4, Z18
@@ -4936,6 +4996,8 @@ next:
 	VPSLLW          $0x03, Z4, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 832(AX)
+	PREFETCHT1      192(R10)
+	PREFETCHT1      256(R10)
 	VPSRLW          $0x04, Z13, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z13
 	VPSLLW          $0x04, Z5, Z12
@@ -4945,6 +5007,7 @@ next:
 	VPSLLW          $0x03, Z5, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 896(AX)
+	PREFETCHT1      320(R10)
 	VPSRLW          $0x04, Z15, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z15
 	VPSLLW          $0x04, Z7, Z12
@@ -4954,6 +5017,7 @@ next:
 	VPSLLW          $0x03, Z7, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 960(AX)
+	PREFETCHT1      384(R10)
 	VPSRLW          $0x04, Z16, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z16
 	VPSLLW          $0x04, Z8, Z12
@@ -4963,6 +5027,8 @@ next:
 	VPSLLW          $0x03, Z8, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 1024(AX)
+	PREFETCHT1      448(R10)
+	PREFETCHT1      512(R10)
 	VPSRLW          $0x04, Z17, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z17
 	VPSLLW          $0x04, Z9, Z12
@@ -4972,6 +5038,7 @@ next:
 	VPSLLW          $0x03, Z9, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 1088(AX)
+	PREFETCHT1      576(R10)
 	VPSRLW          $0x04, Z14, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z14
 	VPSLLW          $0x04, Z6, Z12
@@ -4981,6 +5048,7 @@ next:
 	VPSLLW          $0x03, Z6, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 1152(AX)
+	PREFETCHT1      640(R10)
 	VBROADCASTI64X4 80(SI), Z10
 	VINSERTI64X4    $0x01, 80(DI), Z10, Z10
 	VBROADCASTI64X4 80(SI)(DX*1), Z12
@@ -5030,6 +5098,8 @@ next:
 	VPSLLW          $0x01, Z11, Z19
 	VPTERNLOGD      $0xf8, Z2, Z19, Z18
 	VMOVDQU32       Z18, 2112(AX)
+	PREFETCHT1      704(R10)
+	PREFETCHT1      768(R10)
 	VPSRLW          $0x04, Z10, Z18
 	VPTERNLOGD      $0xea, Z1, Z0, Z10
 	VPSLLW          $0x02, Z3, Z19
@@ -5039,6 +5109,7 @@ next:
 	VPSLLW          $0x01, Z3, Z10
 	VPTERNLOGD      $0xf8, Z2, Z10, Z18
 	VMOVDQU32       Z18, 2176(AX)
+	PREFETCHT1      832(R10)
 	VPSRLW          $0x04, Z12, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z12
 	VPSLLW          $0x02, Z4, Z18
@@ -5048,6 +5119,8 @@ next:
 	VPSLLW          $0x01, Z4, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 2240(AX)
+	PREFETCHT1      896(R10)
+	PREFETCHT1      960(R10)
 	VPSRLW          $0x04, Z13, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z13
 	VPSLLW          $0x02, Z5, Z12
@@ -5057,6 +5130,7 @@ next:
 	VPSLLW          $0x01, Z5, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 2304(AX)
+	PREFETCHT1      1024(R10)
 	VPSRLW          $0x04, Z15, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z15
 	VPSLLW          $0x02, Z7, Z12
@@ -5066,6 +5140,7 @@ next:
 	VPSLLW          $0x01, Z7, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 2368(AX)
+	PREFETCHT1      1088(R10)
 	VPSRLW          $0x04, Z16, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z16
 	VPSLLW          $0x02, Z8, Z12
@@ -5075,6 +5150,8 @@ next:
 	VPSLLW          $0x01, Z8, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 2432(AX)
+	PREFETCHT1      1152(R10)
+	PREFETCHT1      1216(R10)
 	VPSRLW          $0x04, Z17, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z17
 	VPSLLW          $0x02, Z9, Z12
@@ -5084,6 +5161,7 @@ next:
 	VPSLLW          $0x01, Z9, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 2496(AX)
+	PREFETCHT1      1280(R10)
 	VPSRLW          $0x04, Z14, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z14
 	VPSLLW          $0x02, Z6, Z12
@@ -5093,6 +5171,7 @@ next:
 	VPSLLW          $0x01, Z6, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 2560(AX)
+	PREFETCHT1      1344(R10)
 	VBROADCASTI64X4 112(SI), Z10
 	VINSERTI64X4    $0x01, 112(DI), Z10, Z10
 	VBROADCASTI64X4 112(SI)(DX*1), Z12
@@ -5142,6 +5221,8 @@ next:
 	VPSRLW          $0x01, Z11, Z19
 	VPTERNLOGD      $0xf8, Z2, Z19, Z18
 	VMOVDQU32       Z18, 3520(AX)
+	PREFETCHT1      1408(R10)
+	PREFETCHT1      1472(R10)
 	VPSRLW          $0x04, Z10, Z18
 	VPTERNLOGD      $0xea, Z1, Z0, Z10
 	VPSLLW          $0x00, Z3, Z19
@@ -5151,6 +5232,7 @@ next:
 	VPSRLW          $0x01, Z3, Z10
 	VPTERNLOGD      $0xf8, Z2, Z10, Z18
 	VMOVDQU32       Z18, 3584(AX)
+	PREFETCHT1      1536(R10)
 	VPSRLW          $0x04, Z12, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z12
 	VPSLLW          $0x00, Z4, Z18
@@ -5160,6 +5242,8 @@ next:
 	VPSRLW          $0x01, Z4, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 3648(AX)
+	PREFETCHT1      1600(R10)
+	PREFETCHT1      1664(R10)
 	VPSRLW          $0x04, Z13, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z13
 	VPSLLW          $0x00, Z5, Z12
@@ -5169,6 +5253,7 @@ next:
 	VPSRLW          $0x01, Z5, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 3712(AX)
+	PREFETCHT1      1728(R10)
 	VPSRLW          $0x04, Z15, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z15
 	VPSLLW          $0x00, Z7, Z12
@@ -5178,6 +5263,7 @@ next:
 	VPSRLW          $0x01, Z7, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 3776(AX)
+	PREFETCHT1      1792(R10)
 	VPSRLW          $0x04, Z16, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z16
 	VPSLLW          $0x00, Z8, Z12
@@ -5187,6 +5273,8 @@ next:
 	VPSRLW          $0x01, Z8, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 3840(AX)
+	PREFETCHT1      1856(R10)
+	PREFETCHT1      1920(R10)
 	VPSRLW          $0x04, Z17, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z17
 	VPSLLW          $0x00, Z9, Z12
@@ -5196,6 +5284,7 @@ next:
 	VPSRLW          $0x01, Z9, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 3904(AX)
+	PREFETCHT1      1984(R10)
 	VPSRLW          $0x04, Z14, Z10
 	VPTERNLOGD      $0xea, Z1, Z0, Z14
 	VPSLLW          $0x00, Z6, Z12
@@ -5205,6 +5294,7 @@ next:
 	VPSRLW          $0x01, Z6, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z10
 	VMOVDQU32       Z10, 3968(AX)
+	PREFETCHT1      2048(R10)
 	VBROADCASTI64X4 144(SI), Z10
 	VINSERTI64X4    $0x01, 144(DI), Z10, Z10
 	VBROADCASTI64X4 144(SI)(DX*1), Z12
@@ -5254,6 +5344,8 @@ next:
 	VPSRLW          $0x03, Z11, Z11
 	VPTERNLOGD      $0xf8, Z2, Z11, Z18
 	VMOVDQU32       Z18, 4928(AX)
+	PREFETCHT1      2112(R10)
+	PREFETCHT1      2176(R10)
 	VPSRLW          $0x04, Z10, Z11
 	VPTERNLOGD      $0xea, Z1, Z0, Z10
 	VPSRLW          $0x02, Z3, Z18
@@ -5263,6 +5355,7 @@ next:
 	VPSRLW          $0x03, Z3, Z3
 	VPTERNLOGD      $0xf8, Z2, Z3, Z11
 	VMOVDQU32       Z11, 4992(AX)
+	PREFETCHT1      2240(R10)
 	VPSRLW          $0x04, Z12, Z3
 	VPTERNLOGD      $0xea, Z1, Z0, Z12
 	VPSRLW          $0x02, Z4, Z10
@@ -5272,6 +5365,8 @@ next:
 	VPSRLW          $0x03, Z4, Z4
 	VPTERNLOGD      $0xf8, Z2, Z4, Z3
 	VMOVDQU32       Z3, 5056(AX)
+	PREFETCHT1      2304(R10)
+	PREFETCHT1      2368(R10)
 	VPSRLW          $0x04, Z13, Z3
 	VPTERNLOGD      $0xea, Z1, Z0, Z13
 	VPSRLW          $0x02, Z5, Z4
@@ -5281,6 +5376,7 @@ next:
 	VPSRLW          $0x03, Z5, Z4
 	VPTERNLOGD      $0xf8, Z2, Z4, Z3
 	VMOVDQU32       Z3, 5120(AX)
+	PREFETCHT1      2432(R10)
 	VPSRLW          $0x04, Z15, Z3
 	VPTERNLOGD      $0xea, Z1, Z0, Z15
 	VPSRLW          $0x02, Z7, Z4
@@ -5290,6 +5386,7 @@ next:
 	VPSRLW          $0x03, Z7, Z4
 	VPTERNLOGD      $0xf8, Z2, Z4, Z3
 	VMOVDQU32       Z3, 5184(AX)
+	PREFETCHT1      2496(R10)
 	VPSRLW          $0x04, Z16, Z3
 	VPTERNLOGD      $0xea, Z1, Z0, Z16
 	VPSRLW          $0x02, Z8, Z4
@@ -5299,6 +5396,8 @@ next:
 	VPSRLW          $0x03, Z8, Z4
 	VPTERNLOGD      $0xf8, Z2, Z4, Z3
 	VMOVDQU32       Z3, 5248(AX)
+	PREFETCHT1      2560(R10)
+	PREFETCHT1      2624(R10)
 	VPSRLW          $0x04, Z17, Z3
 	VPTERNLOGD      $0xea, Z1, Z0, Z17
 	VPSRLW          $0x02, Z9, Z4
@@ -5308,6 +5407,7 @@ next:
 	VPSRLW          $0x03, Z9, Z4
 	VPTERNLOGD      $0xf8, Z2, Z4, Z3
 	VMOVDQU32       Z3, 5312(AX)
+	PREFETCHT1      2688(R10)
 	VPSRLW          $0x04, Z14, Z3
 	VPTERNLOGD      $0xea, Z1, Z0, Z14
 	VPSRLW          $0x02, Z6, Z4
@@ -5317,19 +5417,21 @@ next:
 	VPSRLW          $0x03, Z6, Z4
 	VPTERNLOGD      $0xf8, Z2, Z4, Z3
 	VMOVDQU32       Z3, 5376(AX)
+	PREFETCHT1      2752(R10)
 	ADDQ            $+5632, AX
 	ADDQ            $+176, SI
 	ADDQ            $+176, DI
 	ADDQ            $+176, R8
 	ADDQ            $+176, R9
+	ADDQ            $+2816, R10
 	DECQ            CX
 	JNZ             next
 	VZEROUPPER
 	RET
 
-// func packQ6KAVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·packQ6KAVX512(SB), NOSPLIT, $32-32
+// func packQ6KAVX512(panel *byte, base *byte, stride int, blocks int, next uintptr)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·packQ6KAVX512(SB), NOSPLIT, $32-40
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -5343,40 +5445,41 @@ TEXT ·packQ6KAVX512(SB), NOSPLIT, $32-32
 	VPBROADCASTD R10, Z0
 	MOVL         $0x60606060, R10
 	VPBROADCASTD R10, Z1
+	MOVQ         next+32(FP), R10
 
 next:
-	MOVWLZX         208(SI), R10
-	MOVW            R10, (SP)
-	MOVWLZX         208(SI)(DX*1), R10
-	MOVW            R10, 2(SP)
-	MOVWLZX         208(SI)(DX*2), R10
-	MOVW            R10, 4(SP)
-	MOVWLZX         208(SI)(BX*1), R10
-	MOVW            R10, 6(SP)
-	MOVWLZX         208(DI), R10
-	MOVW            R10, 8(SP)
-	MOVWLZX         208(DI)(DX*1), R10
-	MOVW            R10, 10(SP)
-	MOVWLZX         208(DI)(DX*2), R10
-	MOVW            R10, 12(SP)
-	MOVWLZX         208(DI)(BX*1), R10
-	MOVW            R10, 14(SP)
-	MOVWLZX         208(R8), R10
-	MOVW            R10, 16(SP)
-	MOVWLZX         208(R8)(DX*1), R10
-	MOVW            R10, 18(SP)
-	MOVWLZX         208(R8)(DX*2), R10
-	MOVW            R10, 20(SP)
-	MOVWLZX         208(R8)(BX*1), R10
-	MOVW            R10, 22(SP)
-	MOVWLZX         208(R9), R10
-	MOVW            R10, 24(SP)
-	MOVWLZX         208(R9)(DX*1), R10
-	MOVW            R10, 26(SP)
-	MOVWLZX         208(R9)(DX*2), R10
-	MOVW            R10, 28(SP)
-	MOVWLZX         208(R9)(BX*1), R10
-	MOVW            R10, 30(SP)
+	MOVWLZX         208(SI), R11
+	MOVW            R11, (SP)
+	MOVWLZX         208(SI)(DX*1), R11
+	MOVW            R11, 2(SP)
+	MOVWLZX         208(SI)(DX*2), R11
+	MOVW            R11, 4(SP)
+	MOVWLZX         208(SI)(BX*1), R11
+	MOVW            R11, 6(SP)
+	MOVWLZX         208(DI), R11
+	MOVW            R11, 8(SP)
+	MOVWLZX         208(DI)(DX*1), R11
+	MOVW            R11, 10(SP)
+	MOVWLZX         208(DI)(DX*2), R11
+	MOVW            R11, 12(SP)
+	MOVWLZX         208(DI)(BX*1), R11
+	MOVW            R11, 14(SP)
+	MOVWLZX         208(R8), R11
+	MOVW            R11, 16(SP)
+	MOVWLZX         208(R8)(DX*1), R11
+	MOVW            R11, 18(SP)
+	MOVWLZX         208(R8)(DX*2), R11
+	MOVW            R11, 20(SP)
+	MOVWLZX         208(R8)(BX*1), R11
+	MOVW            R11, 22(SP)
+	MOVWLZX         208(R9), R11
+	MOVW            R11, 24(SP)
+	MOVWLZX         208(R9)(DX*1), R11
+	MOVW            R11, 26(SP)
+	MOVWLZX         208(R9)(DX*2), R11
+	MOVW            R11, 28(SP)
+	MOVWLZX         208(R9)(BX*1), R11
+	MOVW            R11, 30(SP)
 	VBROADCASTI32X4 192(SI), Z3
 	VINSERTI32X4    $0x01, 192(DI), Z3, Z3
 	VINSERTI32X4    $0x02, 192(R8), Z3, Z3
@@ -5573,6 +5676,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z18, Z17
 	VPADDB          Z1, Z17, Z17
 	VMOVDQU32       Z17, 1408(AX)
+	PREFETCHT1      (R10)
+	PREFETCHT1      64(R10)
 	VPSRLW          $0x04, Z9, Z17
 	VPANDD          Z0, Z9, Z9
 	VPSLLW          $0x04, Z2, Z18
@@ -5584,6 +5689,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z9, Z17
 	VPADDB          Z1, Z17, Z17
 	VMOVDQU32       Z17, 1472(AX)
+	PREFETCHT1      128(R10)
+	PREFETCHT1      192(R10)
 	VPSRLW          $0x04, Z11, Z9
 	VPANDD          Z0, Z11, Z11
 	VPSLLW          $0x04, Z3, Z17
@@ -5595,6 +5702,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 1536(AX)
+	PREFETCHT1      256(R10)
 	VPSRLW          $0x04, Z12, Z9
 	VPANDD          Z0, Z12, Z12
 	VPSLLW          $0x04, Z4, Z11
@@ -5606,6 +5714,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 1600(AX)
+	PREFETCHT1      320(R10)
+	PREFETCHT1      384(R10)
 	VPSRLW          $0x04, Z14, Z9
 	VPANDD          Z0, Z14, Z14
 	VPSLLW          $0x04, Z6, Z11
@@ -5617,6 +5727,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 1664(AX)
+	PREFETCHT1      448(R10)
+	PREFETCHT1      512(R10)
 	VPSRLW          $0x04, Z15, Z9
 	VPANDD          Z0, Z15, Z15
 	VPSLLW          $0x04, Z7, Z11
@@ -5628,6 +5740,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 1728(AX)
+	PREFETCHT1      576(R10)
 	VPSRLW          $0x04, Z16, Z9
 	VPANDD          Z0, Z16, Z16
 	VPSLLW          $0x04, Z8, Z11
@@ -5639,6 +5752,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 1792(AX)
+	PREFETCHT1      640(R10)
+	PREFETCHT1      704(R10)
 	VPSRLW          $0x04, Z13, Z9
 	VPANDD          Z0, Z13, Z13
 	VPSLLW          $0x04, Z5, Z11
@@ -5650,6 +5765,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 1856(AX)
+	PREFETCHT1      768(R10)
+	PREFETCHT1      832(R10)
 	VBROADCASTI64X4 32(SI), Z9
 	VINSERTI64X4    $0x01, 32(DI), Z9, Z9
 	VBROADCASTI64X4 32(SI)(DX*1), Z11
@@ -5701,6 +5818,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z10, Z17
 	VPADDB          Z1, Z17, Z17
 	VMOVDQU32       Z17, 2112(AX)
+	PREFETCHT1      896(R10)
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          Z0, Z9, Z9
 	VPSLLW          $0x02, Z2, Z17
@@ -5712,6 +5830,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z2, Z10
 	VPADDB          Z1, Z10, Z10
 	VMOVDQU32       Z10, 2176(AX)
+	PREFETCHT1      960(R10)
+	PREFETCHT1      1024(R10)
 	VPSRLW          $0x04, Z11, Z2
 	VPANDD          Z0, Z11, Z11
 	VPSLLW          $0x02, Z3, Z9
@@ -5723,6 +5843,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 2240(AX)
+	PREFETCHT1      1088(R10)
+	PREFETCHT1      1152(R10)
 	VPSRLW          $0x04, Z12, Z2
 	VPANDD          Z0, Z12, Z12
 	VPSLLW          $0x02, Z4, Z3
@@ -5734,6 +5856,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 2304(AX)
+	PREFETCHT1      1216(R10)
 	VPSRLW          $0x04, Z14, Z2
 	VPANDD          Z0, Z14, Z14
 	VPSLLW          $0x02, Z6, Z3
@@ -5745,6 +5868,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 2368(AX)
+	PREFETCHT1      1280(R10)
+	PREFETCHT1      1344(R10)
 	VPSRLW          $0x04, Z15, Z2
 	VPANDD          Z0, Z15, Z15
 	VPSLLW          $0x02, Z7, Z3
@@ -5756,6 +5881,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 2432(AX)
+	PREFETCHT1      1408(R10)
 	VPSRLW          $0x04, Z16, Z2
 	VPANDD          Z0, Z16, Z16
 	VPSLLW          $0x02, Z8, Z3
@@ -5767,6 +5893,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 2496(AX)
+	PREFETCHT1      1472(R10)
+	PREFETCHT1      1536(R10)
 	VPSRLW          $0x04, Z13, Z2
 	VPANDD          Z0, Z13, Z13
 	VPSLLW          $0x02, Z5, Z3
@@ -5778,6 +5906,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 2560(AX)
+	PREFETCHT1      1600(R10)
+	PREFETCHT1      1664(R10)
 	VBROADCASTI64X4 160(SI), Z2
 	VINSERTI64X4    $0x01, 160(DI), Z2, Z2
 	VBROADCASTI64X4 160(SI)(DX*1), Z3
@@ -5869,6 +5999,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z18, Z17
 	VPADDB          Z1, Z17, Z17
 	VMOVDQU32       Z17, 4224(AX)
+	PREFETCHT1      1728(R10)
 	VPSRLW          $0x04, Z9, Z17
 	VPANDD          Z0, Z9, Z9
 	VPSLLW          $0x04, Z2, Z18
@@ -5880,6 +6011,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z9, Z17
 	VPADDB          Z1, Z17, Z17
 	VMOVDQU32       Z17, 4288(AX)
+	PREFETCHT1      1792(R10)
+	PREFETCHT1      1856(R10)
 	VPSRLW          $0x04, Z11, Z9
 	VPANDD          Z0, Z11, Z11
 	VPSLLW          $0x04, Z3, Z17
@@ -5891,6 +6024,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 4352(AX)
+	PREFETCHT1      1920(R10)
+	PREFETCHT1      1984(R10)
 	VPSRLW          $0x04, Z12, Z9
 	VPANDD          Z0, Z12, Z12
 	VPSLLW          $0x04, Z4, Z11
@@ -5902,6 +6037,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 4416(AX)
+	PREFETCHT1      2048(R10)
 	VPSRLW          $0x04, Z14, Z9
 	VPANDD          Z0, Z14, Z14
 	VPSLLW          $0x04, Z6, Z11
@@ -5913,6 +6049,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 4480(AX)
+	PREFETCHT1      2112(R10)
+	PREFETCHT1      2176(R10)
 	VPSRLW          $0x04, Z15, Z9
 	VPANDD          Z0, Z15, Z15
 	VPSLLW          $0x04, Z7, Z11
@@ -5924,6 +6062,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 4544(AX)
+	PREFETCHT1      2240(R10)
+	PREFETCHT1      2304(R10)
 	VPSRLW          $0x04, Z16, Z9
 	VPANDD          Z0, Z16, Z16
 	VPSLLW          $0x04, Z8, Z11
@@ -5935,6 +6075,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 4608(AX)
+	PREFETCHT1      2368(R10)
 	VPSRLW          $0x04, Z13, Z9
 	VPANDD          Z0, Z13, Z13
 	VPSLLW          $0x04, Z5, Z11
@@ -5946,6 +6087,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z11, Z9
 	VPADDB          Z1, Z9, Z9
 	VMOVDQU32       Z9, 4672(AX)
+	PREFETCHT1      2432(R10)
+	PREFETCHT1      2496(R10)
 	VBROADCASTI64X4 96(SI), Z9
 	VINSERTI64X4    $0x01, 96(DI), Z9, Z9
 	VBROADCASTI64X4 96(SI)(DX*1), Z11
@@ -5997,6 +6140,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z10, Z17
 	VPADDB          Z1, Z17, Z17
 	VMOVDQU32       Z17, 4928(AX)
+	PREFETCHT1      2560(R10)
+	PREFETCHT1      2624(R10)
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          Z0, Z9, Z9
 	VPSLLW          $0x02, Z2, Z17
@@ -6008,6 +6153,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z2, Z10
 	VPADDB          Z1, Z10, Z10
 	VMOVDQU32       Z10, 4992(AX)
+	PREFETCHT1      2688(R10)
 	VPSRLW          $0x04, Z11, Z2
 	VPANDD          Z0, Z11, Z11
 	VPSLLW          $0x02, Z3, Z9
@@ -6019,6 +6165,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 5056(AX)
+	PREFETCHT1      2752(R10)
+	PREFETCHT1      2816(R10)
 	VPSRLW          $0x04, Z12, Z2
 	VPANDD          Z0, Z12, Z12
 	VPSLLW          $0x02, Z4, Z3
@@ -6030,6 +6178,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 5120(AX)
+	PREFETCHT1      2880(R10)
 	VPSRLW          $0x04, Z14, Z2
 	VPANDD          Z0, Z14, Z14
 	VPSLLW          $0x02, Z6, Z3
@@ -6041,6 +6190,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 5184(AX)
+	PREFETCHT1      2944(R10)
+	PREFETCHT1      3008(R10)
 	VPSRLW          $0x04, Z15, Z2
 	VPANDD          Z0, Z15, Z15
 	VPSLLW          $0x02, Z7, Z3
@@ -6052,6 +6203,8 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 5248(AX)
+	PREFETCHT1      3072(R10)
+	PREFETCHT1      3136(R10)
 	VPSRLW          $0x04, Z16, Z2
 	VPANDD          Z0, Z16, Z16
 	VPSLLW          $0x02, Z8, Z3
@@ -6063,6 +6216,7 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 5312(AX)
+	PREFETCHT1      3200(R10)
 	VPSRLW          $0x04, Z13, Z2
 	VPANDD          Z0, Z13, Z13
 	VPSLLW          $0x02, Z5, Z3
@@ -6074,11 +6228,14 @@ next:
 	VPTERNLOGD.BCST $0xf8, dword30303030AVX512<>+0(SB), Z3, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 5376(AX)
+	PREFETCHT1      3264(R10)
+	PREFETCHT1      3328(R10)
 	ADDQ            $+5632, AX
 	ADDQ            $+210, SI
 	ADDQ            $+210, DI
 	ADDQ            $+210, R8
 	ADDQ            $+210, R9
+	ADDQ            $+3360, R10
 	DECQ            CX
 	JNZ             next
 	VZEROUPPER
@@ -6116,7 +6273,7 @@ TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-88
 
 four:
 	CMPQ    R8, $0x04
-	JLT     one
+	JLT     rest3
 	MOVQ    xStride+40(FP), R9
 	MOVQ    x+32(FP), R10
 	MOVLQSX (CX), R11
@@ -6147,62 +6304,70 @@ four:
 	VXORPS  Z13, Z13, Z13
 	VXORPS  Z14, Z14, Z14
 	VXORPS  Z15, Z15, Z15
-	MOVQ    cols+24(FP), R10
-	XORQ    R9, R9
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R15
+	XORQ    R10, R10
 
 steps1of4:
-	SUBQ        $+16, R10
+	SUBQ        $+16, R15
 	JLT         after1of4
-	VMOVUPS     (DX)(R9*4), Z16
-	VMOVUPS     (BX)(R9*4), Z17
-	VMOVUPS     (SI)(R9*4), Z18
-	VMOVUPS     (AX)(R9*4), Z19
-	VMOVUPS     (R11)(R9*4), Z20
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	PREFETCHT1  128(R9)
+	PREFETCHT1  192(R9)
+	ADDQ        $+256, R9
+	VMOVUPS     (DX)(R10*4), Z16
+	VMOVUPS     (BX)(R10*4), Z17
+	VMOVUPS     (SI)(R10*4), Z18
+	VMOVUPS     (AX)(R10*4), Z19
+	VMOVUPS     (R11)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z0
 	VFMADD231PS Z20, Z17, Z1
 	VFMADD231PS Z20, Z18, Z2
 	VFMADD231PS Z20, Z19, Z3
-	VMOVUPS     (R12)(R9*4), Z20
+	VMOVUPS     (R12)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z4
 	VFMADD231PS Z20, Z17, Z5
 	VFMADD231PS Z20, Z18, Z6
 	VFMADD231PS Z20, Z19, Z7
-	VMOVUPS     (R13)(R9*4), Z20
+	VMOVUPS     (R13)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z8
 	VFMADD231PS Z20, Z17, Z9
 	VFMADD231PS Z20, Z18, Z10
 	VFMADD231PS Z20, Z19, Z11
-	VMOVUPS     (R14)(R9*4), Z20
+	VMOVUPS     (R14)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z12
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
-	ADDQ        $0x10, R9
+	ADDQ        $0x10, R10
 	JMP         steps1of4
 
 after1of4:
-	ADDQ        $+16, R10
+	ADDQ        $+16, R15
 	JZ          sums4
-	VMOVUPS.Z   (DX)(R9*4), K2, Z16
-	VMOVUPS.Z   (BX)(R9*4), K2, Z17
-	VMOVUPS.Z   (SI)(R9*4), K2, Z18
-	VMOVUPS.Z   (AX)(R9*4), K2, Z19
-	VMOVUPS.Z   (R11)(R9*4), K2, Z20
+	VMOVUPS.Z   (DX)(R10*4), K2, Z16
+	VMOVUPS.Z   (BX)(R10*4), K2, Z17
+	VMOVUPS.Z   (SI)(R10*4), K2, Z18
+	VMOVUPS.Z   (AX)(R10*4), K2, Z19
+	VMOVUPS.Z   (R11)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z0
 	VFMADD231PS Z20, Z17, Z1
 	VFMADD231PS Z20, Z18, Z2
 	VFMADD231PS Z20, Z19, Z3
-	VMOVUPS.Z   (R12)(R9*4), K2, Z20
+	VMOVUPS.Z   (R12)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z4
 	VFMADD231PS Z20, Z17, Z5
 	VFMADD231PS Z20, Z18, Z6
 	VFMADD231PS Z20, Z19, Z7
-	VMOVUPS.Z   (R13)(R9*4), K2, Z20
+	VMOVUPS.Z   (R13)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z8
 	VFMADD231PS Z20, Z17, Z9
 	VFMADD231PS Z20, Z18, Z10
 	VFMADD231PS Z20, Z19, Z11
-	VMOVUPS.Z   (R14)(R9*4), K2, Z20
+	VMOVUPS.Z   (R14)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z12
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
@@ -6280,106 +6445,351 @@ sums4:
 	SUBQ          $0x04, R8
 	JMP           four
 
-one:
-	TESTQ   R8, R8
-	JZ      done
+rest3:
+	CMPQ    R8, $+3
+	JNE     rest2
 	MOVQ    xStride+40(FP), R9
 	MOVQ    x+32(FP), R10
 	MOVLQSX (CX), R11
 	IMULQ   R9, R11
 	ADDQ    R10, R11
+	MOVLQSX 4(CX), R12
+	IMULQ   R9, R12
+	ADDQ    R10, R12
+	MOVLQSX 8(CX), R13
+	IMULQ   R9, R13
+	ADDQ    R10, R13
 	VXORPS  Z0, Z0, Z0
 	VXORPS  Z1, Z1, Z1
 	VXORPS  Z2, Z2, Z2
 	VXORPS  Z3, Z3, Z3
-	MOVQ    cols+24(FP), R10
-	XORQ    R9, R9
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R14
+	XORQ    R10, R10
 
-steps1of1row0:
-	SUBQ        $+16, R10
-	JLT         after1of1row0
-	PREFETCHT1  8192(DX)(R9*4)
-	VMOVUPS     (DX)(R9*4), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	JMP         steps1of1row0
+steps1of3:
+	SUBQ        $+16, R14
+	JLT         after1of3
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	PREFETCHT1  128(R9)
+	PREFETCHT1  192(R9)
+	ADDQ        $+256, R9
+	VMOVUPS     (DX)(R10*4), Z12
+	VMOVUPS     (BX)(R10*4), Z13
+	VMOVUPS     (SI)(R10*4), Z14
+	VMOVUPS     (AX)(R10*4), Z15
+	VMOVUPS     (R11)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z0
+	VFMADD231PS Z16, Z13, Z1
+	VFMADD231PS Z16, Z14, Z2
+	VFMADD231PS Z16, Z15, Z3
+	VMOVUPS     (R12)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z4
+	VFMADD231PS Z16, Z13, Z5
+	VFMADD231PS Z16, Z14, Z6
+	VFMADD231PS Z16, Z15, Z7
+	VMOVUPS     (R13)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z8
+	VFMADD231PS Z16, Z13, Z9
+	VFMADD231PS Z16, Z14, Z10
+	VFMADD231PS Z16, Z15, Z11
+	ADDQ        $0x10, R10
+	JMP         steps1of3
 
-after1of1row0:
-	ADDQ        $+16, R10
-	JZ          sums1row0
-	VMOVUPS.Z   (DX)(R9*4), K2, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z0
+after1of3:
+	ADDQ        $+16, R14
+	JZ          sums3
+	VMOVUPS.Z   (DX)(R10*4), K2, Z12
+	VMOVUPS.Z   (BX)(R10*4), K2, Z13
+	VMOVUPS.Z   (SI)(R10*4), K2, Z14
+	VMOVUPS.Z   (AX)(R10*4), K2, Z15
+	VMOVUPS.Z   (R11)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z0
+	VFMADD231PS Z16, Z13, Z1
+	VFMADD231PS Z16, Z14, Z2
+	VFMADD231PS Z16, Z15, Z3
+	VMOVUPS.Z   (R12)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z4
+	VFMADD231PS Z16, Z13, Z5
+	VFMADD231PS Z16, Z14, Z6
+	VFMADD231PS Z16, Z15, Z7
+	VMOVUPS.Z   (R13)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z8
+	VFMADD231PS Z16, Z13, Z9
+	VFMADD231PS Z16, Z14, Z10
+	VFMADD231PS Z16, Z15, Z11
 
-sums1row0:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps1of1row1:
-	SUBQ        $+16, R10
-	JLT         after1of1row1
-	PREFETCHT1  8192(BX)(R9*4)
-	VMOVUPS     (BX)(R9*4), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	JMP         steps1of1row1
-
-after1of1row1:
-	ADDQ        $+16, R10
-	JZ          sums1row1
-	VMOVUPS.Z   (BX)(R9*4), K2, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z1
-
-sums1row1:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps1of1row2:
-	SUBQ        $+16, R10
-	JLT         after1of1row2
-	PREFETCHT1  8192(SI)(R9*4)
-	VMOVUPS     (SI)(R9*4), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	JMP         steps1of1row2
-
-after1of1row2:
-	ADDQ        $+16, R10
-	JZ          sums1row2
-	VMOVUPS.Z   (SI)(R9*4), K2, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z2
-
-sums1row2:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps1of1row3:
-	SUBQ        $+16, R10
-	JLT         after1of1row3
-	PREFETCHT1  8192(AX)(R9*4)
-	VMOVUPS     (AX)(R9*4), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	JMP         steps1of1row3
-
-after1of1row3:
-	ADDQ        $+16, R10
-	JZ          sums1row3
-	VMOVUPS.Z   (AX)(R9*4), K2, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z3
-
-sums1row3:
+sums3:
 	MOVQ          dstStride+56(FP), R9
 	MOVQ          dst+48(FP), R10
 	MOVLQSX       (DI), R11
 	IMULQ         R9, R11
+	VUNPCKLPS     Z1, Z0, Z12
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z0, Z12, Z12
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VUNPCKLPD     Z1, Z12, Z0
+	VUNPCKHPD     Z1, Z12, Z2
+	VADDPS        Z2, Z0, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y0
+	VADDPS        Y12, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X0, X1, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       4(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z7, Z6, Z2
+	VUNPCKHPS     Z7, Z6, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       8(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z11, Z10, Z2
+	VUNPCKHPS     Z11, Z10, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	ADDQ          $+12, CX
+	ADDQ          $+12, DI
+
+rest2:
+	CMPQ    R8, $+2
+	JNE     rest1
+	MOVQ    xStride+40(FP), R9
+	MOVQ    x+32(FP), R10
+	MOVLQSX (CX), R11
+	IMULQ   R9, R11
+	ADDQ    R10, R11
+	MOVLQSX 4(CX), R12
+	IMULQ   R9, R12
+	ADDQ    R10, R12
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R13
+	XORQ    R10, R10
+
+steps1of2:
+	SUBQ        $+16, R13
+	JLT         after1of2
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	PREFETCHT1  128(R9)
+	PREFETCHT1  192(R9)
+	ADDQ        $+256, R9
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VMOVUPS     (SI)(R10*4), Z10
+	VMOVUPS     (AX)(R10*4), Z11
+	VMOVUPS     (R11)(R10*4), Z12
+	VFMADD231PS Z12, Z8, Z0
+	VFMADD231PS Z12, Z9, Z1
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z12, Z11, Z3
+	VMOVUPS     (R12)(R10*4), Z12
+	VFMADD231PS Z12, Z8, Z4
+	VFMADD231PS Z12, Z9, Z5
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z12, Z11, Z7
+	ADDQ        $0x10, R10
+	JMP         steps1of2
+
+after1of2:
+	ADDQ        $+16, R13
+	JZ          sums2
+	VMOVUPS.Z   (DX)(R10*4), K2, Z8
+	VMOVUPS.Z   (BX)(R10*4), K2, Z9
+	VMOVUPS.Z   (SI)(R10*4), K2, Z10
+	VMOVUPS.Z   (AX)(R10*4), K2, Z11
+	VMOVUPS.Z   (R11)(R10*4), K2, Z12
+	VFMADD231PS Z12, Z8, Z0
+	VFMADD231PS Z12, Z9, Z1
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z12, Z11, Z3
+	VMOVUPS.Z   (R12)(R10*4), K2, Z12
+	VFMADD231PS Z12, Z8, Z4
+	VFMADD231PS Z12, Z9, Z5
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z12, Z11, Z7
+
+sums2:
+	MOVQ          dstStride+56(FP), R9
+	MOVQ          dst+48(FP), R10
+	MOVLQSX       (DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z1, Z0, Z8
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z0, Z8, Z8
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VUNPCKLPD     Z1, Z8, Z0
+	VUNPCKHPD     Z1, Z8, Z2
+	VADDPS        Z2, Z0, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y0
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X0, X1, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       4(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z7, Z6, Z2
+	VUNPCKHPS     Z7, Z6, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	ADDQ          $+8, CX
+	ADDQ          $+8, DI
+
+rest1:
+	CMPQ    R8, $+1
+	JNE     rest0
+	MOVQ    xStride+40(FP), R8
+	MOVQ    x+32(FP), R9
+	MOVLQSX (CX), R10
+	IMULQ   R8, R10
+	ADDQ    R9, R10
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	MOVQ    cols+24(FP), R9
+	XORQ    R8, R8
+
+steps1of1row0:
+	SUBQ        $+16, R9
+	JLT         after1of1row0
+	PREFETCHT1  8192(DX)(R8*4)
+	VMOVUPS     (DX)(R8*4), Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	JMP         steps1of1row0
+
+after1of1row0:
+	ADDQ        $+16, R9
+	JZ          sums1row0
+	VMOVUPS.Z   (DX)(R8*4), K2, Z4
+	VMOVUPS.Z   (R10)(R8*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z0
+
+sums1row0:
+	MOVQ cols+24(FP), R8
+	XORQ DX, DX
+
+steps1of1row1:
+	SUBQ        $+16, R8
+	JLT         after1of1row1
+	PREFETCHT1  8192(BX)(DX*4)
+	VMOVUPS     (BX)(DX*4), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	JMP         steps1of1row1
+
+after1of1row1:
+	ADDQ        $+16, R8
+	JZ          sums1row1
+	VMOVUPS.Z   (BX)(DX*4), K2, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z1
+
+sums1row1:
+	MOVQ cols+24(FP), BX
+	XORQ DX, DX
+
+steps1of1row2:
+	SUBQ        $+16, BX
+	JLT         after1of1row2
+	PREFETCHT1  8192(SI)(DX*4)
+	VMOVUPS     (SI)(DX*4), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	JMP         steps1of1row2
+
+after1of1row2:
+	ADDQ        $+16, BX
+	JZ          sums1row2
+	VMOVUPS.Z   (SI)(DX*4), K2, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z2
+
+sums1row2:
+	MOVQ cols+24(FP), BX
+	XORQ DX, DX
+
+steps1of1row3:
+	SUBQ        $+16, BX
+	JLT         after1of1row3
+	PREFETCHT1  8192(AX)(DX*4)
+	VMOVUPS     (AX)(DX*4), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	JMP         steps1of1row3
+
+after1of1row3:
+	ADDQ        $+16, BX
+	JZ          sums1row3
+	VMOVUPS.Z   (AX)(DX*4), K2, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+sums1row3:
+	MOVQ          dstStride+56(FP), AX
+	MOVQ          dst+48(FP), DX
+	MOVLQSX       (DI), BX
+	IMULQ         AX, BX
 	VUNPCKLPS     Z1, Z0, Z4
 	VUNPCKHPS     Z1, Z0, Z0
 	VADDPS        Z0, Z4, Z4
@@ -6393,13 +6803,11 @@ sums1row3:
 	VADDPS        Y4, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPS        X0, X1, X0
-	VMOVUPS       X0, K1, (R10)(R11*1)
+	VMOVUPS       X0, K1, (DX)(BX*1)
 	ADDQ          $+4, CX
 	ADDQ          $+4, DI
-	DECQ          R8
-	JMP           one
 
-done:
+rest0:
 	VZEROUPPER
 	RET
 
@@ -6435,7 +6843,7 @@ TEXT ·gemmF16AVX512(SB), NOSPLIT, $0-88
 
 four:
 	CMPQ    R8, $0x04
-	JLT     one
+	JLT     rest3
 	MOVQ    xStride+40(FP), R9
 	MOVQ    x+32(FP), R10
 	MOVLQSX (CX), R11
@@ -6466,66 +6874,72 @@ four:
 	VXORPS  Z13, Z13, Z13
 	VXORPS  Z14, Z14, Z14
 	VXORPS  Z15, Z15, Z15
-	MOVQ    cols+24(FP), R10
-	XORQ    R9, R9
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R15
+	XORQ    R10, R10
 
 steps1of4:
-	SUBQ        $+16, R10
+	SUBQ        $+16, R15
 	JLT         after1of4
-	VCVTPH2PS   (DX)(R9*2), Z16
-	VCVTPH2PS   (BX)(R9*2), Z17
-	VCVTPH2PS   (SI)(R9*2), Z18
-	VCVTPH2PS   (AX)(R9*2), Z19
-	VMOVUPS     (R11)(R9*4), Z20
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VCVTPH2PS   (DX)(R10*2), Z16
+	VCVTPH2PS   (BX)(R10*2), Z17
+	VCVTPH2PS   (SI)(R10*2), Z18
+	VCVTPH2PS   (AX)(R10*2), Z19
+	VMOVUPS     (R11)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z0
 	VFMADD231PS Z20, Z17, Z1
 	VFMADD231PS Z20, Z18, Z2
 	VFMADD231PS Z20, Z19, Z3
-	VMOVUPS     (R12)(R9*4), Z20
+	VMOVUPS     (R12)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z4
 	VFMADD231PS Z20, Z17, Z5
 	VFMADD231PS Z20, Z18, Z6
 	VFMADD231PS Z20, Z19, Z7
-	VMOVUPS     (R13)(R9*4), Z20
+	VMOVUPS     (R13)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z8
 	VFMADD231PS Z20, Z17, Z9
 	VFMADD231PS Z20, Z18, Z10
 	VFMADD231PS Z20, Z19, Z11
-	VMOVUPS     (R14)(R9*4), Z20
+	VMOVUPS     (R14)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z12
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
-	ADDQ        $0x10, R9
+	ADDQ        $0x10, R10
 	JMP         steps1of4
 
 after1of4:
-	ADDQ        $+16, R10
+	ADDQ        $+16, R15
 	JZ          sums4
-	VMOVDQU16.Z (DX)(R9*2), K2, Y16
+	VMOVDQU16.Z (DX)(R10*2), K2, Y16
 	VCVTPH2PS   Y16, Z16
-	VMOVDQU16.Z (BX)(R9*2), K2, Y17
+	VMOVDQU16.Z (BX)(R10*2), K2, Y17
 	VCVTPH2PS   Y17, Z17
-	VMOVDQU16.Z (SI)(R9*2), K2, Y18
+	VMOVDQU16.Z (SI)(R10*2), K2, Y18
 	VCVTPH2PS   Y18, Z18
-	VMOVDQU16.Z (AX)(R9*2), K2, Y19
+	VMOVDQU16.Z (AX)(R10*2), K2, Y19
 	VCVTPH2PS   Y19, Z19
-	VMOVUPS.Z   (R11)(R9*4), K2, Z20
+	VMOVUPS.Z   (R11)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z0
 	VFMADD231PS Z20, Z17, Z1
 	VFMADD231PS Z20, Z18, Z2
 	VFMADD231PS Z20, Z19, Z3
-	VMOVUPS.Z   (R12)(R9*4), K2, Z20
+	VMOVUPS.Z   (R12)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z4
 	VFMADD231PS Z20, Z17, Z5
 	VFMADD231PS Z20, Z18, Z6
 	VFMADD231PS Z20, Z19, Z7
-	VMOVUPS.Z   (R13)(R9*4), K2, Z20
+	VMOVUPS.Z   (R13)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z8
 	VFMADD231PS Z20, Z17, Z9
 	VFMADD231PS Z20, Z18, Z10
 	VFMADD231PS Z20, Z19, Z11
-	VMOVUPS.Z   (R14)(R9*4), K2, Z20
+	VMOVUPS.Z   (R14)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z12
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
@@ -6603,178 +7017,427 @@ sums4:
 	SUBQ          $0x04, R8
 	JMP           four
 
-one:
-	TESTQ   R8, R8
-	JZ      done
+rest3:
+	CMPQ    R8, $+3
+	JNE     rest2
 	MOVQ    xStride+40(FP), R9
 	MOVQ    x+32(FP), R10
 	MOVLQSX (CX), R11
 	IMULQ   R9, R11
 	ADDQ    R10, R11
+	MOVLQSX 4(CX), R12
+	IMULQ   R9, R12
+	ADDQ    R10, R12
+	MOVLQSX 8(CX), R13
+	IMULQ   R9, R13
+	ADDQ    R10, R13
 	VXORPS  Z0, Z0, Z0
 	VXORPS  Z1, Z1, Z1
 	VXORPS  Z2, Z2, Z2
 	VXORPS  Z3, Z3, Z3
-	MOVQ    cols+24(FP), R10
-	XORQ    R9, R9
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R14
+	XORQ    R10, R10
 
-steps2of1row0:
-	SUBQ        $+32, R10
-	JLT         after2of1row0
-	PREFETCHT1  8192(DX)(R9*2)
-	VCVTPH2PS   (DX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	VCVTPH2PS   (DX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	JMP         steps2of1row0
+steps1of3:
+	SUBQ        $+16, R14
+	JLT         after1of3
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VCVTPH2PS   (DX)(R10*2), Z12
+	VCVTPH2PS   (BX)(R10*2), Z13
+	VCVTPH2PS   (SI)(R10*2), Z14
+	VCVTPH2PS   (AX)(R10*2), Z15
+	VMOVUPS     (R11)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z0
+	VFMADD231PS Z16, Z13, Z1
+	VFMADD231PS Z16, Z14, Z2
+	VFMADD231PS Z16, Z15, Z3
+	VMOVUPS     (R12)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z4
+	VFMADD231PS Z16, Z13, Z5
+	VFMADD231PS Z16, Z14, Z6
+	VFMADD231PS Z16, Z15, Z7
+	VMOVUPS     (R13)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z8
+	VFMADD231PS Z16, Z13, Z9
+	VFMADD231PS Z16, Z14, Z10
+	VFMADD231PS Z16, Z15, Z11
+	ADDQ        $0x10, R10
+	JMP         steps1of3
 
-after2of1row0:
-	ADDQ $+32, R10
+after1of3:
+	ADDQ        $+16, R14
+	JZ          sums3
+	VMOVDQU16.Z (DX)(R10*2), K2, Y12
+	VCVTPH2PS   Y12, Z12
+	VMOVDQU16.Z (BX)(R10*2), K2, Y13
+	VCVTPH2PS   Y13, Z13
+	VMOVDQU16.Z (SI)(R10*2), K2, Y14
+	VCVTPH2PS   Y14, Z14
+	VMOVDQU16.Z (AX)(R10*2), K2, Y15
+	VCVTPH2PS   Y15, Z15
+	VMOVUPS.Z   (R11)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z0
+	VFMADD231PS Z16, Z13, Z1
+	VFMADD231PS Z16, Z14, Z2
+	VFMADD231PS Z16, Z15, Z3
+	VMOVUPS.Z   (R12)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z4
+	VFMADD231PS Z16, Z13, Z5
+	VFMADD231PS Z16, Z14, Z6
+	VFMADD231PS Z16, Z15, Z7
+	VMOVUPS.Z   (R13)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z8
+	VFMADD231PS Z16, Z13, Z9
+	VFMADD231PS Z16, Z14, Z10
+	VFMADD231PS Z16, Z15, Z11
 
-steps1of1row0:
-	SUBQ        $+16, R10
-	JLT         after1of1row0
-	PREFETCHT1  8192(DX)(R9*2)
-	VCVTPH2PS   (DX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	JMP         steps1of1row0
-
-after1of1row0:
-	ADDQ        $+16, R10
-	JZ          sums1row0
-	VMOVDQU16.Z (DX)(R9*2), K2, Y4
-	VCVTPH2PS   Y4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z0
-
-sums1row0:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps2of1row1:
-	SUBQ        $+32, R10
-	JLT         after2of1row1
-	PREFETCHT1  8192(BX)(R9*2)
-	VCVTPH2PS   (BX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	VCVTPH2PS   (BX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	JMP         steps2of1row1
-
-after2of1row1:
-	ADDQ $+32, R10
-
-steps1of1row1:
-	SUBQ        $+16, R10
-	JLT         after1of1row1
-	PREFETCHT1  8192(BX)(R9*2)
-	VCVTPH2PS   (BX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	JMP         steps1of1row1
-
-after1of1row1:
-	ADDQ        $+16, R10
-	JZ          sums1row1
-	VMOVDQU16.Z (BX)(R9*2), K2, Y4
-	VCVTPH2PS   Y4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z1
-
-sums1row1:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps2of1row2:
-	SUBQ        $+32, R10
-	JLT         after2of1row2
-	PREFETCHT1  8192(SI)(R9*2)
-	VCVTPH2PS   (SI)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	VCVTPH2PS   (SI)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	JMP         steps2of1row2
-
-after2of1row2:
-	ADDQ $+32, R10
-
-steps1of1row2:
-	SUBQ        $+16, R10
-	JLT         after1of1row2
-	PREFETCHT1  8192(SI)(R9*2)
-	VCVTPH2PS   (SI)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	JMP         steps1of1row2
-
-after1of1row2:
-	ADDQ        $+16, R10
-	JZ          sums1row2
-	VMOVDQU16.Z (SI)(R9*2), K2, Y4
-	VCVTPH2PS   Y4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z2
-
-sums1row2:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps2of1row3:
-	SUBQ        $+32, R10
-	JLT         after2of1row3
-	PREFETCHT1  8192(AX)(R9*2)
-	VCVTPH2PS   (AX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	VCVTPH2PS   (AX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	JMP         steps2of1row3
-
-after2of1row3:
-	ADDQ $+32, R10
-
-steps1of1row3:
-	SUBQ        $+16, R10
-	JLT         after1of1row3
-	PREFETCHT1  8192(AX)(R9*2)
-	VCVTPH2PS   (AX)(R9*2), Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	JMP         steps1of1row3
-
-after1of1row3:
-	ADDQ        $+16, R10
-	JZ          sums1row3
-	VMOVDQU16.Z (AX)(R9*2), K2, Y4
-	VCVTPH2PS   Y4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z3
-
-sums1row3:
+sums3:
 	MOVQ          dstStride+56(FP), R9
 	MOVQ          dst+48(FP), R10
 	MOVLQSX       (DI), R11
 	IMULQ         R9, R11
+	VUNPCKLPS     Z1, Z0, Z12
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z0, Z12, Z12
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VUNPCKLPD     Z1, Z12, Z0
+	VUNPCKHPD     Z1, Z12, Z2
+	VADDPS        Z2, Z0, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y0
+	VADDPS        Y12, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X0, X1, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       4(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z7, Z6, Z2
+	VUNPCKHPS     Z7, Z6, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       8(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z11, Z10, Z2
+	VUNPCKHPS     Z11, Z10, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	ADDQ          $+12, CX
+	ADDQ          $+12, DI
+
+rest2:
+	CMPQ    R8, $+2
+	JNE     rest1
+	MOVQ    xStride+40(FP), R9
+	MOVQ    x+32(FP), R10
+	MOVLQSX (CX), R11
+	IMULQ   R9, R11
+	ADDQ    R10, R11
+	MOVLQSX 4(CX), R12
+	IMULQ   R9, R12
+	ADDQ    R10, R12
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R13
+	XORQ    R10, R10
+
+steps1of2:
+	SUBQ        $+16, R13
+	JLT         after1of2
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VCVTPH2PS   (DX)(R10*2), Z8
+	VCVTPH2PS   (BX)(R10*2), Z9
+	VCVTPH2PS   (SI)(R10*2), Z10
+	VCVTPH2PS   (AX)(R10*2), Z11
+	VMOVUPS     (R11)(R10*4), Z12
+	VFMADD231PS Z12, Z8, Z0
+	VFMADD231PS Z12, Z9, Z1
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z12, Z11, Z3
+	VMOVUPS     (R12)(R10*4), Z12
+	VFMADD231PS Z12, Z8, Z4
+	VFMADD231PS Z12, Z9, Z5
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z12, Z11, Z7
+	ADDQ        $0x10, R10
+	JMP         steps1of2
+
+after1of2:
+	ADDQ        $+16, R13
+	JZ          sums2
+	VMOVDQU16.Z (DX)(R10*2), K2, Y8
+	VCVTPH2PS   Y8, Z8
+	VMOVDQU16.Z (BX)(R10*2), K2, Y9
+	VCVTPH2PS   Y9, Z9
+	VMOVDQU16.Z (SI)(R10*2), K2, Y10
+	VCVTPH2PS   Y10, Z10
+	VMOVDQU16.Z (AX)(R10*2), K2, Y11
+	VCVTPH2PS   Y11, Z11
+	VMOVUPS.Z   (R11)(R10*4), K2, Z12
+	VFMADD231PS Z12, Z8, Z0
+	VFMADD231PS Z12, Z9, Z1
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z12, Z11, Z3
+	VMOVUPS.Z   (R12)(R10*4), K2, Z12
+	VFMADD231PS Z12, Z8, Z4
+	VFMADD231PS Z12, Z9, Z5
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z12, Z11, Z7
+
+sums2:
+	MOVQ          dstStride+56(FP), R9
+	MOVQ          dst+48(FP), R10
+	MOVLQSX       (DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z1, Z0, Z8
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z0, Z8, Z8
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VUNPCKLPD     Z1, Z8, Z0
+	VUNPCKHPD     Z1, Z8, Z2
+	VADDPS        Z2, Z0, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y0
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X0, X1, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       4(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z7, Z6, Z2
+	VUNPCKHPS     Z7, Z6, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	ADDQ          $+8, CX
+	ADDQ          $+8, DI
+
+rest1:
+	CMPQ    R8, $+1
+	JNE     rest0
+	MOVQ    xStride+40(FP), R8
+	MOVQ    x+32(FP), R9
+	MOVLQSX (CX), R10
+	IMULQ   R8, R10
+	ADDQ    R9, R10
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	MOVQ    cols+24(FP), R9
+	XORQ    R8, R8
+
+steps2of1row0:
+	SUBQ        $+32, R9
+	JLT         after2of1row0
+	PREFETCHT1  8192(DX)(R8*2)
+	VCVTPH2PS   (DX)(R8*2), Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	VCVTPH2PS   (DX)(R8*2), Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	JMP         steps2of1row0
+
+after2of1row0:
+	ADDQ $+32, R9
+
+steps1of1row0:
+	SUBQ        $+16, R9
+	JLT         after1of1row0
+	PREFETCHT1  8192(DX)(R8*2)
+	VCVTPH2PS   (DX)(R8*2), Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	JMP         steps1of1row0
+
+after1of1row0:
+	ADDQ        $+16, R9
+	JZ          sums1row0
+	VMOVDQU16.Z (DX)(R8*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R10)(R8*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z0
+
+sums1row0:
+	MOVQ cols+24(FP), R8
+	XORQ DX, DX
+
+steps2of1row1:
+	SUBQ        $+32, R8
+	JLT         after2of1row1
+	PREFETCHT1  8192(BX)(DX*2)
+	VCVTPH2PS   (BX)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	VCVTPH2PS   (BX)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	JMP         steps2of1row1
+
+after2of1row1:
+	ADDQ $+32, R8
+
+steps1of1row1:
+	SUBQ        $+16, R8
+	JLT         after1of1row1
+	PREFETCHT1  8192(BX)(DX*2)
+	VCVTPH2PS   (BX)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	JMP         steps1of1row1
+
+after1of1row1:
+	ADDQ        $+16, R8
+	JZ          sums1row1
+	VMOVDQU16.Z (BX)(DX*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z1
+
+sums1row1:
+	MOVQ cols+24(FP), BX
+	XORQ DX, DX
+
+steps2of1row2:
+	SUBQ        $+32, BX
+	JLT         after2of1row2
+	PREFETCHT1  8192(SI)(DX*2)
+	VCVTPH2PS   (SI)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	VCVTPH2PS   (SI)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	JMP         steps2of1row2
+
+after2of1row2:
+	ADDQ $+32, BX
+
+steps1of1row2:
+	SUBQ        $+16, BX
+	JLT         after1of1row2
+	PREFETCHT1  8192(SI)(DX*2)
+	VCVTPH2PS   (SI)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	JMP         steps1of1row2
+
+after1of1row2:
+	ADDQ        $+16, BX
+	JZ          sums1row2
+	VMOVDQU16.Z (SI)(DX*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z2
+
+sums1row2:
+	MOVQ cols+24(FP), BX
+	XORQ DX, DX
+
+steps2of1row3:
+	SUBQ        $+32, BX
+	JLT         after2of1row3
+	PREFETCHT1  8192(AX)(DX*2)
+	VCVTPH2PS   (AX)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	VCVTPH2PS   (AX)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	JMP         steps2of1row3
+
+after2of1row3:
+	ADDQ $+32, BX
+
+steps1of1row3:
+	SUBQ        $+16, BX
+	JLT         after1of1row3
+	PREFETCHT1  8192(AX)(DX*2)
+	VCVTPH2PS   (AX)(DX*2), Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	JMP         steps1of1row3
+
+after1of1row3:
+	ADDQ        $+16, BX
+	JZ          sums1row3
+	VMOVDQU16.Z (AX)(DX*2), K2, Y4
+	VCVTPH2PS   Y4, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+sums1row3:
+	MOVQ          dstStride+56(FP), AX
+	MOVQ          dst+48(FP), DX
+	MOVLQSX       (DI), BX
+	IMULQ         AX, BX
 	VUNPCKLPS     Z1, Z0, Z4
 	VUNPCKHPS     Z1, Z0, Z0
 	VADDPS        Z0, Z4, Z4
@@ -6788,13 +7451,11 @@ sums1row3:
 	VADDPS        Y4, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPS        X0, X1, X0
-	VMOVUPS       X0, K1, (R10)(R11*1)
+	VMOVUPS       X0, K1, (DX)(BX*1)
 	ADDQ          $+4, CX
 	ADDQ          $+4, DI
-	DECQ          R8
-	JMP           one
 
-done:
+rest0:
 	VZEROUPPER
 	RET
 
@@ -6830,7 +7491,7 @@ TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-88
 
 four:
 	CMPQ    R8, $0x04
-	JLT     one
+	JLT     rest3
 	MOVQ    xStride+40(FP), R9
 	MOVQ    x+32(FP), R10
 	MOVLQSX (CX), R11
@@ -6861,74 +7522,80 @@ four:
 	VXORPS  Z13, Z13, Z13
 	VXORPS  Z14, Z14, Z14
 	VXORPS  Z15, Z15, Z15
-	MOVQ    cols+24(FP), R10
-	XORQ    R9, R9
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R15
+	XORQ    R10, R10
 
 steps1of4:
-	SUBQ        $+16, R10
+	SUBQ        $+16, R15
 	JLT         after1of4
-	VPMOVZXWD   (DX)(R9*2), Z16
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VPMOVZXWD   (DX)(R10*2), Z16
 	VPSLLD      $0x10, Z16, Z16
-	VPMOVZXWD   (BX)(R9*2), Z17
+	VPMOVZXWD   (BX)(R10*2), Z17
 	VPSLLD      $0x10, Z17, Z17
-	VPMOVZXWD   (SI)(R9*2), Z18
+	VPMOVZXWD   (SI)(R10*2), Z18
 	VPSLLD      $0x10, Z18, Z18
-	VPMOVZXWD   (AX)(R9*2), Z19
+	VPMOVZXWD   (AX)(R10*2), Z19
 	VPSLLD      $0x10, Z19, Z19
-	VMOVUPS     (R11)(R9*4), Z20
+	VMOVUPS     (R11)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z0
 	VFMADD231PS Z20, Z17, Z1
 	VFMADD231PS Z20, Z18, Z2
 	VFMADD231PS Z20, Z19, Z3
-	VMOVUPS     (R12)(R9*4), Z20
+	VMOVUPS     (R12)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z4
 	VFMADD231PS Z20, Z17, Z5
 	VFMADD231PS Z20, Z18, Z6
 	VFMADD231PS Z20, Z19, Z7
-	VMOVUPS     (R13)(R9*4), Z20
+	VMOVUPS     (R13)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z8
 	VFMADD231PS Z20, Z17, Z9
 	VFMADD231PS Z20, Z18, Z10
 	VFMADD231PS Z20, Z19, Z11
-	VMOVUPS     (R14)(R9*4), Z20
+	VMOVUPS     (R14)(R10*4), Z20
 	VFMADD231PS Z20, Z16, Z12
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
-	ADDQ        $0x10, R9
+	ADDQ        $0x10, R10
 	JMP         steps1of4
 
 after1of4:
-	ADDQ        $+16, R10
+	ADDQ        $+16, R15
 	JZ          sums4
-	VMOVDQU16.Z (DX)(R9*2), K2, Y16
+	VMOVDQU16.Z (DX)(R10*2), K2, Y16
 	VPMOVZXWD   Y16, Z16
 	VPSLLD      $0x10, Z16, Z16
-	VMOVDQU16.Z (BX)(R9*2), K2, Y17
+	VMOVDQU16.Z (BX)(R10*2), K2, Y17
 	VPMOVZXWD   Y17, Z17
 	VPSLLD      $0x10, Z17, Z17
-	VMOVDQU16.Z (SI)(R9*2), K2, Y18
+	VMOVDQU16.Z (SI)(R10*2), K2, Y18
 	VPMOVZXWD   Y18, Z18
 	VPSLLD      $0x10, Z18, Z18
-	VMOVDQU16.Z (AX)(R9*2), K2, Y19
+	VMOVDQU16.Z (AX)(R10*2), K2, Y19
 	VPMOVZXWD   Y19, Z19
 	VPSLLD      $0x10, Z19, Z19
-	VMOVUPS.Z   (R11)(R9*4), K2, Z20
+	VMOVUPS.Z   (R11)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z0
 	VFMADD231PS Z20, Z17, Z1
 	VFMADD231PS Z20, Z18, Z2
 	VFMADD231PS Z20, Z19, Z3
-	VMOVUPS.Z   (R12)(R9*4), K2, Z20
+	VMOVUPS.Z   (R12)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z4
 	VFMADD231PS Z20, Z17, Z5
 	VFMADD231PS Z20, Z18, Z6
 	VFMADD231PS Z20, Z19, Z7
-	VMOVUPS.Z   (R13)(R9*4), K2, Z20
+	VMOVUPS.Z   (R13)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z8
 	VFMADD231PS Z20, Z17, Z9
 	VFMADD231PS Z20, Z18, Z10
 	VFMADD231PS Z20, Z19, Z11
-	VMOVUPS.Z   (R14)(R9*4), K2, Z20
+	VMOVUPS.Z   (R14)(R10*4), K2, Z20
 	VFMADD231PS Z20, Z16, Z12
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
@@ -7006,194 +7673,459 @@ sums4:
 	SUBQ          $0x04, R8
 	JMP           four
 
-one:
-	TESTQ   R8, R8
-	JZ      done
+rest3:
+	CMPQ    R8, $+3
+	JNE     rest2
 	MOVQ    xStride+40(FP), R9
 	MOVQ    x+32(FP), R10
 	MOVLQSX (CX), R11
 	IMULQ   R9, R11
 	ADDQ    R10, R11
+	MOVLQSX 4(CX), R12
+	IMULQ   R9, R12
+	ADDQ    R10, R12
+	MOVLQSX 8(CX), R13
+	IMULQ   R9, R13
+	ADDQ    R10, R13
 	VXORPS  Z0, Z0, Z0
 	VXORPS  Z1, Z1, Z1
 	VXORPS  Z2, Z2, Z2
 	VXORPS  Z3, Z3, Z3
-	MOVQ    cols+24(FP), R10
-	XORQ    R9, R9
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R14
+	XORQ    R10, R10
 
-steps2of1row0:
-	SUBQ        $+32, R10
-	JLT         after2of1row0
-	PREFETCHT1  8192(DX)(R9*2)
-	VPMOVZXWD   (DX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	VPMOVZXWD   (DX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	JMP         steps2of1row0
+steps1of3:
+	SUBQ        $+16, R14
+	JLT         after1of3
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VPMOVZXWD   (DX)(R10*2), Z12
+	VPSLLD      $0x10, Z12, Z12
+	VPMOVZXWD   (BX)(R10*2), Z13
+	VPSLLD      $0x10, Z13, Z13
+	VPMOVZXWD   (SI)(R10*2), Z14
+	VPSLLD      $0x10, Z14, Z14
+	VPMOVZXWD   (AX)(R10*2), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VMOVUPS     (R11)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z0
+	VFMADD231PS Z16, Z13, Z1
+	VFMADD231PS Z16, Z14, Z2
+	VFMADD231PS Z16, Z15, Z3
+	VMOVUPS     (R12)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z4
+	VFMADD231PS Z16, Z13, Z5
+	VFMADD231PS Z16, Z14, Z6
+	VFMADD231PS Z16, Z15, Z7
+	VMOVUPS     (R13)(R10*4), Z16
+	VFMADD231PS Z16, Z12, Z8
+	VFMADD231PS Z16, Z13, Z9
+	VFMADD231PS Z16, Z14, Z10
+	VFMADD231PS Z16, Z15, Z11
+	ADDQ        $0x10, R10
+	JMP         steps1of3
 
-after2of1row0:
-	ADDQ $+32, R10
+after1of3:
+	ADDQ        $+16, R14
+	JZ          sums3
+	VMOVDQU16.Z (DX)(R10*2), K2, Y12
+	VPMOVZXWD   Y12, Z12
+	VPSLLD      $0x10, Z12, Z12
+	VMOVDQU16.Z (BX)(R10*2), K2, Y13
+	VPMOVZXWD   Y13, Z13
+	VPSLLD      $0x10, Z13, Z13
+	VMOVDQU16.Z (SI)(R10*2), K2, Y14
+	VPMOVZXWD   Y14, Z14
+	VPSLLD      $0x10, Z14, Z14
+	VMOVDQU16.Z (AX)(R10*2), K2, Y15
+	VPMOVZXWD   Y15, Z15
+	VPSLLD      $0x10, Z15, Z15
+	VMOVUPS.Z   (R11)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z0
+	VFMADD231PS Z16, Z13, Z1
+	VFMADD231PS Z16, Z14, Z2
+	VFMADD231PS Z16, Z15, Z3
+	VMOVUPS.Z   (R12)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z4
+	VFMADD231PS Z16, Z13, Z5
+	VFMADD231PS Z16, Z14, Z6
+	VFMADD231PS Z16, Z15, Z7
+	VMOVUPS.Z   (R13)(R10*4), K2, Z16
+	VFMADD231PS Z16, Z12, Z8
+	VFMADD231PS Z16, Z13, Z9
+	VFMADD231PS Z16, Z14, Z10
+	VFMADD231PS Z16, Z15, Z11
 
-steps1of1row0:
-	SUBQ        $+16, R10
-	JLT         after1of1row0
-	PREFETCHT1  8192(DX)(R9*2)
-	VPMOVZXWD   (DX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z0
-	ADDQ        $0x10, R9
-	JMP         steps1of1row0
-
-after1of1row0:
-	ADDQ        $+16, R10
-	JZ          sums1row0
-	VMOVDQU16.Z (DX)(R9*2), K2, Y4
-	VPMOVZXWD   Y4, Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z0
-
-sums1row0:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps2of1row1:
-	SUBQ        $+32, R10
-	JLT         after2of1row1
-	PREFETCHT1  8192(BX)(R9*2)
-	VPMOVZXWD   (BX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	VPMOVZXWD   (BX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	JMP         steps2of1row1
-
-after2of1row1:
-	ADDQ $+32, R10
-
-steps1of1row1:
-	SUBQ        $+16, R10
-	JLT         after1of1row1
-	PREFETCHT1  8192(BX)(R9*2)
-	VPMOVZXWD   (BX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z1
-	ADDQ        $0x10, R9
-	JMP         steps1of1row1
-
-after1of1row1:
-	ADDQ        $+16, R10
-	JZ          sums1row1
-	VMOVDQU16.Z (BX)(R9*2), K2, Y4
-	VPMOVZXWD   Y4, Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z1
-
-sums1row1:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps2of1row2:
-	SUBQ        $+32, R10
-	JLT         after2of1row2
-	PREFETCHT1  8192(SI)(R9*2)
-	VPMOVZXWD   (SI)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	VPMOVZXWD   (SI)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	JMP         steps2of1row2
-
-after2of1row2:
-	ADDQ $+32, R10
-
-steps1of1row2:
-	SUBQ        $+16, R10
-	JLT         after1of1row2
-	PREFETCHT1  8192(SI)(R9*2)
-	VPMOVZXWD   (SI)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z2
-	ADDQ        $0x10, R9
-	JMP         steps1of1row2
-
-after1of1row2:
-	ADDQ        $+16, R10
-	JZ          sums1row2
-	VMOVDQU16.Z (SI)(R9*2), K2, Y4
-	VPMOVZXWD   Y4, Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z2
-
-sums1row2:
-	MOVQ cols+24(FP), R10
-	XORQ R9, R9
-
-steps2of1row3:
-	SUBQ        $+32, R10
-	JLT         after2of1row3
-	PREFETCHT1  8192(AX)(R9*2)
-	VPMOVZXWD   (AX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	VPMOVZXWD   (AX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	JMP         steps2of1row3
-
-after2of1row3:
-	ADDQ $+32, R10
-
-steps1of1row3:
-	SUBQ        $+16, R10
-	JLT         after1of1row3
-	PREFETCHT1  8192(AX)(R9*2)
-	VPMOVZXWD   (AX)(R9*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS     (R11)(R9*4), Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x10, R9
-	JMP         steps1of1row3
-
-after1of1row3:
-	ADDQ        $+16, R10
-	JZ          sums1row3
-	VMOVDQU16.Z (AX)(R9*2), K2, Y4
-	VPMOVZXWD   Y4, Z4
-	VPSLLD      $0x10, Z4, Z4
-	VMOVUPS.Z   (R11)(R9*4), K2, Z5
-	VFMADD231PS Z5, Z4, Z3
-
-sums1row3:
+sums3:
 	MOVQ          dstStride+56(FP), R9
 	MOVQ          dst+48(FP), R10
 	MOVLQSX       (DI), R11
 	IMULQ         R9, R11
+	VUNPCKLPS     Z1, Z0, Z12
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z0, Z12, Z12
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VUNPCKLPD     Z1, Z12, Z0
+	VUNPCKHPD     Z1, Z12, Z2
+	VADDPS        Z2, Z0, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y0
+	VADDPS        Y12, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X0, X1, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       4(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z7, Z6, Z2
+	VUNPCKHPS     Z7, Z6, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       8(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z11, Z10, Z2
+	VUNPCKHPS     Z11, Z10, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	ADDQ          $+12, CX
+	ADDQ          $+12, DI
+
+rest2:
+	CMPQ    R8, $+2
+	JNE     rest1
+	MOVQ    xStride+40(FP), R9
+	MOVQ    x+32(FP), R10
+	MOVLQSX (CX), R11
+	IMULQ   R9, R11
+	ADDQ    R10, R11
+	MOVLQSX 4(CX), R12
+	IMULQ   R9, R12
+	ADDQ    R10, R12
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R9
+	ADDQ    DX, R9
+	MOVQ    cols+24(FP), R13
+	XORQ    R10, R10
+
+steps1of2:
+	SUBQ        $+16, R13
+	JLT         after1of2
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VPMOVZXWD   (DX)(R10*2), Z8
+	VPSLLD      $0x10, Z8, Z8
+	VPMOVZXWD   (BX)(R10*2), Z9
+	VPSLLD      $0x10, Z9, Z9
+	VPMOVZXWD   (SI)(R10*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD   (AX)(R10*2), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VMOVUPS     (R11)(R10*4), Z12
+	VFMADD231PS Z12, Z8, Z0
+	VFMADD231PS Z12, Z9, Z1
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z12, Z11, Z3
+	VMOVUPS     (R12)(R10*4), Z12
+	VFMADD231PS Z12, Z8, Z4
+	VFMADD231PS Z12, Z9, Z5
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z12, Z11, Z7
+	ADDQ        $0x10, R10
+	JMP         steps1of2
+
+after1of2:
+	ADDQ        $+16, R13
+	JZ          sums2
+	VMOVDQU16.Z (DX)(R10*2), K2, Y8
+	VPMOVZXWD   Y8, Z8
+	VPSLLD      $0x10, Z8, Z8
+	VMOVDQU16.Z (BX)(R10*2), K2, Y9
+	VPMOVZXWD   Y9, Z9
+	VPSLLD      $0x10, Z9, Z9
+	VMOVDQU16.Z (SI)(R10*2), K2, Y10
+	VPMOVZXWD   Y10, Z10
+	VPSLLD      $0x10, Z10, Z10
+	VMOVDQU16.Z (AX)(R10*2), K2, Y11
+	VPMOVZXWD   Y11, Z11
+	VPSLLD      $0x10, Z11, Z11
+	VMOVUPS.Z   (R11)(R10*4), K2, Z12
+	VFMADD231PS Z12, Z8, Z0
+	VFMADD231PS Z12, Z9, Z1
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z12, Z11, Z3
+	VMOVUPS.Z   (R12)(R10*4), K2, Z12
+	VFMADD231PS Z12, Z8, Z4
+	VFMADD231PS Z12, Z9, Z5
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z12, Z11, Z7
+
+sums2:
+	MOVQ          dstStride+56(FP), R9
+	MOVQ          dst+48(FP), R10
+	MOVLQSX       (DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z1, Z0, Z8
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z0, Z8, Z8
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VUNPCKLPD     Z1, Z8, Z0
+	VUNPCKHPD     Z1, Z8, Z2
+	VADDPS        Z2, Z0, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y0
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X0, X1, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	MOVLQSX       4(DI), R11
+	IMULQ         R9, R11
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VUNPCKLPS     Z7, Z6, Z2
+	VUNPCKHPS     Z7, Z6, Z3
+	VADDPS        Z3, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z3
+	VADDPS        Z3, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, K1, (R10)(R11*1)
+	ADDQ          $+8, CX
+	ADDQ          $+8, DI
+
+rest1:
+	CMPQ    R8, $+1
+	JNE     rest0
+	MOVQ    xStride+40(FP), R8
+	MOVQ    x+32(FP), R9
+	MOVLQSX (CX), R10
+	IMULQ   R8, R10
+	ADDQ    R9, R10
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	MOVQ    cols+24(FP), R9
+	XORQ    R8, R8
+
+steps2of1row0:
+	SUBQ        $+32, R9
+	JLT         after2of1row0
+	PREFETCHT1  8192(DX)(R8*2)
+	VPMOVZXWD   (DX)(R8*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	VPMOVZXWD   (DX)(R8*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	JMP         steps2of1row0
+
+after2of1row0:
+	ADDQ $+32, R9
+
+steps1of1row0:
+	SUBQ        $+16, R9
+	JLT         after1of1row0
+	PREFETCHT1  8192(DX)(R8*2)
+	VPMOVZXWD   (DX)(R8*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(R8*4), Z5
+	VFMADD231PS Z5, Z4, Z0
+	ADDQ        $0x10, R8
+	JMP         steps1of1row0
+
+after1of1row0:
+	ADDQ        $+16, R9
+	JZ          sums1row0
+	VMOVDQU16.Z (DX)(R8*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R10)(R8*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z0
+
+sums1row0:
+	MOVQ cols+24(FP), R8
+	XORQ DX, DX
+
+steps2of1row1:
+	SUBQ        $+32, R8
+	JLT         after2of1row1
+	PREFETCHT1  8192(BX)(DX*2)
+	VPMOVZXWD   (BX)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	VPMOVZXWD   (BX)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	JMP         steps2of1row1
+
+after2of1row1:
+	ADDQ $+32, R8
+
+steps1of1row1:
+	SUBQ        $+16, R8
+	JLT         after1of1row1
+	PREFETCHT1  8192(BX)(DX*2)
+	VPMOVZXWD   (BX)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x10, DX
+	JMP         steps1of1row1
+
+after1of1row1:
+	ADDQ        $+16, R8
+	JZ          sums1row1
+	VMOVDQU16.Z (BX)(DX*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z1
+
+sums1row1:
+	MOVQ cols+24(FP), BX
+	XORQ DX, DX
+
+steps2of1row2:
+	SUBQ        $+32, BX
+	JLT         after2of1row2
+	PREFETCHT1  8192(SI)(DX*2)
+	VPMOVZXWD   (SI)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	VPMOVZXWD   (SI)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	JMP         steps2of1row2
+
+after2of1row2:
+	ADDQ $+32, BX
+
+steps1of1row2:
+	SUBQ        $+16, BX
+	JLT         after1of1row2
+	PREFETCHT1  8192(SI)(DX*2)
+	VPMOVZXWD   (SI)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $0x10, DX
+	JMP         steps1of1row2
+
+after1of1row2:
+	ADDQ        $+16, BX
+	JZ          sums1row2
+	VMOVDQU16.Z (SI)(DX*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z2
+
+sums1row2:
+	MOVQ cols+24(FP), BX
+	XORQ DX, DX
+
+steps2of1row3:
+	SUBQ        $+32, BX
+	JLT         after2of1row3
+	PREFETCHT1  8192(AX)(DX*2)
+	VPMOVZXWD   (AX)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	VPMOVZXWD   (AX)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	JMP         steps2of1row3
+
+after2of1row3:
+	ADDQ $+32, BX
+
+steps1of1row3:
+	SUBQ        $+16, BX
+	JLT         after1of1row3
+	PREFETCHT1  8192(AX)(DX*2)
+	VPMOVZXWD   (AX)(DX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     (R10)(DX*4), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x10, DX
+	JMP         steps1of1row3
+
+after1of1row3:
+	ADDQ        $+16, BX
+	JZ          sums1row3
+	VMOVDQU16.Z (AX)(DX*2), K2, Y4
+	VPMOVZXWD   Y4, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS.Z   (R10)(DX*4), K2, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+sums1row3:
+	MOVQ          dstStride+56(FP), AX
+	MOVQ          dst+48(FP), DX
+	MOVLQSX       (DI), BX
+	IMULQ         AX, BX
 	VUNPCKLPS     Z1, Z0, Z4
 	VUNPCKHPS     Z1, Z0, Z0
 	VADDPS        Z0, Z4, Z4
@@ -7207,13 +8139,11 @@ sums1row3:
 	VADDPS        Y4, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPS        X0, X1, X0
-	VMOVUPS       X0, K1, (R10)(R11*1)
+	VMOVUPS       X0, K1, (DX)(BX*1)
 	ADDQ          $+4, CX
 	ADDQ          $+4, DI
-	DECQ          R8
-	JMP           one
 
-done:
+rest0:
 	VZEROUPPER
 	RET
 

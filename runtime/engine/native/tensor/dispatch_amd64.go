@@ -3,37 +3,37 @@ package tensor
 // The functions below select the kernel with a switch: with a table of functions, a panel on the stack would escape to the
 // heap.
 
-func pack(mem *panel, t Type, base *byte, stride, blocks int) {
+func pack(mem *panel, t Type, base *byte, stride, blocks int, next uintptr) {
 	if active == avx2 {
-		packWithAVX2(mem, t, base, stride, blocks)
+		packWithAVX2(mem, t, base, stride, blocks, next)
 		return
 	}
 	switch t {
 	case Q8_0:
-		packQ80AVX512(mem, base, stride, blocks)
+		packQ80AVX512(mem, base, stride, blocks, next)
 	case Q4_0:
-		packQ40AVX512(mem, base, stride, blocks)
+		packQ40AVX512(mem, base, stride, blocks, next)
 	case Q4_K:
-		packQ4KAVX512(mem, base, stride, blocks)
+		packQ4KAVX512(mem, base, stride, blocks, next)
 	case Q5_K:
-		packQ5KAVX512(mem, base, stride, blocks)
+		packQ5KAVX512(mem, base, stride, blocks, next)
 	case Q6_K:
-		packQ6KAVX512(mem, base, stride, blocks)
+		packQ6KAVX512(mem, base, stride, blocks, next)
 	}
 }
 
-func packWithAVX2(mem *panel, t Type, base *byte, stride, blocks int) {
+func packWithAVX2(mem *panel, t Type, base *byte, stride, blocks int, next uintptr) {
 	switch t {
 	case Q8_0:
-		packQ80AVX2(mem, base, stride, blocks)
+		packQ80AVX2(mem, base, stride, blocks, next)
 	case Q4_0:
-		packQ40AVX2(mem, base, stride, blocks)
+		packQ40AVX2(mem, base, stride, blocks, next)
 	case Q4_K:
-		packQ4KAVX2(mem, base, stride, blocks)
+		packQ4KAVX2(mem, base, stride, blocks, next)
 	case Q5_K:
-		packQ5KAVX2(mem, base, stride, blocks)
+		packQ5KAVX2(mem, base, stride, blocks, next)
 	case Q6_K:
-		packQ6KAVX2(mem, base, stride, blocks)
+		packQ6KAVX2(mem, base, stride, blocks, next)
 	}
 }
 

@@ -14,9 +14,6 @@ func detect() level {
 	return avx2
 }
 
-// fewVectors is the number of vectors up to which unpacking panels is not worthwhile.
-const fewVectors = 2
-
 // The functions below select the kernels for the rest of the package. None accepts an empty slice.
 
 func (p *product) run(lo, hi int) {
@@ -27,7 +24,7 @@ func (p *product) run(lo, hi int) {
 		p.runGo(lo, hi)
 	case form == FormF32:
 		p.runFloats(lo, hi)
-	case p.n <= fewVectors:
+	case p.n == 1: // a panel would be used once
 		p.runPanels(p.runTiles(lo, hi), hi)
 	default:
 		p.runPanels(lo, hi)

@@ -50,7 +50,7 @@ func tileRows() int {
 	return panelRows
 }
 
-// runTiles computes the whole tiles of rows lo..hi of a product, vector by vector, and returns the next row.
+// runTiles computes the whole tiles of rows lo..hi of a product with one vector, and returns the next row.
 func (p *product) runTiles(lo, hi int) int {
 	rows, t := tileRows(), p.m.Type
 	tiles := (hi - lo) / rows
@@ -58,10 +58,8 @@ func (p *product) runTiles(lo, hi int) int {
 		return lo
 	}
 	stride := t.RowBytes(p.m.Cols)
-	for j := range p.n {
-		d, act := &p.dst[p.row(j)*p.ldd+lo], &p.a.q80[p.vector(j)*p.a.blocks]
-		gemv(t, d, &p.m.Data[lo*stride], stride, tiles, p.m.Cols/t.BlockElems(), act)
-	}
+	d, act := &p.dst[p.row(0)*p.ldd+lo], &p.a.q80[p.vector(0)*p.a.blocks]
+	gemv(t, d, &p.m.Data[lo*stride], stride, tiles, p.m.Cols/t.BlockElems(), act)
 	return lo + tiles*rows
 }
 
@@ -99,7 +97,10 @@ func (p *product) runPanelsOf(lo, hi, from, to int) {
 		t, rows := tileAt(p.m, r, hi, lanes)
 		for b := 0; b < blocks; b += panelBlocks {
 			n := min(panelBlocks, blocks-b)
-			pack(mem, p.m.Type, &p.m.Data[t.first*stride+b/panelBlocks*span], t.stride, n)
+			at := b / panelBlocks * span
+			// the next tile, in the order of memory: the processor does not foresee accesses that jump from row to row
+			next := uintptr(unsafe.Pointer(&p.m.Data[t.first*stride])) + uintptr(lanes*(stride+at))
+			pack(mem, p.m.Type, &p.m.Data[t.first*stride+at], t.stride, n, next)
 			p.multiply(mem, t, b, n, from, to)
 		}
 		r += rows

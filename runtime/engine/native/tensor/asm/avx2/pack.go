@@ -57,7 +57,7 @@ func packs() {
 	packQ6K()
 }
 
-const packSignature = "func(panel *byte, base *byte, stride, blocks int)"
+const packSignature = "func(panel *byte, base *byte, stride, blocks int, next uintptr)"
 
 // storeScale stores the collected half floats at the address at to the panel, and advances at.
 func storeScale(at, panel reg.GPVirtual) {
@@ -72,9 +72,10 @@ func packQ80() {
 	scales := AllocLocal(2 * lanes * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	_, at := t.CollectScales(blocks, 34, scales)
-	t.Steps(blocks, panel, panelSize, 34, func() {
+	t.Steps(blocks, panel, panelSize, 34, func(next *Ahead) {
 		for k, y := range columns32(t, 2) {
 			VMOVDQU(y, Mem(panel, 32*k))
+			next.Fetch(k+1, 8)
 		}
 		storeScale(at, panel)
 	})
@@ -86,12 +87,13 @@ func packQ40() {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, eight := splat(0x0f0f0f0f), splat(0x08080808)
 	_, at := t.CollectScales(blocks, 18, scales)
-	t.Steps(blocks, panel, panelSize, 18, func() {
+	t.Steps(blocks, panel, panelSize, 18, func(next *Ahead) {
 		for k, y := range columns16(t, 2) {
 			for i, v := range nibbles(y, low) {
 				VPSUBB(eight, v, v)
 				VMOVDQU(v, Mem(panel, 32*(k+4*i)))
 			}
+			next.Fetch(k+1, 4)
 		}
 		storeScale(at, panel)
 	})
@@ -117,7 +119,7 @@ func packQ4K(fifth bool) {
 	kept := AllocLocal(32 * 8)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
-	t.Steps(blocks, panel, 8*panelSize, size, func() {
+	t.Steps(blocks, panel, 8*panelSize, size, func(next *Ahead) {
 		scalesK(t, func(which, j int) operand.Mem { return Mem(panel, panelSize*j+panelScale+which*(panelMin-panelScale)) })
 		if fifth {
 			keep(columns32(t, 16), kept)
@@ -131,6 +133,7 @@ func packQ4K(fifth bool) {
 					}
 					VMOVDQU(v, Mem(panel, panelSize*(2*j+i)+32*k))
 				}
+				next.Fetch(8*j+k+1, 32)
 			}
 		}
 	})
@@ -196,7 +199,7 @@ func packQ6K() {
 	kept, tmp := AllocLocal(32*8), AllocLocal(2*lanes)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
-	t.Steps(blocks, panel, 8*panelSize, 210, func() {
+	t.Steps(blocks, panel, 8*panelSize, 210, func(next *Ahead) {
 		scalesQ6K(t, tmp, func(i int) operand.Mem { return Mem(panel, panelSize*(i/2)+panelScale+32*(i%2)) })
 		low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x20202020)
 		for half := range 2 {
@@ -208,6 +211,7 @@ func packQ6K() {
 						VPSUBB(offset, v, v)
 						VMOVDQU(v, Mem(panel, panelSize*(4*half+part+2*i)+32*k))
 					}
+					next.Fetch(16*half+8*part+k+1, 32)
 				}
 			}
 		}

@@ -58,17 +58,17 @@ func floats() {
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
 		CMPQ(n, operand.Imm(4))
-		JLT(operand.LabelRef("one"))
+		JLT(operand.LabelRef("rest3"))
 		s.vectors(4, p, keep, tail, in, out)
 		SUBQ(operand.Imm(4), n)
 		JMP(operand.LabelRef("four"))
-		Label("one")
-		TESTQ(n, n)
-		JZ(operand.LabelRef("done"))
-		s.vectors(1, p, keep, tail, in, out)
-		DECQ(n)
-		JMP(operand.LabelRef("one"))
-		Label("done")
+		for v := 3; v > 0; v-- {
+			Label(fmt.Sprint("rest", v))
+			CMPQ(n, Imm(v))
+			JNE(operand.LabelRef(fmt.Sprint("rest", v-1)))
+			s.vectors(v, p, keep, tail, in, out)
+		}
+		Label("rest0")
 		VZEROUPPER()
 		RET()
 	}
@@ -102,7 +102,11 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtu
 	sums := zmms(4 * v)
 	zero(sums)
 	if v > 1 {
-		s.columns(fmt.Sprint(v), rows[:], xs, tail, sums, 1, func(reg.GPVirtual) {})
+		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
+		s.columns(fmt.Sprint(v), rows[:], xs, tail, sums, 1, func(reg.GPVirtual) {
+			next.Fetch(1, 1)
+			next.Advance()
+		})
 	} else {
 		for r := range rows {
 			s.columns(fmt.Sprint(v, "row", r), rows[r:r+1], xs, tail, sums[r:r+1], CacheLine/(lanes*s.size), func(at reg.GPVirtual) {

@@ -59,7 +59,7 @@ func packs() {
 	packQ6K()
 }
 
-const packSignature = "func(panel *byte, base *byte, stride, blocks int)"
+const packSignature = "func(panel *byte, base *byte, stride, blocks int, next uintptr)"
 
 func packQ80() {
 	TEXT("packQ80AVX512", NOSPLIT, packSignature)
@@ -67,10 +67,11 @@ func packQ80() {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	flip := splat(0x80808080)
 	_, at := t.CollectScales(blocks, 34, scales)
-	t.Steps(blocks, panel, panelSize, 34, func() {
+	t.Steps(blocks, panel, panelSize, 34, func(next *Ahead) {
 		for k, z := range columns32(t, 2) {
 			VPXORD(flip, z, z)
 			VMOVDQU32(z, Mem(panel, 64*k))
+			next.Fetch(k+1, 8)
 		}
 		scale := ZMM()
 		VCVTPH2PS(Mem(at, 0), scale)
@@ -85,7 +86,7 @@ func packQ40() {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
 	_, at := t.CollectScales(blocks, 18, scales)
-	t.Steps(blocks, panel, panelSize, 18, func() {
+	t.Steps(blocks, panel, panelSize, 18, func(next *Ahead) {
 		for k, z := range columns16(t, 2) {
 			high := ZMM()
 			VPSRLW(operand.Imm(4), z, high)
@@ -94,6 +95,7 @@ func packQ40() {
 				VPADDB(offset, v, v)
 				VMOVDQU32(v, Mem(panel, 64*(k+4*i)))
 			}
+			next.Fetch(k+1, 4)
 		}
 		scale := ZMM()
 		VCVTPH2PS(Mem(at, 0), scale)
@@ -113,7 +115,7 @@ func packQ4K(fifth bool) {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
-	t.Steps(blocks, panel, 8*panelSize, size, func() {
+	t.Steps(blocks, panel, 8*panelSize, size, func(next *Ahead) {
 		head := headerK(t)
 		for j := range 8 {
 			VMOVUPS(head.unpack(0, j), Mem(panel, panelSize*j+panelScale))
@@ -134,6 +136,7 @@ func packQ4K(fifth bool) {
 					}
 					VMOVDQU32(v, Mem(panel, panelSize*(2*j+i)+64*k))
 				}
+				next.Fetch(8*j+k+1, 32)
 			}
 		}
 	})
@@ -193,7 +196,7 @@ func packQ6K() {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	low, offset := splat(0x0f0f0f0f), splat(0x60606060) // 128-32
-	t.Steps(blocks, panel, 8*panelSize, 210, func() {
+	t.Steps(blocks, panel, 8*panelSize, 210, func(next *Ahead) {
 		scalesQ6K(t, panel, tmp)
 		for half := range 2 {
 			top := columns32(t, 128+32*half)
@@ -207,6 +210,7 @@ func packQ6K() {
 						VPADDB(offset, v, v)
 						VMOVDQU32(v, Mem(panel, panelSize*(4*half+part+2*i)+64*k))
 					}
+					next.Fetch(16*half+8*part+k+1, 32)
 				}
 			}
 		}

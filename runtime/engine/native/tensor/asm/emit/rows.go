@@ -110,12 +110,15 @@ func PerRows(counts []int, do func(rows int)) {
 	}
 }
 
-// Steps repeats do n times, advances the panel by panelStep and each row by rowStep bytes after each, and returns.
-func (t Rows) Steps(n, panel reg.GPVirtual, panelStep, rowStep int, do func()) {
+// Steps repeats do n times, and returns. After each, it advances the panel by panelStep, each row by rowStep bytes, and
+// what to prefetch, which starts at the argument next, by as much.
+func (t Rows) Steps(n, panel reg.GPVirtual, panelStep, rowStep int, do func(next *Ahead)) {
+	next := &Ahead{at: Arg("next"), bytes: t.count * rowStep}
 	Label("next")
-	do()
+	do(next)
 	ADDQ(Imm(panelStep), panel)
 	t.Advance(Imm(rowStep))
+	next.Advance()
 	DECQ(n)
 	JNZ(operand.LabelRef("next"))
 	VZEROUPPER()
