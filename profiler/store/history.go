@@ -22,7 +22,7 @@ const (
 	// MaxHistory bounds how far back the history reaches when few events arrive.
 	MaxHistory = 15 * time.Minute
 
-	maxEntryTokens   = 64       // tokens of one entry: going back in time decodes at most that many too many
+	maxEntryEvents   = 64       // events of one entry, bits of a word: going back in time decodes at most that many too many
 	historySegments  = 8        // segments per history; eviction drops a whole segment
 	maxSegmentEvents = 40_000   // events of one segment: going back in time replays at most that many, about 80 ms
 	crowdedFactor    = 3        // times maxSegmentEvents for a segment that starts with hundreds of open requests
@@ -32,13 +32,16 @@ const (
 
 // history keeps the last minutes of events: segments of compressed events, each with the state before its first event.
 type history struct {
-	limit       func() int  // bytes
-	maxEvents   int         // per segment
-	segments    []*segment  // oldest first; events are appended to the last
-	newest      event.Time  // time of the newest event; never decreases
-	dropped     event.Drops // drop counts that were recorded last
-	scratch     []byte      // buffer for one entry
-	unencodable uint64      // events that the wire format cannot hold, not recorded
+	limit       func() int    // bytes
+	maxEvents   int           // per segment
+	segments    []*segment    // oldest first; events are appended to the last
+	newest      event.Time    // time of the newest event; never decreases
+	dropped     event.Drops   // drop counts that were recorded last
+	scratch     []byte        // buffer for one entry
+	line        []byte        // buffer for a line of one
+	steps       []event.Event // buffers for the events of one
+	tokens      []event.Event
+	unencodable uint64 // events that the wire format cannot hold, not recorded
 }
 
 // segment is a part of the history. Blocks are never written again.
@@ -55,7 +58,8 @@ type segment struct {
 type entryKind byte
 
 const (
-	entryEvents  entryKind = 'E' // one line of the event protocol: an event, or several tokens
+	entryEvents  entryKind = 'E' // one line of the event protocol: an event, or several tokens or forward passes
+	entryMixed   entryKind = 'M' // forward passes and tokens: 8 bytes with a bit set for each token, a line of each, see mix
 	entryPicks   entryKind = 'P' // router picks as differences: used, every N, time, then appendPicks
 	entryDropped entryKind = 'D' // cumulative drop counts of the queue, by kind
 )
@@ -153,11 +157,11 @@ func (h *history) evict(now event.Time) {
 	}
 }
 
-// recordedTogether returns how many of the events, at least one, record stores as one entry: the tokens that follow each
-// other.
+// recordedTogether returns how many of the events, at least one, record stores as one entry: the tokens and forward
+// passes that follow each other.
 func recordedTogether(events []event.Event) int {
 	n := 0
-	for n < min(len(events), maxEntryTokens) && events[n].Kind == event.KindToken {
+	for n < min(len(events), maxEntryEvents) && (events[n].Kind == event.KindToken || events[n].Kind == event.KindStep && events[n].Data == nil) {
 		n++
 	}
 	return max(n, 1)
@@ -176,11 +180,16 @@ func (h *history) record(s *state, events []event.Event) {
 		h.add(entryPicks, h.scratch, events)
 		return
 	}
-	var err error
-	if first.Kind == event.KindToken {
-		h.scratch, err = wire.AppendTokens(h.scratch[:0], events, nil)
-	} else {
+	kind, err := entryEvents, error(nil)
+	switch steps := countKind(events, event.KindStep); {
+	case len(events) == 1:
 		h.scratch, err = wire.Append(h.scratch[:0], first)
+	case steps == 0:
+		h.scratch, err = wire.AppendTokens(h.scratch[:0], events, nil)
+	case steps == len(events):
+		h.scratch, err = wire.AppendSteps(h.scratch[:0], events)
+	default:
+		kind, err = entryMixed, h.mix(events)
 	}
 	switch {
 	case err != nil && len(events) > 1:
@@ -192,7 +201,38 @@ func (h *history) record(s *state, events []event.Event) {
 		h.unencodable++
 		return
 	}
-	h.add(entryEvents, h.scratch, events)
+	h.add(kind, h.scratch, events)
+}
+
+func countKind(events []event.Event, k event.Kind) (n int) {
+	for i := range events {
+		if events[i].Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// mix encodes forward passes and tokens that follow each other, each as one line: in columns, a token takes a few bytes,
+// and it refers to the times of its pass. It fills scratch with their order, the length of the first line, and the lines.
+func (h *history) mix(events []event.Event) (err error) {
+	h.steps, h.tokens = h.steps[:0], h.tokens[:0]
+	order := uint64(0)
+	for i := range events {
+		if events[i].Kind == event.KindToken {
+			order |= 1 << i
+			h.tokens = append(h.tokens, events[i])
+		} else {
+			h.steps = append(h.steps, events[i])
+		}
+	}
+	if h.line, err = wire.AppendSteps(h.line[:0], h.steps); err != nil {
+		return err
+	}
+	out := binary.LittleEndian.AppendUint64(h.scratch[:0], order)
+	out = append(binary.AppendUvarint(out, uint64(len(h.line))), h.line...)
+	h.scratch, err = wire.AppendTokens(out, h.tokens, h.steps)
+	return err
 }
 
 // add appends an entry to the last segment: kind, time from the end of the previous entry to the first event, length,

@@ -25,6 +25,9 @@ type HistoryReader struct {
 	lastTime     event.Time // argument of the last call of At
 	lastSnapshot *Snapshot
 	events       func(event.Event) // of Events, while it runs; else nil
+	decoded      []event.Event     // buffers for the events of one entry
+	steps        []event.Event
+	tokens       []event.Event
 }
 
 // HistoryReader returns a reader of the history; nil if the store keeps none.
@@ -189,7 +192,10 @@ func (r *HistoryReader) applyEntry(e *historyEntry, until event.Time) bool {
 	}
 	switch e.kind {
 	case entryEvents:
-		return r.applyEvents(e.line, until)
+		r.decoded = r.decode(e.line, r.decoded[:0])
+		return r.applyEvents(r.decoded, until)
+	case entryMixed:
+		return r.applyEvents(r.unmix(e.line), until)
 	case entryDropped:
 		for k := range r.state.queueDrops {
 			n, size := binary.Uvarint(e.line)
@@ -202,20 +208,43 @@ func (r *HistoryReader) applyEntry(e *historyEntry, until event.Time) bool {
 	return true
 }
 
-// applyEvents is applyEntry for the events of a line.
-func (r *HistoryReader) applyEvents(line []byte, until event.Time) bool {
-	n, late := 0, false
-	_ = r.codec.Decode(line, func(e event.Event) { // cannot fail: record wrote the line
-		if late = late || n >= r.done && max(r.applied, e.At) > until; late {
-			return
+// decode appends the events of a line that record wrote, which cannot fail.
+func (r *HistoryReader) decode(line []byte, events []event.Event) []event.Event {
+	_ = r.codec.Decode(line, func(e event.Event) { events = append(events, e) })
+	return events
+}
+
+// unmix returns the events that mix encoded, in their order.
+func (r *HistoryReader) unmix(b []byte) []event.Event {
+	order := binary.LittleEndian.Uint64(b)
+	size, n := binary.Uvarint(b[8:])
+	tokens := 8 + n + int(size)
+	r.steps = r.decode(b[8+n:tokens], r.steps[:0])
+	r.tokens = r.decode(b[tokens:], r.tokens[:0])
+	r.decoded = r.decoded[:0]
+	for i, j := 0, 0; i+j < len(r.steps)+len(r.tokens); {
+		if order>>(i+j)&1 == 0 {
+			r.decoded, i = append(r.decoded, r.steps[i]), i+1
+		} else {
+			r.decoded, j = append(r.decoded, r.tokens[j]), j+1
 		}
-		if n++; n > r.done {
-			r.applied = max(r.applied, e.At)
-			r.apply(&e)
+	}
+	return r.decoded
+}
+
+// applyEvents is applyEntry for the events of an entry.
+func (r *HistoryReader) applyEvents(events []event.Event, until event.Time) bool {
+	for i := r.done; i < len(events); i++ {
+		e := &events[i]
+		if max(r.applied, e.At) > until {
+			r.done = i
+			return false
 		}
-	})
-	r.done = n
-	return !late
+		r.applied = max(r.applied, e.At)
+		r.apply(e)
+	}
+	r.done = len(events)
+	return true
 }
 
 // apply applies an event to the state.

@@ -164,8 +164,13 @@ func TestHistoryStopsBetweenTokens(t *testing.T) {
 		p.engine(event.CapTokens)
 		p.state(0, 1, event.StateQueued, nil)
 		p.state(ms, 1, event.StateDispatched, nil)
-		for range 3 * maxEntryTokens {
-			p.token(rng.Int64N(3)*ms, 1, 1) // some at the same time
+		for i := range 3 * maxEntryEvents {
+			pass := event.Split{Embed: 1, Attention: uint32(i), Head: 3}
+			if i < 5 || i > maxEntryEvents && i%3 > 0 { // some tokens without a pass
+				p.emit(rng.Int64N(2)*ms, event.Event{Kind: event.KindStep, Step: uint64(i + 1), N: 1, Dur: ms, Split: pass})
+			}
+			pass.Sample = 7
+			p.emit(rng.Int64N(3)*ms, event.Event{Kind: event.KindToken, Req: 1, N: 1, Step: uint64(i + 1), Split: pass}) // some at the same time
 			if drain {
 				p.store.Drain() // an entry each
 			}
