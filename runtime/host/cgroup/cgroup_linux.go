@@ -25,6 +25,8 @@ type Groups struct {
 
 	memory, cpu hierarchy
 	unified     hierarchy
+	limited     []limitedGroup
+	quota       float64  // the tightest, in cores; 0 without one
 	throttled   []string // files with the throttled time of the groups with a quota
 	hits        []string // files that count how often the groups with a memory limit reached it
 	accounted   bool     // the group in the tree of version 2 is not its root, which is the whole machine
@@ -47,21 +49,25 @@ func Of(root string, pid int, read Read) *Groups {
 	return &Groups{root: root, dir: filepath.Join("proc", strconv.Itoa(pid)) + "/", pid: pid, read: read}
 }
 
-// Update finds the groups of the process again if it has moved. It must be called before the other methods, and whenever
-// the quotas may have changed. Without a readable group, no limit is known.
+// Update finds the groups of the process again if it has moved, and reads their limits and the memory they use. It must
+// be called before the other methods, and whenever these may have changed. Without a readable group, no limit is known.
 func (g *Groups) Update() {
 	if now, err := g.read(g.dir + "cgroup"); err != nil || !bytes.Equal(now, g.membership) {
 		g.membership = bytes.Clone(now)
 		g.find()
 	}
-	g.throttled = g.throttled[:0]
+	g.throttled, g.quota = g.throttled[:0], 0
 	for _, folder := range g.cpu.folders {
-		if g.cpu.quota(g.read, folder) > 0 {
+		if quota := g.cpu.quota(g.read, folder); quota > 0 {
 			g.throttled = append(g.throttled, folder+"/cpu.stat")
+			if g.quota == 0 || quota < g.quota {
+				g.quota = quota
+			}
 		}
 	}
+	g.findLimited()
 	g.hits = g.hits[:0]
-	for _, m := range g.limited() {
+	for _, m := range g.limited {
 		g.hits = append(g.hits, m.folder+g.memory.memoryFiles().hits)
 	}
 }
@@ -186,7 +192,7 @@ func (h *hierarchy) memoryFiles() *memoryFiles {
 
 // Memory returns the group with the lowest limit; false if no group has one.
 func (g *Groups) Memory() (lowest Memory, ok bool) {
-	for _, m := range g.limited() {
+	for _, m := range g.limited {
 		if !ok || m.Limit < lowest.Limit {
 			lowest, ok = m.Memory, true
 		}
@@ -198,7 +204,7 @@ func (g *Groups) Memory() (lowest Memory, ok bool) {
 // that any of its groups leaves. It returns false without a limit.
 func (g *Groups) Room() (bytes int64, ok bool) {
 	files := g.memory.memoryFiles()
-	for _, m := range g.limited() {
+	for _, m := range g.limited {
 		var cached int64
 		if stat, err := g.read(m.folder + files.stat); err == nil {
 			for _, key := range files.reclaimable {
@@ -222,9 +228,10 @@ type limitedGroup struct {
 	folder string
 }
 
-// limited returns the groups with a limit of memory.
-func (g *Groups) limited() (out []limitedGroup) {
+// findLimited finds the groups with a limit of memory.
+func (g *Groups) findLimited() {
 	files := g.memory.memoryFiles()
+	g.limited = g.limited[:0]
 	for _, folder := range g.memory.folders {
 		m := Memory{Limit: math.MaxInt64}
 		for _, file := range files.limits {
@@ -234,21 +241,13 @@ func (g *Groups) limited() (out []limitedGroup) {
 		}
 		if n, ok := g.number(folder + files.used); ok && m.Limit < unlimited {
 			m.Used = n
-			out = append(out, limitedGroup{m, folder})
+			g.limited = append(g.limited, limitedGroup{m, folder})
 		}
 	}
-	return out
 }
 
 // Quota returns the cores that the process may use by the tightest quota; false without a quota.
-func (g *Groups) Quota() (cores float64, ok bool) {
-	for _, folder := range g.cpu.folders {
-		if quota := g.cpu.quota(g.read, folder); quota > 0 && (!ok || quota < cores) {
-			cores, ok = quota, true
-		}
-	}
-	return cores, ok
-}
+func (g *Groups) Quota() (cores float64, ok bool) { return g.quota, g.quota > 0 }
 
 // quota returns the quota of a group in cores; 0 without one.
 func (h *hierarchy) quota(read Read, folder string) float64 {
