@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,10 +243,9 @@ func TestIdentifyIsAskedOnce(t *testing.T) {
 		tr.process(10+i, 1, "llama-server", netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(40000+i)))
 	}
 	all := make(chan struct{})
-	arrived := make(chan string, 2*n)
-	identified := func(ctx context.Context, base string) (Identity, error) {
-		arrived <- base
-		if len(arrived) == n {
+	var arrived atomic.Int32
+	identified := func(ctx context.Context, _ string) (Identity, error) {
+		if arrived.Add(1) == n {
 			close(all)
 		}
 		select {
@@ -256,8 +256,8 @@ func TestIdentifyIsAskedOnce(t *testing.T) {
 		}
 	}
 	r := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Identify: identified, Within: 20 * time.Second})
-	if len(r.Engines) != n || r.Engines[0].State != Ready || len(arrived) != n {
-		t.Errorf("%d engines, %d questions, the first is %+v", len(r.Engines), len(arrived), r.Engines[0])
+	if len(r.Engines) != n || r.Engines[0].State != Ready || arrived.Load() != n {
+		t.Errorf("%d engines, %d questions, the first is %+v", len(r.Engines), arrived.Load(), r.Engines[0])
 	}
 }
 
