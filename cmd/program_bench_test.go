@@ -112,9 +112,11 @@ func decoding(b *testing.B, args ...string) *program {
 	return nil
 }
 
-// benchmarkDecoding measures the cost of everything but the engine during decode, at ten frames/s on 160x45 cells.
-func benchmarkDecoding(b *testing.B, args ...string) {
+// benchmarkDecoding measures the cost of everything but the engine during decode, at ten frames/s on 160x45 cells, on the
+// screen that the keys open.
+func benchmarkDecoding(b *testing.B, keys string, args ...string) {
 	p := decoding(b, args...)
+	p.keys(b, keys)
 	time.Sleep(2 * time.Second)
 	for b.Loop() {
 		p.watch(b, 10*time.Second)
@@ -122,13 +124,15 @@ func benchmarkDecoding(b *testing.B, args ...string) {
 }
 
 // BenchmarkProgramPaced measures llmtop without arguments, at 40 tokens/s.
-func BenchmarkProgramPaced(b *testing.B) { benchmarkDecoding(b) }
+func BenchmarkProgramPaced(b *testing.B) { benchmarkDecoding(b, "") }
 
-// BenchmarkProgramUnlimited measures consecutive requests at full speed.
+// BenchmarkProgramUnlimited measures consecutive requests at full speed, at the overview and at its ITL pane in full
+// screen.
 func BenchmarkProgramUnlimited(b *testing.B) {
 	args := []string{"run", "-n", "0", "--temp", "1.2"}
 	for range 400 {
 		args = append(args, "-p", "Call me Ishmael.")
 	}
-	benchmarkDecoding(b, args...)
+	b.Run("overview", func(b *testing.B) { benchmarkDecoding(b, "", args...) })
+	b.Run("ITL", func(b *testing.B) { benchmarkDecoding(b, "\t\r", args...) })
 }
