@@ -1,8 +1,6 @@
 package host
 
 import (
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,11 +8,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
-
-// readOnce returns the content of a file under root. Files of control groups do not stay open: groups come and go.
-func (l *linux) readOnce(name string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(l.root, name))
-}
 
 func (l *linux) limits(h *event.Host, pid int, since time.Duration) {
 	l.memory(h)

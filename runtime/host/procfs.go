@@ -81,6 +81,16 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 	}, true
 }
 
+// schedstat holds the times of a thread since it began, in ns, and how often it got a core.
+type schedstat struct{ run, wait, times uint64 }
+
+// parseSchedstat parses /proc/PID/task/TID/schedstat.
+func parseSchedstat(raw []byte) schedstat {
+	onCore, rest, _ := bytes.Cut(raw, []byte(" "))
+	waited, times, _ := bytes.Cut(rest, []byte(" "))
+	return schedstat{run: number(onCore), wait: number(waited), times: number(bytes.TrimSpace(times))}
+}
+
 // per returns the increase of a counter per second: NotYet without an interval, 0 for a counter that was reset.
 func per(now, before uint64, seconds float64) event.Reading {
 	if seconds <= 0 {

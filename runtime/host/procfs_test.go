@@ -110,6 +110,7 @@ func FuzzProcfs(f *testing.F) {
 			}
 			parseProcess(raw)
 			parseNetwork(raw)
+			parseSchedstat(raw)
 			for _, hz := range parseClocks(raw) {
 				if !(hz >= 0) {
 					t.Errorf("a core runs at %v Hz", hz)

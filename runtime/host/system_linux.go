@@ -83,6 +83,34 @@ func (l *linux) read(name string) ([]byte, error) {
 	}
 }
 
+// readOnce returns the content of a file under root that does not stay open, because it comes and goes, valid until the
+// next read. It makes four system calls; os.ReadFile makes ten, most of them to find out whether it can wait for the file.
+func (l *linux) readOnce(name string) ([]byte, error) {
+	fd, err := uninterrupted(func() (int, error) { return unix.Open(filepath.Join(l.root, name), unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	for end := 0; ; {
+		n, err := uninterrupted(func() (int, error) { return unix.Read(fd, l.buf[end:]) })
+		if n <= 0 {
+			return l.buf[:end], err
+		}
+		if end += n; end == len(l.buf) {
+			l.buf = append(l.buf, make([]byte, end)...)
+		}
+	}
+}
+
+// uninterrupted repeats a system call until no signal interrupts it.
+func uninterrupted(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
 func (l *linux) machine(h *event.Host, since time.Duration) {
 	h.CPU, h.Steal = event.Absent(event.NotYet), event.Absent(event.NotYet)
 	if stat, err := l.read("proc/stat"); err != nil {
@@ -276,7 +304,7 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 func (l *linux) threads(ids []int) event.Reading {
 	var sum float64
 	for _, id := range ids {
-		stat, err := os.ReadFile(filepath.Join(l.root, "proc/self/task", strconv.Itoa(id), "stat"))
+		stat, err := l.readOnce("proc/self/task/" + strconv.Itoa(id) + "/stat")
 		times, ok := parseProcess(stat)
 		if err != nil || !ok {
 			return event.Absent(event.NotReported)

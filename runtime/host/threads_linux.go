@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
@@ -23,14 +21,21 @@ type threadState struct {
 	switches               bool   // context switches were read
 }
 
+// threadIDs lists the threads of a process.
+func (l *linux) threadIDs(pid int) (ids []int, err error) {
+	entries, err := os.ReadDir(filepath.Join(l.root, "proc", strconv.Itoa(pid), "task"))
+	for _, e := range entries {
+		if id, err := strconv.Atoi(e.Name()); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
 // processThreads sums per-thread values of the kernel: the time waiting for a core, and voluntary and involuntary
 // context switches.
 func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64, closely bool) {
-	var threads procfs.Procs
-	fs, err := procfs.NewFS(filepath.Join(l.root, "proc"))
-	if err == nil {
-		threads, err = fs.AllThreads(p.PID)
-	}
+	threads, err := l.threadIDs(p.PID)
 	if err != nil {
 		p.RunWait, p.Voluntary, p.Involuntary = readFailure(err), readFailure(err), readFailure(err)
 		return
@@ -39,16 +44,18 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 	closely = !own && (closely || len(threads) <= fewThreads)
 	now := make(map[int]threadState, len(threads))
 	var since threadState
-	for _, thread := range threads {
-		sched, err := thread.Schedstat()
+	for _, id := range threads {
+		task := dir + "task/" + strconv.Itoa(id) + "/"
+		raw, err := l.readOnce(task + "schedstat")
 		if err != nil {
 			continue // it has just ended, or the kernel does not report it
 		}
-		t := threadState{wait: sched.WaitingNanoseconds}
+		t := threadState{wait: parseSchedstat(raw).wait}
 		if closely {
-			t.readSwitches(filepath.Join(l.root, dir, "task", strconv.Itoa(thread.PID), "status"))
+			status, _ := l.readOnce(task + "status") // none: it has just ended
+			t.readSwitches(status)
 		}
-		if before, found := state.threads[thread.PID]; found {
+		if before, found := state.threads[id]; found {
 			since.wait += t.wait - min(before.wait, t.wait)
 			if t.switches && before.switches {
 				since.voluntary += t.voluntary - min(before.voluntary, t.voluntary)
@@ -56,7 +63,7 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 				since.switches = true
 			}
 		}
-		now[thread.PID] = t
+		now[id] = t
 	}
 	state.threads = now
 	p.RunWait = per(since.wait, 0, seconds*1e9)
@@ -73,12 +80,8 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 	}
 }
 
-// readSwitches reads the context switches of a thread. procfs reads all of its status, which takes five times as long.
-func (t *threadState) readSwitches(name string) {
-	status, err := os.ReadFile(name)
-	if err != nil {
-		return
-	}
+// readSwitches parses the context switches in the status of a thread.
+func (t *threadState) readSwitches(status []byte) {
 	var voluntary, involuntary bool
 	t.voluntary, voluntary = cgroup.Keyed(status, "voluntary_ctxt_switches")
 	t.involuntary, involuntary = cgroup.Keyed(status, "nonvoluntary_ctxt_switches")

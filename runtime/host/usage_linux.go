@@ -1,11 +1,9 @@
 package host
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -48,12 +46,12 @@ type linuxUsage struct {
 
 // usedThread is a thread with its counters at the last sample.
 type usedThread struct {
-	pid, id          int
-	file             string // its schedstat
-	clock            int32  // of its CPU time; only of threads of this process
-	run, wait, times uint64 // ns, ns, number of times that it got a core
-	cpu              uint64 // ns, by its clock
-	known            bool   // the counters are those of the last sample
+	pid, id int
+	file    string // its schedstat
+	clock   int32  // of its CPU time; only of threads of this process
+	schedstat
+	cpu   uint64 // ns, by its clock
+	known bool   // the counters are those of the last sample
 }
 
 func newUsageReader(opt UsageOptions) usageReader { return usageReaderAt("/", opt) }
@@ -149,15 +147,7 @@ func (r *linuxUsage) threadsOf(pid int) (ids []int) {
 			return ids
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join(r.root, "proc", strconv.Itoa(pid), "task"))
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if id, err := strconv.Atoi(e.Name()); err == nil {
-			ids = append(ids, id)
-		}
-	}
+	ids, _ = r.threadIDs(pid) // none: it has ended
 	return ids
 }
 
@@ -175,9 +165,7 @@ func (r *linuxUsage) sumThreads(u *event.Usage) (longest time.Duration) {
 			r.listed = time.Time{} // it has ended
 			continue
 		}
-		onCore, rest, _ := bytes.Cut(raw, []byte(" "))
-		waited, times, _ := bytes.Cut(rest, []byte(" "))
-		now := usedThread{run: number(onCore), wait: number(waited), times: number(bytes.TrimSpace(times))}
+		now := usedThread{schedstat: parseSchedstat(raw)}
 		if r.own {
 			now.cpu = cpuTime(t.clock)
 		}
@@ -190,7 +178,7 @@ func (r *linuxUsage) sumThreads(u *event.Usage) (longest time.Duration) {
 				ran++
 			}
 		}
-		t.run, t.wait, t.times, t.cpu, t.known = now.run, now.wait, now.times, now.cpu, true
+		t.schedstat, t.cpu, t.known = now.schedstat, now.cpu, true
 	}
 	if !known {
 		return 0
