@@ -46,6 +46,9 @@ var outside = []string{"ui", "theme", "profiler", "runtime"}
 // terminalLibraries are the terminal libraries. Only the top of ui and theme may import them.
 var terminalLibraries = []string{"charm.land/bubbletea", "charm.land/lipgloss"}
 
+// templates call methods by their names. A program that contains them keeps every exported method of all its types.
+var templates = []string{"text/template", "html/template"}
+
 // goFiles parses every Go source of the tree except tests and calls f with it.
 func goFiles(t *testing.T, mode parser.Mode, f func(name string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
@@ -88,6 +91,9 @@ func TestImportsPointOneWay(t *testing.T) {
 			}
 			if hasPrefix(imported, terminalLibraries...) && !hasPrefix(name, "theme/", "ui/app", "ui/update", "ui/run", "ui/help") {
 				t.Errorf("%s must not import %s: only theme and the top of ui may use the terminal library", name, imported)
+			}
+			if hasPrefix(imported, templates...) {
+				t.Errorf("%s must not import %s: the program grows by 3 MB", name, imported)
 			}
 		}
 	})

@@ -120,7 +120,7 @@ func TestPageInBrowser(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	r := benched()
 	const unsafe = "\x1b\u009b\u202e\u2066\u200b\x7f"
-	evil := "<script>alert(1)</script>|\x1b[31m\n# @everyone" + unsafe
+	evil := "<script>alert(1)</script>\" onload=\"alert(1)|\x1b[31m\n# @everyone" + unsafe
 	r.Model.Name, r.Engine.Device = evil, evil
 	r.Requests[0].Label, r.Requests[0].Group, r.Bench.Points[0].Name = evil, evil, evil
 	r.Verdicts = append(r.Verdicts, Verdict{Severity: evil, Topic: evil, Text: evil, Evidence: evil, Try: evil})
@@ -131,6 +131,9 @@ func TestHostileNames(t *testing.T) {
 		}
 		if (name == "HTML" || name == "Markdown") && strings.Contains(doc, "<script") {
 			t.Errorf("%s lets a tag through", name)
+		}
+		if name == "HTML" && strings.Contains(doc, `" onload=`) {
+			t.Error("HTML lets an attribute through")
 		}
 		if name == "Markdown" && (strings.Contains(doc, "\n# ") || strings.Contains(doc, "@everyone")) {
 			t.Error("Markdown lets a heading or a mention through")

@@ -1,11 +1,11 @@
 package report
 
 import (
+	"bufio"
 	_ "embed"
 	"fmt"
-	"html/template"
+	"html"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -13,11 +13,116 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-//go:embed report.html.tmpl
-var page string
+// style is the appearance of the page.
+//
+//go:embed report.css
+var style string
 
-// pageTemplate parses the template on first use, since most runs write no page.
-var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(page)) })
+// pageWriter writes HTML. Functions write it instead of a template of html/template, because that calls methods by their
+// names: a program that contains it keeps every exported method of all its types, 3 MB of them.
+type pageWriter struct{ *bufio.Writer }
+
+// put writes markup with arguments as fmt.Fprintf does. Strings among them are escaped, for text and quoted attributes.
+func (w pageWriter) put(markup string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = html.EscapeString(text)
+		}
+	}
+	fmt.Fprintf(w, markup, args...)
+}
+
+// attribute writes an attribute unless it is empty.
+func (w pageWriter) attribute(name, value string) {
+	if value != "" {
+		w.put(` %s="%s"`, name, value)
+	}
+}
+
+func (w pageWriter) head(title string, numbers []kpi) {
+	w.put(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>%s</title>
+<style>
+`, title)
+	w.WriteString(style)
+	w.put("</style>\n</head>\n<body>\n<h1>%s</h1>\n", title)
+	if len(numbers) == 0 {
+		return
+	}
+	w.put("<dl class=\"kpis\">\n")
+	for _, n := range numbers {
+		w.put("<div><dt>%s</dt><dd>%s</dd><small>%s</small></div>\n", n.Name, n.Value, n.Note)
+	}
+	w.put("</dl>\n")
+}
+
+func (w pageWriter) section(s section) {
+	w.put("<h2>%s</h2>\n", clean.Line(s.title))
+	for _, words := range s.words {
+		w.put("<p>%s</p>\n", clean.Line(words))
+	}
+	if len(s.rows) == 0 {
+		return
+	}
+	w.put("<div class=\"scroll\"><table>\n<thead>")
+	w.row("th", s.header, s.left)
+	w.put("</thead>\n<tbody>\n")
+	for _, row := range s.rows {
+		w.row("td", row, s.left)
+	}
+	w.put("</tbody></table></div>\n")
+}
+
+// row writes cells of a table, of which the first left are text and the others numbers.
+func (w pageWriter) row(tag string, cells []string, left int) {
+	w.put("<tr>")
+	for i, text := range cells {
+		class := ""
+		if i < left {
+			class = "left"
+		}
+		w.put("<%s", tag)
+		w.attribute("class", class)
+		w.put(">%s</%s>", clean.Line(text), tag)
+	}
+	w.put("</tr>\n")
+}
+
+func (w pageWriter) chart(c chart) {
+	w.put("<figure")
+	if c.Wide {
+		w.attribute("class", "wide")
+	}
+	w.put("><figcaption>%s <small>%s</small></figcaption>\n", c.Title, c.Note)
+	if len(c.Key) > 0 {
+		w.put("<ul>")
+		for _, k := range c.Key {
+			w.put(`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="%s" width="10" height="10"/></svg>%s</li>`, k.Class, k.Name)
+		}
+		w.put("</ul>\n")
+	}
+	w.put("<svg viewBox=\"0 0 %v %v\" role=\"img\" aria-label=\"%s\">\n", c.Width, c.Height, c.Title)
+	for _, l := range c.Lines {
+		w.put("<line class=\"%s\" x1=\"%v\" y1=\"%v\" x2=\"%v\" y2=\"%v\"/>\n", l.Class, l.X1, l.Y1, l.X2, l.Y2)
+	}
+	for _, b := range c.Boxes {
+		w.put("<rect")
+		w.attribute("class", b.Class)
+		w.attribute("fill", b.Fill)
+		w.put(" x=\"%v\" y=\"%v\" width=\"%v\" height=\"%v\"><title>%s</title></rect>\n", b.X, b.Y, b.W, b.H, b.Hint)
+	}
+	for _, l := range c.Labels {
+		w.put("<text")
+		w.attribute("class", l.Class)
+		w.put(" x=\"%v\" y=\"%v\" text-anchor=\"%s\">%s</text>\n", l.X, l.Y, l.Anchor, l.Text)
+	}
+	w.put("</svg></figure>\n")
+}
 
 // documentName returns a short title: the model, or the engine.
 func documentName(r *Report) string {
@@ -85,41 +190,4 @@ func (r *Report) target(flag string) float64 {
 		return 0
 	}
 	return d.Seconds()
-}
-
-// pageSection is a section as the template needs it.
-type pageSection struct {
-	Title  string
-	Words  []string
-	Header []string
-	Left   int // text columns
-	Rows   [][]pageCell
-}
-
-type pageCell struct {
-	Text string
-	Left bool // text; otherwise a number
-}
-
-// pageSections cleans sections for the template.
-func pageSections(sections []section) []pageSection {
-	out := make([]pageSection, 0, len(sections))
-	for _, s := range sections {
-		p := pageSection{Title: clean.Line(s.title), Left: s.left}
-		for _, words := range s.header {
-			p.Header = append(p.Header, clean.Line(words))
-		}
-		for _, words := range s.words {
-			p.Words = append(p.Words, clean.Line(words))
-		}
-		for _, row := range s.rows {
-			cells := make([]pageCell, len(row))
-			for i, text := range row {
-				cells[i] = pageCell{clean.Line(text), i < s.left}
-			}
-			p.Rows = append(p.Rows, cells)
-		}
-		out = append(out, p)
-	}
-	return out
 }

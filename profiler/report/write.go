@@ -116,15 +116,22 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 }
 
 // WriteHTML writes the summary as one self-contained page with charts: no scripts, fonts or network access. Text from
-// outside is cleaned here and escaped by html/template.
-func (r *Report) WriteHTML(w io.Writer) error {
-	return pageTemplate().Execute(w, struct {
-		Title         string
-		KPIs          []kpi
-		Top, Sections []pageSection
-		Charts        []chart
-	}{
-		clean.Line("llmtop: " + documentName(r)), kpis(r), pageSections([]section{headSection(r), verdictsSection(r)}),
-		pageSections(bodySections(r)), allCharts(r),
-	})
+// outside is cleaned and escaped.
+func (r *Report) WriteHTML(out io.Writer) error {
+	w := pageWriter{bufio.NewWriter(out)}
+	w.head(clean.Line("llmtop: "+documentName(r)), kpis(r))
+	w.section(headSection(r))
+	w.section(verdictsSection(r))
+	if charts := allCharts(r); len(charts) > 0 {
+		w.put("<div class=\"charts\">\n")
+		for _, c := range charts {
+			w.chart(c)
+		}
+		w.put("</div>\n")
+	}
+	for _, s := range bodySections(r) {
+		w.section(s)
+	}
+	w.put("</body>\n</html>\n")
+	return w.Flush() // the first error sticks
 }
