@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/source/peer"
+	"github.com/llmtop/llmtop/runtime/source/probe"
 )
 
 // nobody is a user without privileges, who called sudo in these tests.
@@ -38,8 +39,8 @@ func TestProbeGivesUpPrivileges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("probes need root")
 	}
-	if _, err := os.Stat("/sys/kernel/tracing/events/syscalls"); err != nil {
-		t.Skipf("probes need tracefs, mounted at /sys/kernel/tracing: %v", err)
+	if err := probe.Permitted(); err != nil {
+		t.Skipf("probes need tracefs: %v", err)
 	}
 	path, err := binary()
 	if err != nil {

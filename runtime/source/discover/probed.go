@@ -17,6 +17,14 @@ import (
 type Inspect func(pid int) (model string, err error)
 
 func inspect(pid int) (model string, err error) {
+	model, err := modelFile(pid)
+	if err != nil {
+		return "", err
+	}
+	return model, probe.Permitted()
+}
+
+func modelFile(pid int) (string, error) {
 	t, err := probe.Inspect(pid)
 	if err != nil {
 		return "", err
@@ -122,7 +130,7 @@ func (f *Found) Best() string {
 	return f.Address
 }
 
-// inspector remembers which processes probes can watch.
+// inspector remembers which processes link llama.cpp.
 type inspector struct {
 	mu    sync.Mutex // guards known
 	known map[inspected]string
@@ -134,7 +142,7 @@ type inspected struct {
 	start uint64
 }
 
-// inspect is like the function, but reads the files of a process only until probes can watch it.
+// inspect is like the function, but reads the files of a process that links llama.cpp only once.
 func (n *inspector) inspect(pid int) (model string, err error) {
 	start, err := probe.Started(pid)
 	if err != nil {
@@ -145,9 +153,9 @@ func (n *inspector) inspect(pid int) (model string, err error) {
 	model, known := n.known[p]
 	n.mu.Unlock()
 	if known {
-		return model, nil
+		return model, probe.Permitted()
 	}
-	if model, err = inspect(pid); err != nil {
+	if model, err = modelFile(pid); err != nil {
 		return "", err
 	}
 	n.mu.Lock()
@@ -156,5 +164,5 @@ func (n *inspector) inspect(pid int) (model string, err error) {
 		n.known = map[inspected]string{}
 	}
 	n.known[p] = model
-	return model, nil
+	return model, probe.Permitted()
 }

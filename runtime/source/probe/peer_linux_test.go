@@ -49,8 +49,8 @@ func needProbes(t testing.TB) {
 	if err := features.HaveProgramType(ebpf.Kprobe); err != nil {
 		t.Skipf("probes need eBPF: %v", err)
 	}
-	if _, err := os.Stat("/sys/kernel/tracing/events/syscalls"); err != nil {
-		t.Skipf("probes need tracefs, mounted at /sys/kernel/tracing: %v", err)
+	if err := Permitted(); err != nil {
+		t.Skipf("probes need tracefs: %v", err)
 	}
 }
 

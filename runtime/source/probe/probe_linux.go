@@ -50,10 +50,25 @@ func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (*Probe, error) {
 	return open(t, clock, hooks, ringBytes)
 }
 
+// Permitted returns why probes cannot watch any process of this machine, nil if nothing is known to prevent it. What
+// this process lacks to attach them itself is not looked at.
+func Permitted() error {
+	var fs unix.Statfs_t
+	for _, path := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} { // as ebpf looks for it
+		if err := unix.Statfs(path, &fs); errors.Is(err, os.ErrPermission) || err == nil && fs.Type == unix.TRACEFS_MAGIC {
+			return nil
+		}
+	}
+	return errors.New("tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
+}
+
 // ringBytes is the size of the ring buffer: of about 30,000 decoded tokens without picks.
 const ringBytes = 8 << 20
 
 func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (_ *Probe, err error) {
+	if err := Permitted(); err != nil {
+		return nil, fmt.Errorf("watch process %d: %w", t.PID, err)
+	}
 	p := &Probe{target: t, clock: clock, every: hooks.Every}
 	if !hooks.Experts || !t.has(getRows) {
 		p.every = -1

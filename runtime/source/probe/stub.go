@@ -38,6 +38,9 @@ func Started(int) (uint64, error) { return 0, errUnsupported }
 // Inspect returns an error on this system.
 func Inspect(int) (*Target, error) { return nil, errUnsupported }
 
+// Permitted returns an error on this system.
+func Permitted() error { return errUnsupported }
+
 // Open returns an error on this system.
 func Open(*Target, engine.Clock, engine.Hooks) (*Probe, error) { return nil, errUnsupported }
 
