@@ -177,9 +177,9 @@ func FuzzCondition(f *testing.F) {
 
 // server returns a snapshot of a server that counts TTFT in buckets, and nothing else besides running requests.
 func server(now event.Time, low, high time.Duration) *store.Snapshot {
-	q := metric.Quantile{At: int64(low+high) / 2, Edge: metric.Within, Low: int64(low), High: int64(high)}
-	t := store.WindowedHistogram{Name: event.HistogramTTFT}
-	t.Windows[metric.Minute] = metric.BucketSummary{Count: 9, Mean: float64(low+high) / 2, P50: q, P95: q, P99: q}
+	var w metric.WindowedBuckets
+	w.Add(int64(now), 0, &event.Histogram{Count: 9, Sum: 9 * int64(low+high) / 2, Bounds: []int64{int64(low), int64(high)}, Counts: []uint64{0, 9, 0}})
+	t := store.WindowedHistogram{Name: event.HistogramTTFT, BucketsView: w.View(int64(now))}
 	return &store.Snapshot{
 		Now: now, Engine: event.EngineInfo{State: event.EngineReady, Caps: event.CapAggregates},
 		Aggregates: &store.Aggregates{

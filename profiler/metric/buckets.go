@@ -51,6 +51,24 @@ func same(a, b []int64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
+// addTo adds b to o.
+func (b *Buckets) addTo(o *Buckets) {
+	bounds := b.bounds
+	if b.mixed {
+		bounds = nil
+	}
+	o.merge(b.Count, b.Sum, bounds, b.counts)
+}
+
+// Counts returns the counts per bucket, one more than the bounds; nil without values or with unknown bounds. They must
+// not be changed.
+func (b *Buckets) Counts() []uint64 {
+	if b.Count == 0 || b.mixed {
+		return nil
+	}
+	return b.counts
+}
+
 // reset empties b and keeps its memory.
 func (b *Buckets) reset() {
 	*b = Buckets{counts: b.counts[:0]}

@@ -45,17 +45,25 @@ func TestDifferentBucketsAreNotMerged(t *testing.T) {
 	}
 }
 
+func summaries(w *WindowedBuckets, now int64) (out [NumWindows]BucketSummary) {
+	v := w.View(now)
+	for i := range NumWindows {
+		out[i] = *v.Summary(i)
+	}
+	return out
+}
+
 func TestWindowsOfBuckets(t *testing.T) {
 	var w WindowedBuckets
 	const sec = int64(time.Second)
 	for s := int64(1); s <= 100; s++ {
 		w.Add(s*sec, sec, &event.Histogram{Count: 1, Sum: s, Bounds: []int64{5}, Counts: []uint64{1, 0}})
 	}
-	out := w.Summaries(100*sec + sec/2)
+	out := summaries(&w, 100*sec+sec/2)
 	if out[Second].Count != 1 || out[Second].Mean != 100 || out[TenSeconds].Count != 10 || out[Minute].Count != 60 || out[Session].Count != 100 {
 		t.Errorf("%+v", out)
 	}
-	out = w.Summaries(105 * sec)
+	out = summaries(&w, 105*sec)
 	if out[Second].Count != 0 || out[TenSeconds].Count != 5 || out[TenSeconds].Mean != 98 || out[Session].Count != 100 {
 		t.Errorf("five seconds later %+v", out)
 	}

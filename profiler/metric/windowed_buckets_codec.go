@@ -45,14 +45,21 @@ func appendBounds(dst []byte, own []int64, bounds *[][]int64) []byte {
 	return binary.AppendUvarint(dst, uint64(number))
 }
 
-// Restore decodes into w what Append encoded, with the past seconds of a trend, and returns the remaining bytes, nil if
-// src is malformed.
-func (w *WindowedBuckets) Restore(src []byte, bounds [][]int64, past *BucketTrend) []byte {
-	*w = WindowedBuckets{Keep: w.Keep, past: past.past}
+// Restore decodes into w what Append encoded, with its past seconds, and returns the remaining bytes, nil if src is
+// malformed.
+func (w *WindowedBuckets) Restore(src []byte, bounds [][]int64, past PastBuckets) []byte {
+	*w = WindowedBuckets{Keep: w.Keep, past: past}
 	r := decoder{src}
 	w.second, w.covers = r.signed(), r.signed()
 	w.current, w.session = r.buckets(bounds), r.buckets(bounds)
 	w.bounds, w.layout = r.bounds(bounds), uint16(r.unsigned())
+	w.end = w.second
+	for i := range w.recent {
+		for w.recent[i].from < len(past.seconds) && w.end-int64(past.seconds[w.recent[i].from].second) >= recentSpans[i] {
+			w.recent[i].from++
+		}
+	}
+	w.sumRecent()
 	return r.src
 }
 

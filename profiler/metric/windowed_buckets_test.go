@@ -42,16 +42,17 @@ func TestRestoredBucketsAreEqual(t *testing.T) {
 			w, now := counted(seconds, changes)
 			var bounds [][]int64
 			b := w.Append([]byte("before"), &bounds)
-			again, past := new(WindowedBuckets), w.Trend()
-			if rest := again.Restore(append(b, "after"...)[len("before"):], bounds, &past); string(rest) != "after" {
+			again, past := new(WindowedBuckets), w.Past()
+			if rest := again.Restore(append(b, "after"...)[len("before"):], bounds, past); string(rest) != "after" {
 				t.Fatalf("%d s: %q follows", seconds, rest)
 			}
 			for range 70 {
-				if d := cmp.Diff(w.Summaries(now), again.Summaries(now)); d != "" {
+				if d := cmp.Diff(summaries(w, now), summaries(again, now)); d != "" {
 					t.Fatalf("%d s, changes %t (-was +is):\n%s", seconds, changes, d)
 				}
-				wasBounds, was := w.Session()
-				isBounds, is := again.Session()
+				v, restored := w.View(now), again.View(now)
+				wasBounds, was := v.Session()
+				isBounds, is := restored.Session()
 				if d := cmp.Diff(was, is) + cmp.Diff(wasBounds, isBounds); d != "" {
 					t.Fatalf("%d s, changes %t, of the session (-was +is):\n%s", seconds, changes, d)
 				}
@@ -71,7 +72,7 @@ func FuzzKeptBuckets(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 0, 1, 5})
 	f.Fuzz(func(t *testing.T, src []byte) {
 		w := new(WindowedBuckets)
-		if rest := w.Restore(src, bounds, new(BucketTrend)); len(rest) > len(src) {
+		if rest := w.Restore(src, bounds, PastBuckets{}); len(rest) > len(src) {
 			t.Fatalf("%d bytes are left of %d", len(rest), len(src))
 		}
 	})

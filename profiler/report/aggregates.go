@@ -176,15 +176,16 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 
 // reportedHistogram converts a histogram to s.
 func reportedHistogram(t *store.WindowedHistogram) ReportedHistogram {
-	sum := &t.Windows[session]
+	sum := t.Summary(session)
+	bounds, counts := t.Session()
 	out := ReportedHistogram{
-		Name: t.Name, Origin: event.Reported.String(), Count: sum.Count, Counts: t.Counts,
+		Name: t.Name, Origin: event.Reported.String(), Count: sum.Count, Counts: counts,
 		P50: boundQuantile(sum.P50), P90: boundQuantile(sum.P90), P95: boundQuantile(sum.P95), P99: boundQuantile(sum.P99),
 	}
 	if sum.Count > 0 {
 		out.Mean = nanos(int64(sum.Mean))
 	}
-	for _, ns := range t.Bounds {
+	for _, ns := range bounds {
 		out.Bounds = append(out.Bounds, float64(ns)/1e9)
 	}
 	return out

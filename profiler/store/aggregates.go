@@ -23,22 +23,28 @@ type Aggregates struct {
 	Earlier          *event.Earlier      // what the engine had counted before the session; nil: unknown
 }
 
-// WindowedHistogram is a distribution of durations that the engine counts, over each window.
+// WindowedHistogram is a distribution of durations that the engine counts, over each window and over time.
 type WindowedHistogram struct {
-	Name    string
-	Windows [metric.NumWindows]metric.BucketSummary
-	Trend   metric.BucketTrend
-	Bounds  []int64  // ns, session: upper bounds of all buckets but the last, which is unbounded; nil: unknown
-	Counts  []uint64 // per bucket, one more than Bounds
+	Name string
+	*metric.BucketsView
 }
 
-// Summary returns the summary of a histogram over a window; nil if the engine does not report it.
-func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary {
+// Histogram returns the histogram with a name; nil if the engine does not report it.
+func (r *Aggregates) Histogram(name string) *WindowedHistogram {
 	i := slices.IndexFunc(r.Histograms, func(t WindowedHistogram) bool { return t.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return &r.Histograms[i].Windows[w]
+	return &r.Histograms[i]
+}
+
+// Summary returns the summary of a histogram over a window; nil if the engine does not report it.
+func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary {
+	t := r.Histogram(name)
+	if t == nil {
+		return nil
+	}
+	return t.BucketsView.Summary(w)
 }
 
 // TTFTParts are the mean parts of TTFT that a server reports.
@@ -183,11 +189,11 @@ func (r *aggregates) view(now event.Time) *Aggregates {
 		return nil
 	}
 	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.numbers.view(), RankLoad: r.load.view(now), Earlier: r.earlier}
-	for _, name := range r.names {
-		w := r.windows[name]
-		t := WindowedHistogram{Name: name, Windows: w.Summaries(int64(now)), Trend: w.Trend()}
-		t.Bounds, t.Counts = w.Session()
-		v.Histograms = append(v.Histograms, t)
+	if len(r.names) > 0 {
+		v.Histograms = make([]WindowedHistogram, len(r.names))
+	}
+	for i, name := range r.names {
+		v.Histograms[i] = WindowedHistogram{name, r.windows[name].View(int64(now))}
 	}
 	return v
 }

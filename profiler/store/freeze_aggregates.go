@@ -12,7 +12,7 @@ type frozenAggregates struct {
 	aggregates                      // without windows
 	bounds     [][]int64            // bucket bounds of each histogram, ns
 	packed     []byte               // windows in the order of names, compressed
-	past       []metric.BucketTrend // in the order of names
+	past       []metric.PastBuckets // in the order of names
 }
 
 // freeze returns a compact copy.
@@ -25,7 +25,7 @@ func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
 	var histograms []byte
 	for _, name := range r.names {
 		histograms = r.windows[name].Append(histograms, &f.bounds)
-		f.past = append(f.past, r.windows[name].Trend())
+		f.past = append(f.past, r.windows[name].Past())
 	}
 	f.packed = pack(histograms)
 	return f
@@ -54,7 +54,7 @@ func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
 	histograms := unpack(f.packed)
 	for i, name := range f.names {
 		w := &metric.WindowedBuckets{Keep: r.keep}
-		histograms = w.Restore(histograms, f.bounds, &f.past[i])
+		histograms = w.Restore(histograms, f.bounds, f.past[i])
 		r.windows[name] = w
 	}
 	return r

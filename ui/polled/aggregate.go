@@ -47,11 +47,11 @@ func ttftBox(c *pane.Frame, a grid.Area) grid.Area {
 // drawTTFT draws the mean TTFT by component, one bar per window. Without latency histograms it shows probes, the load,
 // or the requests in slots.
 func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	r, known := s.Aggregates, countsTTFT(c, s.Aggregates)
+	r, known := s.Aggregates, countsTTFT(s.Aggregates)
 	switch {
 	case !known && drawProbes(c, a, s):
 		return
-	case noRequestData(c, r) && DrawLoadOnly(c, a, s, noTTFT):
+	case noRequestData(r) && DrawLoadOnly(c, a, s, noTTFT):
 		return
 	case !known && len(r.Slots)+len(r.Models) > 0:
 		drawSlots(c, a, s)
@@ -152,13 +152,13 @@ func longestTTFT(r *store.Aggregates) (top float64) {
 }
 
 // countsTTFT reports whether an engine reports histograms for a TTFT bar.
-func countsTTFT(c *pane.Frame, r *store.Aggregates) bool {
-	return r.Summary(event.HistogramTTFT, c.Window) != nil || r.Summary(event.HistogramQueue, c.Window) != nil || r.Summary(event.HistogramPrefill, c.Window) != nil
+func countsTTFT(r *store.Aggregates) bool {
+	return r.Histogram(event.HistogramTTFT) != nil || r.Histogram(event.HistogramQueue) != nil || r.Histogram(event.HistogramPrefill) != nil
 }
 
 // noRequestData reports whether there is nothing to show of requests: no TTFT histograms and no busy slot.
-func noRequestData(c *pane.Frame, r *store.Aggregates) bool {
-	return !countsTTFT(c, r) && !slices.ContainsFunc(r.Slots, func(v event.Slot) bool { return v.Request != 0 })
+func noRequestData(r *store.Aggregates) bool {
+	return !countsTTFT(r) && !slices.ContainsFunc(r.Slots, func(v event.Slot) bool { return v.Request != 0 })
 }
 
 // totalNs returns the length of a bar in ns.
@@ -222,8 +222,8 @@ func histogramTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	counted := false
 	for i := range s.Aggregates.Histograms {
 		t := &s.Aggregates.Histograms[i]
-		rows = append(rows, namedTimes{t.Name, t.Windows[c.Window]})
-		counted = counted || t.Windows[metric.Session].Count > 0
+		rows = append(rows, namedTimes{t.Name, *t.Summary(c.Window)})
+		counted = counted || t.Summary(metric.Session).Count > 0
 	}
 	if before := earlierTimes(s.Aggregates); !counted && len(before) > 0 {
 		rows = before
@@ -268,7 +268,7 @@ func DrawLatency(c *pane.Frame, a grid.Area, overTime bool, s *store.Snapshot) {
 		return
 	}
 	n := histogramTable(c, a, s)
-	if slices.ContainsFunc(s.Aggregates.Histograms, func(t store.WindowedHistogram) bool { return t.Bounds != nil }) {
+	if slices.ContainsFunc(s.Aggregates.Histograms, func(t store.WindowedHistogram) bool { return t.Bounds() != nil }) {
 		for _, words := range []string{
 			"engine histograms: means are exact, percentiles interpolated within buckets;",
 			"< and > mark the outermost buckets, which have only one bound",

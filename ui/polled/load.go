@@ -153,14 +153,14 @@ func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		return
 	}
 	a = ttftBox(c, a)
-	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(c, s.Aggregates) && s.Probes().Last != nil // aggregateTTFT draws TTFT itself, not the startup in its place
+	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(s.Aggregates) && s.Probes().Last != nil // aggregateTTFT draws TTFT itself, not the startup in its place
 	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
 		drawTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
 		drawStartup(c, a.Sub(0, a.H-n-2, a.W, n+2), s, "")
 		return
 	}
 	rows := min(len(s.Load), a.H/2)
-	if rows < 2 || noRequestData(c, s.Aggregates) || a.H-rows < leastTTFTRows {
+	if rows < 2 || noRequestData(s.Aggregates) || a.H-rows < leastTTFTRows {
 		drawTTFT(c, a, s)
 		return
 	}

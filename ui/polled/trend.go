@@ -36,11 +36,8 @@ type trend struct {
 func trends(s *store.Snapshot, n int) (out []trend) {
 	for _, row := range trended {
 		for _, name := range row.names {
-			i := slices.IndexFunc(s.Aggregates.Histograms, func(t store.WindowedHistogram) bool {
-				return t.Name == name && t.Windows[metric.Session].Count > 0
-			})
-			if i >= 0 && len(out) < n {
-				out = append(out, trend{&s.Aggregates.Histograms[i], row.of})
+			if t := s.Aggregates.Histogram(name); t != nil && t.Summary(metric.Session).Count > 0 && len(out) < n {
+				out = append(out, trend{t, row.of})
 				break
 			}
 		}
@@ -70,7 +67,7 @@ func drawTrends(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
 		row := a.Sub(0, from, a.W, to-from)
 		chart, heat := row.Sub(0, 0, row.W, row.H), grid.Area{}
 		switch n := row.H / 2; {
-		case t.Trend.Bounds() == nil:
+		case t.Bounds() == nil:
 		case row.W >= 2*leastTrendWidth:
 			chart, heat = row.Sub(0, 0, row.W/2-1, row.H), row.Sub(row.W/2+1, 0, row.W-row.W/2-1, row.H)
 		case n >= leastTrendRows:
@@ -86,7 +83,7 @@ func drawTrends(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
 // seconds returns the newest n seconds of a trend, up to the second last.
 func (t trend) seconds(c *pane.Frame, n int, last int64) []metric.Buckets {
 	c.Scratch.Seconds = slices.Grow(c.Scratch.Seconds[:0], n)[:n]
-	t.Trend.Columns(c.Scratch.Seconds, last)
+	t.Columns(c.Scratch.Seconds, last)
 	return c.Scratch.Seconds
 }
 
@@ -98,7 +95,7 @@ func drawTrend(c *pane.Frame, a grid.Area, t trend, last int64, kept int) {
 	roles := []theme.Role{theme.SeriesP99, theme.SeriesP50}
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, histogramName(t.Name)).Gap(2)
-	if t.Trend.Bounds() == nil {
+	if t.Bounds() == nil {
 		roles = roles[1:]
 		l.Put(grid.Fg(theme.SeriesP50), "mean")
 	} else {
@@ -157,7 +154,7 @@ func drawTrendHeat(c *pane.Frame, a grid.Area, t trend, last int64) {
 		}
 	}
 	pane.ChartMarks(c, plot, event.Time(last*int64(time.Second)), len(cols))
-	drawBucketAxis(c, a.Sub(0, 1, axisWidth, a.H-1), t.Trend.Bounds(), lo, hi)
+	drawBucketAxis(c, a.Sub(0, 1, axisWidth, a.H-1), t.Bounds(), lo, hi)
 }
 
 // usedBuckets returns the buckets with values, from lo to below hi, and the empty ones beside them.

@@ -68,7 +68,12 @@ func natural(a, b string) int {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // digits returns the number of leading digits.
-func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+func digits(s string) (n int) {
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
+}
 
 func b2i(b bool) int {
 	if b {

@@ -17,7 +17,7 @@ import (
 type Inspect func(pid int) (model string, err error)
 
 func inspect(pid int) (model string, err error) {
-	model, err := modelFile(pid)
+	model, err = modelFile(pid)
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 
 // columnCounts returns the number of values in each of the newest columns up to a second.
 func columnCounts(w *WindowedBuckets, n int, last int64) (out []uint64) {
-	columns, t := make([]Buckets, n), w.Trend()
+	columns, t := make([]Buckets, n), w.View(0)
 	t.Columns(columns, last)
 	for i := range columns {
 		out = append(out, columns[i].Count)
@@ -19,7 +19,7 @@ func columnCounts(w *WindowedBuckets, n int, last int64) (out []uint64) {
 }
 
 // A report is shown in all seconds that it covers, also where polls come early or late.
-func TestTrendCoversIntervals(t *testing.T) {
+func TestColumnsCoverIntervals(t *testing.T) {
 	const sec = int64(time.Second)
 	var w WindowedBuckets
 	report := func(at, interval float64, n uint64) {
@@ -39,29 +39,29 @@ func TestTrendCoversIntervals(t *testing.T) {
 }
 
 // Seconds with other bounds than the present ones have a mean, but no quantiles.
-func TestTrendOfChangedBounds(t *testing.T) {
+func TestColumnsOfChangedBounds(t *testing.T) {
 	const sec = int64(time.Second)
 	var w WindowedBuckets
 	w.Add(sec, sec, &event.Histogram{Count: 2, Sum: 8, Bounds: []int64{5, 10}, Counts: []uint64{1, 1, 0}})
 	w.Add(2*sec, sec, &event.Histogram{Count: 3, Sum: 21, Bounds: []int64{6, 9}, Counts: []uint64{1, 2, 0}})
-	columns, trend := make([]Buckets, 2), w.Trend()
-	trend.Columns(columns, 2)
+	columns, view := make([]Buckets, 2), w.View(0)
+	view.Columns(columns, 2)
 	if b := &columns[0]; b.Count != 2 || b.Sum != 8 || b.Counts() != nil || b.Quantile(.5).Edge != NoQuantile {
 		t.Errorf("before the change %+v", b)
 	}
-	if b := &columns[1]; b.Count != 3 || !slices.Equal(b.Counts(), []uint64{1, 2, 0}) || b.Quantile(.5).Edge != Within || !slices.Equal(trend.Bounds(), []int64{6, 9}) {
+	if b := &columns[1]; b.Count != 3 || !slices.Equal(b.Counts(), []uint64{1, 2, 0}) || b.Quantile(.5).Edge != Within || !slices.Equal(view.Bounds(), []int64{6, 9}) {
 		t.Errorf("after the change %+v", b)
 	}
 }
 
-// A trend does not change when values are added later, and keeps the newest seconds.
-func TestTrendIsImmutable(t *testing.T) {
+// A view does not change when values are added later, and keeps the newest seconds.
+func TestViewIsImmutable(t *testing.T) {
 	const sec = int64(time.Second)
 	w := WindowedBuckets{Keep: 100}
 	for s := range int64(90) {
 		w.Add(s*sec, sec, &event.Histogram{Count: 1, Sum: 1})
 	}
-	columns, before := make([]Buckets, 90), w.Trend()
+	columns, before := make([]Buckets, 90), w.View(0)
 	for s := int64(90); s < 400; s++ {
 		w.Add(s*sec, sec, &event.Histogram{Count: 2, Sum: 2})
 	}
