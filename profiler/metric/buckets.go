@@ -15,6 +15,7 @@ type Buckets struct {
 	bounds []int64  // upper bounds in ns, ascending; shared, never modified
 	counts []uint64 // one more than bounds
 	mixed  bool     // values with other or unknown bounds were added: no quantile can be computed
+	shared bool     // others have the counts: they stay as they are
 }
 
 // Add adds a histogram that an engine reported. Bounds that do not fit the counts are ignored.
@@ -33,17 +34,34 @@ func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64
 		return
 	}
 	first := b.Count == 0
+	if first {
+		b.reset()
+	}
 	b.Count, b.Sum = event.AddCount(b.Count, count), event.Add(b.Sum, sum)
 	if len(bounds) == 0 || !first && !same(b.bounds, bounds) {
 		b.mixed = true
 		return
 	}
 	if first {
-		b.bounds, b.counts = bounds, append(b.counts[:0], make([]uint64, len(bounds)+1)...)
+		b.bounds, b.counts = bounds, append(b.counts, make([]uint64, len(bounds)+1)...)
 	}
+	b.own()
 	for i, n := range counts {
 		b.counts[i] = event.AddCount(b.counts[i], n)
 	}
+}
+
+// own makes the counts b's own.
+func (b *Buckets) own() {
+	if b.shared {
+		b.counts, b.shared = slices.Clone(b.counts), false
+	}
+}
+
+// share returns a copy that does not change with b.
+func (b *Buckets) share() Buckets {
+	b.shared = true
+	return *b
 }
 
 // same reports whether two bounds are equal. Usually both are the same slice, which it checks first.
@@ -71,6 +89,9 @@ func (b *Buckets) Counts() []uint64 {
 
 // reset empties b and keeps its memory.
 func (b *Buckets) reset() {
+	if b.shared {
+		b.counts = nil
+	}
 	*b = Buckets{counts: b.counts[:0]}
 }
 

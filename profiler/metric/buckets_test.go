@@ -48,7 +48,7 @@ func TestDifferentBucketsAreNotMerged(t *testing.T) {
 func summaries(w *WindowedBuckets, now int64) (out [NumWindows]BucketSummary) {
 	v := w.View(now)
 	for i := range NumWindows {
-		out[i] = *v.Summary(i)
+		out[i] = v.Summary(i)
 	}
 	return out
 }

@@ -4,17 +4,40 @@ import "slices"
 
 // BucketsView is a histogram of an engine at a moment: over every Window, and second by second. It is immutable.
 type BucketsView struct {
-	end       int64 // number of the second in which the windows end
-	summaries [NumWindows]BucketSummary
-	session   Buckets
-	past      PastBuckets
-	current   PastBuckets // the current second, or nothing
-	bounds    []int64
-	layout    uint16
+	end, second, covers int64 // as in WindowedBuckets
+	current, session    Buckets
+	recent              [len(recentSpans)]Buckets
+	past                PastBuckets
+	bounds              []int64
+	layout              uint16
 }
 
-// Summary describes the durations over a window. It must not be changed.
-func (v *BucketsView) Summary(w Window) *BucketSummary { return &v.summaries[w] }
+// Summary describes the durations over a window.
+func (v *BucketsView) Summary(w Window) BucketSummary {
+	sum := v.sum(w)
+	return sum.Summary()
+}
+
+// sum returns the durations over a window. "last 1 s" is the latest report, from the current second or the one before.
+func (v *BucketsView) sum(w Window) (sum Buckets) {
+	age := v.end - v.second // of the current second
+	newest := len(v.past.seconds) - 1
+	switch recent := int(w - TenSeconds); {
+	case w == Session:
+		return v.session
+	case w == Second && age < 2 && v.current.Count > 0:
+		return v.current
+	case w == Second && newest >= 0 && v.end-int64(v.past.seconds[newest].second) == 1:
+		v.past.addTo(&sum, newest, v.bounds, v.layout)
+	case w == Second:
+	case v.current.Count == 0 || age >= recentSpans[recent]:
+		return v.recent[recent]
+	default:
+		v.recent[recent].addTo(&sum)
+		v.current.addTo(&sum)
+	}
+	return sum
+}
 
 // Session returns the histogram of the whole session: the upper bounds of its buckets in ns, and the counts, which are
 // one more. Both are nil if the bounds are unknown or changed. They must not be changed.
@@ -34,7 +57,11 @@ func (v *BucketsView) Columns(columns []Buckets, last int64) {
 	for i := range columns {
 		columns[i].reset()
 	}
-	for _, p := range [...]*PastBuckets{&v.current, &v.past} {
+	var current PastBuckets
+	if v.current.Count > 0 {
+		current.add(v.second, v.covers, v.layout, &v.current)
+	}
+	for _, p := range [...]*PastBuckets{&current, &v.past} {
 		for k, s := range slices.Backward(p.seconds) {
 			newest := int64(s.second) - last + int64(len(columns)) - 1
 			for i := min(newest, int64(len(columns))-1); i > newest-int64(s.covers) && i >= 0; i-- {

@@ -57,13 +57,21 @@ func TestColumnsOfChangedBounds(t *testing.T) {
 // A view does not change when values are added later, and keeps the newest seconds.
 func TestViewIsImmutable(t *testing.T) {
 	const sec = int64(time.Second)
-	w := WindowedBuckets{Keep: 100}
+	w, twin := WindowedBuckets{Keep: 100}, new(WindowedBuckets)
 	for s := range int64(90) {
-		w.Add(s*sec, sec, &event.Histogram{Count: 1, Sum: 1})
+		for _, w := range []*WindowedBuckets{&w, twin} {
+			w.Add(s*sec, sec, &event.Histogram{Count: 1, Sum: 3, Bounds: []int64{5}, Counts: []uint64{1, 0}})
+		}
 	}
-	columns, before := make([]Buckets, 90), w.View(0)
+	columns, before := make([]Buckets, 90), w.View(89*sec)
 	for s := int64(90); s < 400; s++ {
-		w.Add(s*sec, sec, &event.Histogram{Count: 2, Sum: 2})
+		w.Add(s*sec, sec, &event.Histogram{Count: 2, Sum: 20, Bounds: []int64{5}, Counts: []uint64{0, 2}})
+		w.View(s * sec)
+	}
+	for i, want := range summaries(twin, 89*sec) {
+		if got := before.Summary(Window(i)); got != want {
+			t.Errorf("window %d is %+v, want %+v", i, got, want)
+		}
 	}
 	before.Columns(columns, 89)
 	for s := range columns {

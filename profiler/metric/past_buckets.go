@@ -109,6 +109,7 @@ func (p *PastBuckets) takeFrom(b *Buckets, i int, layout uint16) bool {
 	if b.mixed || p.seconds[i].layout != layout || b.Count == math.MaxUint64 || b.Sum == math.MaxInt64 {
 		return false
 	}
+	b.own()
 	b.Count, b.Sum = b.Count-count, b.Sum-sum
 	for k, n := range bucketCounts(counts) {
 		if b.counts[k] == math.MaxUint64 {

@@ -1,7 +1,6 @@
 package metric
 
 import (
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -111,43 +110,14 @@ func (w *WindowedBuckets) Past() PastBuckets { return w.past.shared() }
 // View returns the histogram over every window ending now, or where the windows ended last if that is later.
 func (w *WindowedBuckets) View(now int64) *BucketsView {
 	w.advance(now / int64(time.Second))
-	if w.view != nil && w.view.end == w.end {
-		return w.view
-	}
-	v := &BucketsView{end: w.end, past: w.past.shared(), bounds: w.bounds, layout: w.layout}
-	if w.view != nil {
-		v.current, v.session = w.view.current, w.view.session
-	} else {
-		v.session = w.session
-		v.session.counts = slices.Clone(w.session.counts)
-		if w.current.Count > 0 {
-			v.current.add(w.second, w.covers, w.layout, &w.current)
+	if w.view == nil || w.view.end != w.end {
+		w.view = &BucketsView{
+			end: w.end, second: w.second, covers: w.covers, current: w.current.share(), session: w.session.share(),
+			past: w.past.shared(), bounds: w.bounds, layout: w.layout,
+		}
+		for i := range w.recent {
+			w.view.recent[i] = w.recent[i].share()
 		}
 	}
-	v.summaries = w.summaries()
-	w.view = v
-	return v
-}
-
-// summaries describes the durations over every window. "last 1 s" is the latest report, from the current second or the one
-// before.
-func (w *WindowedBuckets) summaries() (out [NumWindows]BucketSummary) {
-	age := w.end - w.second // of the current second
-	var buf [64]uint64
-	sum := Buckets{counts: buf[:0]}
-	if newest := len(w.past.seconds) - 1; age < 2 && w.current.Count > 0 {
-		w.current.addTo(&sum)
-	} else if newest >= 0 && w.end-int64(w.past.seconds[newest].second) == 1 {
-		w.past.addTo(&sum, newest, w.bounds, w.layout)
-	}
-	out[Second], out[Session] = sum.Summary(), w.session.Summary()
-	for i, window := range [...]Window{TenSeconds, Minute} {
-		sum.reset()
-		w.recent[i].addTo(&sum)
-		if age < recentSpans[i] {
-			w.current.addTo(&sum)
-		}
-		out[window] = sum.Summary()
-	}
-	return out
+	return w.view
 }

@@ -44,7 +44,8 @@ func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary
 	if t == nil {
 		return nil
 	}
-	return t.BucketsView.Summary(w)
+	sum := t.BucketsView.Summary(w)
+	return &sum
 }
 
 // TTFTParts are the mean parts of TTFT that a server reports.

@@ -222,7 +222,7 @@ func histogramTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	counted := false
 	for i := range s.Aggregates.Histograms {
 		t := &s.Aggregates.Histograms[i]
-		rows = append(rows, namedTimes{t.Name, *t.Summary(c.Window)})
+		rows = append(rows, namedTimes{t.Name, t.Summary(c.Window)})
 		counted = counted || t.Summary(metric.Session).Count > 0
 	}
 	if before := earlierTimes(s.Aggregates); !counted && len(before) > 0 {
