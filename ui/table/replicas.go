@@ -47,6 +47,14 @@ func (l *Replicas) Update(all []*fleet.Replica) {
 
 // natural compares words with the numbers in them as numbers: replica-2 comes before replica-10.
 func natural(a, b string) int {
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	for same > 0 && isDigit(a[same-1]) { // a number is compared as a whole
+		same--
+	}
+	a, b = a[same:], b[same:]
 	for a != "" && b != "" {
 		if !isDigit(a[0]) || !isDigit(b[0]) {
 			if a[0] != b[0] {
