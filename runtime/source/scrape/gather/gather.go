@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -32,6 +33,7 @@ type Gatherer struct {
 	rankLabel    string   // label of data-parallel ranks; "": unknown
 	ranks        []rank   // in the last text
 	experts      expertRanks
+	last         lastSeries
 
 	Restarts  int // counter resets
 	Omitted   int // samples above maxSeries
@@ -78,6 +80,13 @@ type series struct {
 	round uint64
 	value float64 // of a counter
 	histogram
+}
+
+// lastSeries is the series of the last bucket: those of one series follow each other, and differ in their bound only.
+type lastSeries struct {
+	metric *metric
+	labels []byte // up to the bound
+	series *series
 }
 
 // New returns a Gatherer for a kind of engine, which Supports must accept.
@@ -271,6 +280,18 @@ func duplicatesRankZero(l prom.Labels) bool {
 // seriesOf returns the series with the given labels and the bucket bound le; nil above maxSeries. A series that is new
 // after the first text starts at 0.
 func (g *Gatherer) seriesOf(m *metric, l prom.Labels) (*series, []byte) {
+	before, bound := l.CutBound()
+	if bound != nil && m == g.last.metric && bytes.Equal(before, g.last.labels) && g.last.series.round == g.round {
+		return g.last.series, bound
+	}
+	s, le := g.findSeries(m, l)
+	if s != nil && bound != nil && le != nil {
+		g.last = lastSeries{m, append(g.last.labels[:0], before...), s}
+	}
+	return s, le
+}
+
+func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 	key, le := l.Key()
 	s := m.series[key]
 	if s == nil {

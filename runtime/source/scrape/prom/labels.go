@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"bytes"
 	"hash/maphash"
 	"math"
 	"strconv"
@@ -76,6 +77,19 @@ func (l Labels) Key() (key uint64, le []byte) {
 			key += maphash.Bytes(seed, name)*0x9e3779b97f4a7c15 ^ maphash.Bytes(seed, value)
 		}
 	}
+}
+
+// CutBound returns the value of the label le and the labels before it, if it is plainly the last one; nil if it is not.
+func (l Labels) CutBound() (before Labels, le []byte) {
+	i := bytes.LastIndexByte(l, '=') - len("le")
+	if i < 0 || string(l[i:i+3]) != "le=" || i > 0 && l[i-1] != ',' && l[i-1] != ' ' {
+		return nil, nil
+	}
+	value := bytes.TrimSuffix(l[i+3:], []byte{','})
+	if len(value) < 2 || value[0] != '"' || stringLen(value) != len(value) {
+		return nil, nil
+	}
+	return l[:i], value[1 : len(value)-1]
 }
 
 // ParseBound parses the value of the label le: +Inf for the last bucket; false if it is not plausible.

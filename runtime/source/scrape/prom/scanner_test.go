@@ -89,6 +89,11 @@ func TestLabels(t *testing.T) {
 	if v, ok := ParseBound(le); v != 0.5 || !ok {
 		t.Errorf("le is %v, %v", v, ok)
 	}
+	for text, want := range map[string]string{string(l): "", `engine="0",le="0.5"`: "0.5", `le="+Inf",`: "+Inf", `x="a,le=5"`: "", `file="5"`: "", `le="5`: ""} {
+		if _, le := Labels(text).CutBound(); string(le) != want {
+			t.Errorf("the last label of %s is the bound %q, want %q", text, le, want)
+		}
+	}
 	if l.Raw("name") != nil || l.Get("x") != "" {
 		t.Error("found labels that do not exist")
 	}
@@ -164,6 +169,9 @@ func FuzzScanner(f *testing.F) {
 			l := s.Labels()
 			_, le := l.Key()
 			ParseBound(le)
+			if before, last := l.CutBound(); last != nil && le != nil && (!bytes.Equal(last, le) || !bytes.HasPrefix(l, before)) {
+				t.Errorf("the bound of %q is %q, or %q", l, le, last)
+			}
 			_ = l.Get("model_name")
 		}
 	})
