@@ -239,7 +239,10 @@ func (g *Groups) findLimited() {
 				m.Limit = min(m.Limit, n)
 			}
 		}
-		if n, ok := g.number(folder + files.used); ok && m.Limit < unlimited {
+		if m.Limit >= unlimited {
+			continue
+		}
+		if n, ok := g.number(folder + files.used); ok {
 			m.Used = n
 			g.limited = append(g.limited, limitedGroup{m, folder})
 		}
