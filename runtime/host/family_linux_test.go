@@ -44,7 +44,8 @@ func TestFamily(t *testing.T) {
 	if p := f.Sample(7, 13*second); p.RSS != event.MeasuredValue(12<<10) || p.CPU != event.MeasuredValue(0.1) || p.Read != event.MeasuredValue(0) || p.Threads != event.MeasuredValue(2) {
 		t.Errorf("with a new child in place of the others it is %+v", p)
 	}
-	if l := f.os.(*linux); l.procs[8] != nil || l.files["proc/8/stat"] != nil || l.procs[7] == nil {
+	l := f.os.(*linux)
+	if _, isOpen := l.files["proc/8/stat"]; l.procs[8] != nil || isOpen || l.procs[7] == nil {
 		t.Error("an ended process is kept, or a running one was dropped")
 	}
 }

@@ -33,14 +33,11 @@ func (l *linux) parents() map[int]int {
 
 func (l *linux) forget(gone func(pid int) bool) {
 	maps.DeleteFunc(l.procs, func(pid int, _ *processState) bool { return gone(pid) })
-	maps.DeleteFunc(l.files, func(name string, file *os.File) bool {
+	for name := range l.files {
 		_, rest, _ := strings.Cut(name, "proc/")
 		of, _, _ := strings.Cut(rest, "/")
-		pid, err := strconv.Atoi(of)
-		if err != nil || !gone(pid) {
-			return false
+		if pid, err := strconv.Atoi(of); err == nil && gone(pid) {
+			l.forgetFile(name)
 		}
-		_ = file.Close() // read only
-		return true
-	})
+	}
 }

@@ -3,9 +3,8 @@ package host
 import (
 	"bytes"
 	"errors"
-	"io/fs"
+	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ import (
 // linux reads /proc and /sys below root, which is "/" except in tests. Files that are read for every sample stay open.
 type linux struct {
 	root    string
-	files   map[string]*os.File
+	files   map[string]int // descriptors, by name
 	buf     []byte
 	cores   []coreTimes
 	next    []coreTimes
@@ -47,56 +46,74 @@ type processState struct {
 func newSystem() system { return newLinux("/") }
 
 func newLinux(root string) *linux {
-	return &linux{root: root, files: map[string]*os.File{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}, sums: map[string]uint64{}, affinity: unix.SchedGetaffinity}
+	return &linux{root: root, files: map[string]int{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}, sums: map[string]uint64{}, affinity: unix.SchedGetaffinity}
 }
 
 func (l *linux) close() {
-	for _, f := range l.files {
-		_ = f.Close() // opened for reading only
+	for _, fd := range l.files {
+		_ = unix.Close(fd) // opened for reading only
 	}
+	clear(l.files)
 }
 
-// read returns the content of a file under root, valid until the next read.
+// read returns the content of a file under root, valid until the next read. The file stays open until forgetFile, or until
+// it cannot be read.
 func (l *linux) read(name string) ([]byte, error) {
-	f := l.files[name]
-	if f == nil {
+	fd, isOpen := l.files[name]
+	if !isOpen {
 		var err error
-		if f, err = os.Open(filepath.Join(l.root, name)); err != nil {
+		if fd, err = l.open(name); err != nil {
 			return nil, err
 		}
-		l.files[name] = f
+		l.files[name] = fd
 	}
-	for {
-		n, err := f.ReadAt(l.buf, 0)
-		if n == len(l.buf) && n < 1<<20 {
-			l.buf = make([]byte, 2*n)
-			continue
-		}
-		if n == 0 && err != nil && !errors.Is(err, fs.ErrClosed) {
-			_ = f.Close()
-			delete(l.files, name)
-		}
-		if n > 0 {
-			err = nil
-		}
-		return l.buf[:n], err
+	content, err := l.content(func(b []byte, at int) (int, error) { return unix.Pread(fd, b, int64(at)) })
+	if len(content) == 0 {
+		l.forgetFile(name)
+	}
+	return content, err
+}
+
+// forgetFile closes a file that read has opened.
+func (l *linux) forgetFile(name string) {
+	if fd, isOpen := l.files[name]; isOpen {
+		_ = unix.Close(fd)
+		delete(l.files, name)
 	}
 }
 
-// readOnce returns the content of a file under root that does not stay open, because it comes and goes, valid until the
-// next read. It makes four system calls; os.ReadFile makes ten, most of them to find out whether it can wait for the file.
+// readOnce is like read for a file that does not stay open, because it comes and goes.
 func (l *linux) readOnce(name string) ([]byte, error) {
-	fd, err := uninterrupted(func() (int, error) { return unix.Open(filepath.Join(l.root, name), unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := l.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
+	return l.content(func(b []byte, _ int) (int, error) { return unix.Read(fd, b) })
+}
+
+func (l *linux) open(name string) (fd int, err error) {
+	return uninterrupted(func() (int, error) { return unix.Open(filepath.Join(l.root, name), unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+}
+
+// shortRead is a number of bytes below which a read has reached the end of a file of /proc or /sys: the kernel fills a page
+// of 4 KiB unless the next record does not fit, and no record is longer than the rest of it.
+const shortRead = 1 << 10
+
+// content reads a file by read, which takes an offset. It makes as few system calls as it can: os.ReadFile makes ten, most
+// of them to find out whether it can wait for the file. An empty file is an error.
+func (l *linux) content(read func(b []byte, at int) (int, error)) ([]byte, error) {
 	for end := 0; ; {
-		n, err := uninterrupted(func() (int, error) { return unix.Read(fd, l.buf[end:]) })
-		if n <= 0 {
-			return l.buf[:end], err
-		}
-		if end += n; end == len(l.buf) {
+		n, err := uninterrupted(func() (int, error) { return read(l.buf[end:], end) })
+		end += max(n, 0)
+		switch {
+		case end == 0 && err == nil:
+			return nil, io.EOF
+		case end == 0:
+			return nil, err
+		case n < shortRead:
+			return l.buf[:end], nil
+		case end == len(l.buf):
 			l.buf = append(l.buf, make([]byte, end)...)
 		}
 	}

@@ -2,6 +2,9 @@ package host
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +186,43 @@ func TestManyThreads(t *testing.T) {
 		p := l.process(42, time.Second, i > 0)
 		if p.Voluntary.Absence() != want || p.Voluntary.OK() != (i == 2) {
 			t.Errorf("sample %d: %+v, want %s", i, p.Voluntary, want)
+		}
+	}
+}
+
+// TestOwnThreadsStayOpen checks that the files of llmtop's own threads stay open for as long as the threads live.
+func TestOwnThreadsStayOpen(t *testing.T) {
+	pid := os.Getpid()
+	ended := threadTimes(fmt.Sprintf("proc/%d/", pid), 101)
+	root := tree(t, map[string]string{threadTimes(fmt.Sprintf("proc/%d/", pid), 100): "1 1 1\n", ended: "1 1 1\n"})
+	l := newLinux(root)
+	defer l.close()
+	l.process(pid, time.Second, false)
+	if n := len(l.files); n != 2 {
+		t.Errorf("%d files are open, want those of two threads", n)
+	}
+	remove(t, root, filepath.Dir(ended))
+	l.process(pid, time.Second, false)
+	if _, isOpen := l.files[ended]; isOpen || len(l.files) != 1 {
+		t.Errorf("of one thread these files are open: %v", l.files)
+	}
+}
+
+// TestLongFiles checks files longer than the buffer, and than what the kernel returns at once.
+func TestLongFiles(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 5000)
+	l := newLinux(tree(t, map[string]string{"proc/long": long, "proc/empty": "", "proc/short": "1\n"}))
+	defer l.close()
+	for _, read := range []func(string) ([]byte, error){l.read, l.readOnce} {
+		for name, want := range map[string]string{"proc/long": long, "proc/short": "1\n"} {
+			if got, err := read(name); string(got) != want || err != nil {
+				t.Errorf("%s has %d bytes, %v; want %d", name, len(got), err, len(want))
+			}
+		}
+		for _, name := range []string{"proc/empty", "proc/none"} {
+			if got, err := read(name); err == nil {
+				t.Errorf("%s: %q without an error", name, got)
+			}
 		}
 	}
 }

@@ -14,6 +14,11 @@ import (
 // costs about 10 µs. With more threads, they are read only if closely is set.
 const fewThreads = 64
 
+// threadTimes returns the name of the file with the times of a thread of the process whose folder is dir.
+func threadTimes(dir string, thread int) string {
+	return dir + "task/" + strconv.Itoa(thread) + "/schedstat"
+}
+
 // threadState holds the counters of a thread at the last sample.
 type threadState struct {
 	wait                   uint64 // ns that it was runnable but not running
@@ -42,17 +47,20 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 	}
 	own := p.PID == os.Getpid()
 	closely = !own && (closely || len(threads) <= fewThreads)
+	read := l.readOnce
+	if own { // few threads, which last
+		read = l.read
+	}
 	now := make(map[int]threadState, len(threads))
 	var since threadState
 	for _, id := range threads {
-		task := dir + "task/" + strconv.Itoa(id) + "/"
-		raw, err := l.readOnce(task + "schedstat")
+		raw, err := read(threadTimes(dir, id))
 		if err != nil {
 			continue // it has just ended, or the kernel does not report it
 		}
 		t := threadState{wait: parseSchedstat(raw).wait}
 		if closely {
-			status, _ := l.readOnce(task + "status") // none: it has just ended
+			status, _ := l.readOnce(dir + "task/" + strconv.Itoa(id) + "/status") // none: it has just ended
 			t.readSwitches(status)
 		}
 		if before, found := state.threads[id]; found {
@@ -64,6 +72,11 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 			}
 		}
 		now[id] = t
+	}
+	for id := range state.threads {
+		if _, lives := now[id]; !lives {
+			l.forgetFile(threadTimes(dir, id))
+		}
 	}
 	state.threads = now
 	p.RunWait = per(since.wait, 0, seconds*1e9)
