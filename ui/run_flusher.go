@@ -14,7 +14,7 @@ import (
 const (
 	flushSoon = 4 * time.Millisecond // collects frames and queries drawn together
 	flushEnd  = 3 * flushSoon        // then the frame has reached the library
-	flushRest = time.Second          // for what the library writes without a frame
+	flushRest = 10 * time.Second     // for what the library writes without a frame or a message
 )
 
 // flusher makes a program write a frame soon after it was drawn. It needs a field that the library does not export
