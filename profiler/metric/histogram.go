@@ -77,6 +77,9 @@ func (h *Histogram) Count() uint64 { return h.n }
 
 // Summary computes mean, deviation and percentiles.
 func (h *Histogram) Summary() Summary {
+	if h.n == 0 {
+		return Summary{}
+	}
 	s := moments(h.n, h.sum, h.sq, h.min, h.max)
 	h.quantiles(summarised, []*int64{&s.P50, &s.P90, &s.P95, &s.P99})
 	return s

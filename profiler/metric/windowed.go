@@ -23,6 +23,7 @@ type collected struct {
 	minute  Histogram         // sum of the 59 seconds before the current one
 	session Histogram
 	packed  *Packed // last result of Whole
+	whole   Summary // of session; outdated if it has another count
 }
 
 // Record counts v k times at a time in ns. Times before the current second count in the current second.
@@ -42,6 +43,10 @@ func (w *Windowed) advance(now int64) {
 		return
 	}
 	if w.collected == nil {
+		w.second = s
+		return
+	}
+	if w.current.n == 0 && w.minute.n == 0 {
 		w.second = s
 		return
 	}
@@ -80,14 +85,21 @@ func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	if out[Second] = w.At(w.second - 1); out[Second].Count == 0 {
 		out[Second] = w.current.Summary()
 	}
-	sum := w.ten
-	sum.Add(&w.current)
-	out[TenSeconds] = sum.Summary()
-	sum = w.minute
-	sum.Add(&w.current)
-	out[Minute] = sum.Summary()
-	out[Session] = w.session.Summary()
+	if w.whole.Count != w.session.n {
+		w.whole = w.session.Summary()
+	}
+	out[TenSeconds], out[Minute], out[Session] = w.withCurrent(&w.ten), w.withCurrent(&w.minute), w.whole
 	return out
+}
+
+// withCurrent describes a sum of past seconds and the current one.
+func (w *Windowed) withCurrent(past *Histogram) Summary {
+	if w.current.n == 0 {
+		return past.Summary()
+	}
+	sum := *past
+	sum.Add(&w.current)
+	return sum.Summary()
 }
 
 // At describes the distribution of one second, numbered now / 1 s. It is empty outside the last minute.

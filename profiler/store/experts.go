@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -29,7 +30,8 @@ type experts struct {
 	checkpointTokens              uint64                  // least number of tokens between two checkpoints
 	second                        int64                   // the current second
 	lastView                      *Experts
-	viewCurrent                   bool // lastView is up to date
+	lastWindows                   [metric.NumWindows][2]pickCounts // what the windows of lastView begin and end with
+	viewCurrent                   bool                             // lastView is up to date
 }
 
 // pickCounts are cumulative router picks and tokens.
@@ -49,6 +51,11 @@ func newPickCounts(p *event.Experts) pickCounts {
 func (x *experts) continues(p *event.Experts) bool {
 	return x != nil && x.layers == p.Layers && x.experts == p.Experts &&
 		len(p.Decode) == len(x.current.counts[0]) && len(p.Prompt) == len(x.current.counts[1])
+}
+
+// same reports whether c and o are the counts of one moment, which are never written again.
+func (c *pickCounts) same(o *pickCounts) bool {
+	return c.tokens == o.tokens && unsafe.SliceData(c.counts[0]) == unsafe.SliceData(o.counts[0]) && unsafe.SliceData(c.counts[1]) == unsafe.SliceData(o.counts[1])
 }
 
 // total returns the tokens of both phases.
@@ -147,9 +154,19 @@ func (x *experts) compute(at event.Time) *Experts {
 	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN, Balance: x.trend()}
 	for w := range metric.NumWindows {
 		from, to := x.window(w, int64(at)/int64(second))
+		last := &x.lastWindows[w]
+		if x.lastView != nil && last[0].same(from) && last[1].same(to) {
+			v.Hits[w] = x.lastView.Hits[w]
+			continue
+		}
+		*last = [2]pickCounts{*from, *to}
 		for p := range metric.NumPhases {
 			v.Hits[w][p] = x.hits(from, to, p)
 		}
+	}
+	if x.lastView != nil && v.Hits[metric.Session] == x.lastView.Hits[metric.Session] {
+		v.Halfway = x.lastView.Halfway
+		return v
 	}
 	for p := range v.Halfway {
 		v.Halfway[p] = x.halfway(metric.Phase(p))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // frozenExperts are the router picks of a frozen state: the checkpoints, then the counts at the end of each second, oldest
@@ -18,7 +20,8 @@ type frozenExperts struct {
 // freeze returns a compact copy of the picks.
 func (x *experts) freeze(pack func([]byte) []byte) *frozenExperts {
 	f := &frozenExperts{experts: *x}
-	f.checkpoints, f.pastCounts, f.current, f.lastView, f.viewCurrent = nil, [expertSlots]pickCounts{}, pickCounts{}, nil, false
+	f.checkpoints, f.pastCounts, f.current = nil, [expertSlots]pickCounts{}, pickCounts{}
+	f.lastView, f.lastWindows, f.viewCurrent = nil, [metric.NumWindows][2]pickCounts{}, false
 	var order []int
 	for i := range x.pastCounts {
 		if x.pastCounts[i].counts[0] != nil {
