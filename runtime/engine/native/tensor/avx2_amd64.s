@@ -1274,14 +1274,18 @@ done:
 // func gemvQ80AVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemvQ80AVX2(SB), NOSPLIT, $128-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	MOVQ   dst+0(FP), DI
-	MOVQ   tiles+24(FP), R8
-	IMUL3Q $+8, AX, R10
-	ADDQ   DX, R10
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	MOVQ    dst+0(FP), DI
+	MOVQ    tiles+24(FP), R8
+	IMUL3Q  $+8, AX, R10
+	MOVQ    $0x00020000, SI
+	CMPQ    R10, SI
+	CMOVQLT R10, SI
+	ADDQ    DX, R10
+	ADDQ    SI, R10
 
 tile:
 	MOVQ   blocks+32(FP), R9
@@ -1417,14 +1421,18 @@ GLOBL all00010001AVX2<>(SB), RODATA|NOPTR, $32
 // func gemvQ40AVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemvQ40AVX2(SB), NOSPLIT, $128-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	MOVQ   dst+0(FP), DI
-	MOVQ   tiles+24(FP), R8
-	IMUL3Q $+8, AX, R10
-	ADDQ   DX, R10
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	MOVQ    dst+0(FP), DI
+	MOVQ    tiles+24(FP), R8
+	IMUL3Q  $+8, AX, R10
+	MOVQ    $0x00020000, SI
+	CMPQ    R10, SI
+	CMOVQLT R10, SI
+	ADDQ    DX, R10
+	ADDQ    SI, R10
 
 tile:
 	MOVQ   blocks+32(FP), R9
@@ -1554,16 +1562,20 @@ block:
 	RET
 
 // func gemvQ4KAVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemvQ4KAVX2(SB), NOSPLIT, $512-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	MOVQ   dst+0(FP), DI
-	MOVQ   tiles+24(FP), R8
-	IMUL3Q $+8, AX, R10
-	ADDQ   DX, R10
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	MOVQ    dst+0(FP), DI
+	MOVQ    tiles+24(FP), R8
+	IMUL3Q  $+8, AX, R10
+	MOVQ    $0x00020000, SI
+	CMPQ    R10, SI
+	CMOVQLT R10, SI
+	ADDQ    DX, R10
+	ADDQ    SI, R10
 
 tile:
 	MOVQ   blocks+32(FP), R9
@@ -2220,16 +2232,20 @@ DATA all0f0f0f0fAVX2<>+28(SB)/4, $0x0f0f0f0f
 GLOBL all0f0f0f0fAVX2<>(SB), RODATA|NOPTR, $32
 
 // func gemvQ5KAVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemvQ5KAVX2(SB), NOSPLIT, $768-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	MOVQ   dst+0(FP), DI
-	MOVQ   tiles+24(FP), R8
-	IMUL3Q $+8, AX, R10
-	ADDQ   DX, R10
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	MOVQ    dst+0(FP), DI
+	MOVQ    tiles+24(FP), R8
+	IMUL3Q  $+8, AX, R10
+	MOVQ    $0x00020000, SI
+	CMPQ    R10, SI
+	CMOVQLT R10, SI
+	ADDQ    DX, R10
+	ADDQ    SI, R10
 
 tile:
 	MOVQ   blocks+32(FP), R9
@@ -3194,16 +3210,20 @@ DATA all10101010AVX2<>+28(SB)/4, $0x10101010
 GLOBL all10101010AVX2<>(SB), RODATA|NOPTR, $32
 
 // func gemvQ6KAVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemvQ6KAVX2(SB), NOSPLIT, $784-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	MOVQ   dst+0(FP), DI
-	MOVQ   tiles+24(FP), R8
-	IMUL3Q $+8, AX, R10
-	ADDQ   DX, R10
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	MOVQ    dst+0(FP), DI
+	MOVQ    tiles+24(FP), R8
+	IMUL3Q  $+8, AX, R10
+	MOVQ    $0x00020000, SI
+	CMPQ    R10, SI
+	CMOVQLT R10, SI
+	ADDQ    DX, R10
+	ADDQ    SI, R10
 
 tile:
 	MOVQ   blocks+32(FP), R9
@@ -6621,7 +6641,11 @@ two:
 	MOVQ    cols+24(FP), R10
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R13
+	MOVQ    $0x00020000, R9
+	CMPQ    R13, R9
+	CMOVQLT R13, R9
 	ADDQ    DX, R13
+	ADDQ    R9, R13
 	XORQ    R9, R9
 
 columns2:
@@ -6683,7 +6707,11 @@ one:
 	MOVQ    cols+24(FP), R9
 	MOVQ    stride+8(FP), R8
 	IMUL3Q  $+4, R8, R11
+	MOVQ    $0x00020000, R8
+	CMPQ    R11, R8
+	CMOVQLT R11, R8
 	ADDQ    DX, R11
+	ADDQ    R8, R11
 	XORQ    R8, R8
 
 columns1:
@@ -6774,7 +6802,11 @@ two:
 	MOVQ    cols+24(FP), R10
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R13
+	MOVQ    $0x00020000, R9
+	CMPQ    R13, R9
+	CMOVQLT R13, R9
 	ADDQ    DX, R13
+	ADDQ    R9, R13
 	XORQ    R9, R9
 
 columns2:
@@ -6835,7 +6867,11 @@ one:
 	MOVQ    cols+24(FP), R9
 	MOVQ    stride+8(FP), R8
 	IMUL3Q  $+4, R8, R11
+	MOVQ    $0x00020000, R8
+	CMPQ    R11, R8
+	CMOVQLT R11, R8
 	ADDQ    DX, R11
+	ADDQ    R8, R11
 	XORQ    R8, R8
 
 columns1:
@@ -6915,7 +6951,11 @@ two:
 	MOVQ    cols+24(FP), R10
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R13
+	MOVQ    $0x00020000, R9
+	CMPQ    R13, R9
+	CMOVQLT R13, R9
 	ADDQ    DX, R13
+	ADDQ    R9, R13
 	XORQ    R9, R9
 
 columns2:
@@ -6980,7 +7020,11 @@ one:
 	MOVQ    cols+24(FP), R9
 	MOVQ    stride+8(FP), R8
 	IMUL3Q  $+4, R8, R11
+	MOVQ    $0x00020000, R8
+	CMPQ    R11, R8
+	CMOVQLT R11, R8
 	ADDQ    DX, R11
+	ADDQ    R8, R11
 	XORQ    R8, R8
 
 columns1:

@@ -1543,7 +1543,7 @@ done:
 	RET
 
 // func gemvQ80AVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
 TEXT ·gemvQ80AVX512(SB), NOSPLIT, $64-48
 	MOVQ         stride+16(FP), AX
 	LEAQ         (AX)(AX*2), CX
@@ -1554,7 +1554,11 @@ TEXT ·gemvQ80AVX512(SB), NOSPLIT, $64-48
 	MOVQ         dst+0(FP), R9
 	MOVQ         tiles+24(FP), R10
 	IMUL3Q       $+16, AX, R12
+	MOVQ         $0x00020000, R8
+	CMPQ         R12, R8
+	CMOVQLT      R12, R8
 	ADDQ         DX, R12
+	ADDQ         R8, R12
 	VPBROADCASTD AX, Z0
 	VPMULLD      sequenceAVX512<>+0(SB), Z0, Z0
 	VMOVDQU32    Z0, (SP)
@@ -1689,7 +1693,7 @@ DATA dword80808080AVX512<>+0(SB)/4, $0x80808080
 GLOBL dword80808080AVX512<>(SB), RODATA|NOPTR, $4
 
 // func gemvQ40AVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
 TEXT ·gemvQ40AVX512(SB), NOSPLIT, $64-48
 	MOVQ         stride+16(FP), AX
 	LEAQ         (AX)(AX*2), CX
@@ -1700,7 +1704,11 @@ TEXT ·gemvQ40AVX512(SB), NOSPLIT, $64-48
 	MOVQ         dst+0(FP), R9
 	MOVQ         tiles+24(FP), R10
 	IMUL3Q       $+16, AX, R12
+	MOVQ         $0x00020000, R8
+	CMPQ         R12, R8
+	CMOVQLT      R12, R8
 	ADDQ         DX, R12
+	ADDQ         R8, R12
 	VPBROADCASTD AX, Z0
 	VPMULLD      sequenceAVX512<>+0(SB), Z0, Z0
 	VMOVDQU32    Z0, (SP)
@@ -1798,18 +1806,22 @@ DATA dword0f0f0f0fAVX512<>+0(SB)/4, $0x0f0f0f0f
 GLOBL dword0f0f0f0fAVX512<>(SB), RODATA|NOPTR, $4
 
 // func gemvQ4KAVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
 TEXT ·gemvQ4KAVX512(SB), NOSPLIT, $0-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	LEAQ   (BX)(AX*4), SI
-	LEAQ   (SI)(AX*4), DI
-	MOVQ   dst+0(FP), R9
-	MOVQ   tiles+24(FP), R10
-	IMUL3Q $+16, AX, R12
-	ADDQ   DX, R12
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	LEAQ    (BX)(AX*4), SI
+	LEAQ    (SI)(AX*4), DI
+	MOVQ    dst+0(FP), R9
+	MOVQ    tiles+24(FP), R10
+	IMUL3Q  $+16, AX, R12
+	MOVQ    $0x00020000, R8
+	CMPQ    R12, R8
+	CMOVQLT R12, R8
+	ADDQ    DX, R12
+	ADDQ    R8, R12
 
 tile:
 	MOVQ   blocks+32(FP), R11
@@ -2364,18 +2376,22 @@ DATA dword00000030AVX512<>+0(SB)/4, $0x00000030
 GLOBL dword00000030AVX512<>(SB), RODATA|NOPTR, $4
 
 // func gemvQ5KAVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
 TEXT ·gemvQ5KAVX512(SB), NOSPLIT, $0-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	LEAQ   (BX)(AX*4), SI
-	LEAQ   (SI)(AX*4), DI
-	MOVQ   dst+0(FP), R9
-	MOVQ   tiles+24(FP), R10
-	IMUL3Q $+16, AX, R12
-	ADDQ   DX, R12
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	LEAQ    (BX)(AX*4), SI
+	LEAQ    (SI)(AX*4), DI
+	MOVQ    dst+0(FP), R9
+	MOVQ    tiles+24(FP), R10
+	IMUL3Q  $+16, AX, R12
+	MOVQ    $0x00020000, R8
+	CMPQ    R12, R8
+	CMOVQLT R12, R8
+	ADDQ    DX, R12
+	ADDQ    R8, R12
 
 tile:
 	MOVQ   blocks+32(FP), R11
@@ -3097,18 +3113,22 @@ block:
 	RET
 
 // func gemvQ6KAVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
 TEXT ·gemvQ6KAVX512(SB), NOSPLIT, $32-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	LEAQ   (BX)(AX*4), SI
-	LEAQ   (SI)(AX*4), DI
-	MOVQ   dst+0(FP), R9
-	MOVQ   tiles+24(FP), R10
-	IMUL3Q $+16, AX, R12
-	ADDQ   DX, R12
+	MOVQ    stride+16(FP), AX
+	LEAQ    (AX)(AX*2), CX
+	MOVQ    base+8(FP), DX
+	LEAQ    (DX)(AX*4), BX
+	LEAQ    (BX)(AX*4), SI
+	LEAQ    (SI)(AX*4), DI
+	MOVQ    dst+0(FP), R9
+	MOVQ    tiles+24(FP), R10
+	IMUL3Q  $+16, AX, R12
+	MOVQ    $0x00020000, R8
+	CMPQ    R12, R8
+	CMOVQLT R12, R8
+	ADDQ    DX, R12
+	ADDQ    R8, R12
 
 tile:
 	MOVQ   blocks+32(FP), R11
@@ -6306,7 +6326,11 @@ four:
 	VXORPS  Z15, Z15, Z15
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R15
 	XORQ    R10, R10
 
@@ -6473,7 +6497,11 @@ rest3:
 	VXORPS  Z11, Z11, Z11
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R14
 	XORQ    R10, R10
 
@@ -6605,7 +6633,11 @@ rest2:
 	VXORPS  Z7, Z7, Z7
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R13
 	XORQ    R10, R10
 
@@ -6876,7 +6908,11 @@ four:
 	VXORPS  Z15, Z15, Z15
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R15
 	XORQ    R10, R10
 
@@ -7045,7 +7081,11 @@ rest3:
 	VXORPS  Z11, Z11, Z11
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R14
 	XORQ    R10, R10
 
@@ -7179,7 +7219,11 @@ rest2:
 	VXORPS  Z7, Z7, Z7
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R13
 	XORQ    R10, R10
 
@@ -7524,7 +7568,11 @@ four:
 	VXORPS  Z15, Z15, Z15
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R15
 	XORQ    R10, R10
 
@@ -7701,7 +7749,11 @@ rest3:
 	VXORPS  Z11, Z11, Z11
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R14
 	XORQ    R10, R10
 
@@ -7843,7 +7895,11 @@ rest2:
 	VXORPS  Z7, Z7, Z7
 	MOVQ    stride+8(FP), R9
 	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
 	ADDQ    DX, R9
+	ADDQ    R10, R9
 	MOVQ    cols+24(FP), R13
 	XORQ    R10, R10
 

@@ -90,11 +90,22 @@ type Ahead struct {
 	lines int // fetched in this step
 }
 
-// AheadOf returns the tile after that of some rows from base on, of which each step reads size bytes per row.
+// moreAhead is how much further ahead than the next tile weights are prefetched at most, in bytes: with two large tiles, it
+// fits in the second-level cache. The first columns of a tile are spread over it, so that in the order of memory the last
+// of them would come too late.
+const moreAhead = 128 << 10
+
+// AheadOf returns the tile after the next one of some rows from base on, or the bytes moreAhead behind the next one if that
+// is nearer. Each step reads size bytes per row.
 func AheadOf(base, stride reg.GPVirtual, rows, size int) *Ahead {
 	a := &Ahead{at: GP64(), bytes: rows * size}
+	more := GP64()
 	IMUL3Q(operand.I8(rows), stride, a.at)
+	MOVQ(operand.U32(moreAhead), more)
+	CMPQ(a.at, more)
+	CMOVQLT(a.at, more)
 	ADDQ(base, a.at)
+	ADDQ(more, a.at)
 	return a
 }
 
