@@ -6,7 +6,6 @@ import (
 
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/engine/native/model"
-	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 	"github.com/llmtop/llmtop/runtime/engine/native/tokenizer"
 )
 
@@ -26,7 +25,7 @@ func Check(path string) (p Pace, err error) {
 	if err == nil && t.Size() != w.Vocab {
 		err = sizes(t.Size(), w.Vocab)
 	}
-	return paceOf(f, tensor.Features()), err
+	return paceOf(f, kernelsHere()), err
 }
 
 // sizes returns the error of a tokenizer that does not match the model.

@@ -3,6 +3,9 @@ package native
 import (
 	"fmt"
 	"runtime"
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
 
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
@@ -18,7 +21,10 @@ const portable = "portable"
 // is several times as fast as llama.cpp.
 const measuredFrom = 256 << 20
 
-// paces holds decode speeds relative to llama.cpp's, by kernels and type of weights: the table of docs/performance.md,
+// onAMD follows the name of kernels on a processor of AMD, which were measured on a Zen 4; the others on an Intel Xeon.
+const onAMD = " on AMD"
+
+// paces holds decode speeds relative to llama.cpp's, by kernels and type of weights: the tables of docs/performance.md,
 // the smallest ratio of a dense model.
 var paces = map[string]map[tensor.Type]float64{
 	portable: {tensor.Q8_0: 0.28, tensor.Q4_K: 0.34}, // at most: a rough measurement
@@ -27,6 +33,19 @@ var paces = map[string]map[tensor.Type]float64{
 		tensor.Q8_0: 1.08, tensor.Q4_0: 0.92, tensor.Q4_K: 1.52, tensor.Q5_K: 2.00, tensor.Q6_K: 1.74,
 		tensor.F16: 0.99, tensor.BF16: 1.16,
 	},
+	"avx512-vnni" + onAMD: {
+		tensor.Q8_0: 0.99, tensor.Q4_0: 0.94, tensor.Q4_K: 0.98, tensor.Q5_K: 1.38, tensor.Q6_K: 0.84,
+		tensor.F16: 0.97, tensor.BF16: 1.04,
+	},
+}
+
+// kernelsHere returns the kernels in use as a key of paces.
+func kernelsHere() string {
+	kernels := tensor.Features()
+	if _, measured := paces[kernels+onAMD]; measured && cpuid.CPU.VendorID == cpuid.AMD {
+		kernels += onAMD
+	}
+	return kernels
 }
 
 // Pace is the expected speed of decoding a model.
@@ -41,7 +60,12 @@ func (p Pace) String() string {
 	if p.Kernels == portable {
 		return fmt.Sprintf("native decodes %s several times slower than llama.cpp, with portable kernels", p.Type)
 	}
-	return fmt.Sprintf("native decodes %s at %.2f of llama.cpp's speed with %s kernels", p.Type, p.Ratio, p.Kernels)
+	kernels, amd := strings.CutSuffix(p.Kernels, onAMD)
+	words := fmt.Sprintf("native decodes %s at %.2f of llama.cpp's speed with %s kernels", p.Type, p.Ratio, kernels)
+	if amd {
+		words += onAMD
+	}
+	return words
 }
 
 // paceOf weighs the measured paces of the types by the bytes that they have in the model.

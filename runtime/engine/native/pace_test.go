@@ -19,8 +19,12 @@ func TestPace(t *testing.T) {
 		{Type: tensor.Q4_K, Bytes: 300 << 20}, {Type: tensor.Q6_K, Bytes: 100 << 20}, {Type: tensor.F32, Bytes: 1000}, // F32 was not measured
 	}}
 	p := paceOf(f, "avx2")
-	if math.Abs(p.Ratio-400.0/700) > 1e-9 || p.Type != "Q4_K" || !strings.Contains(p.String(), "Q4_K at 0.57 of llama.cpp's speed with avx2") {
+	if math.Abs(p.Ratio-400.0/700) > 1e-9 || p.Type != "Q4_K" || !strings.Contains(p.String(), "Q4_K at 0.57 of llama.cpp's speed with avx2 kernels") {
 		t.Errorf("the pace is %+v: %s", p, p)
+	}
+	paces["avx2"+onAMD] = map[tensor.Type]float64{tensor.Q4_K: 0.8}
+	if p := paceOf(f, "avx2"+onAMD); p.Ratio != 0.8 || !strings.HasSuffix(p.String(), "with avx2 kernels on AMD") {
+		t.Errorf("the pace on AMD is %+v: %s", p, p)
 	}
 	if p := paceOf(f, portable); p.Ratio != 0.2 || !strings.Contains(p.String(), "Q4_K several times slower") {
 		t.Errorf("the pace of portable kernels is %+v: %s", p, p)
@@ -37,7 +41,7 @@ func TestPace(t *testing.T) {
 // The table names types and kernels that exist, with plausible ratios.
 func TestPaces(t *testing.T) {
 	for kernels, types := range paces {
-		if !slices.Contains([]string{portable, "avx2", "avx512-vnni"}, kernels) {
+		if !slices.Contains([]string{portable, "avx2", "avx512-vnni"}, strings.TrimSuffix(kernels, onAMD)) {
 			t.Errorf("there are no %s kernels", kernels)
 		}
 		for kind, ratio := range types {
@@ -46,7 +50,9 @@ func TestPaces(t *testing.T) {
 			}
 		}
 	}
-	if paces["avx512-vnni"][tensor.Q4_K] < LeastPace {
-		t.Error("most files are Q4_K, whose kernels reach llama.cpp's speed, and the table says otherwise")
+	for _, kernels := range []string{"avx512-vnni", "avx512-vnni" + onAMD, kernelsHere()} {
+		if ratio := paces[kernels][tensor.Q4_K]; ratio < LeastPace && kernels != portable {
+			t.Errorf("most files are Q4_K, whose kernels reach llama.cpp's speed, and the table says otherwise: %g with %s", ratio, kernels)
+		}
 	}
 }
