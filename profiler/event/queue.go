@@ -2,13 +2,16 @@ package event
 
 import "sync"
 
-// DefaultQueue is the number of events that a Queue holds between two swaps: 176 bytes each, 2.9 MB per buffer.
+// DefaultQueue is the number of events that a Queue holds between two swaps: 176 bytes each, up to 2.9 MB per buffer.
 const DefaultQueue = 1 << 14
+
+// leastQueue is the number of events that a buffer has room for at first.
+const leastQueue = 64
 
 // Queue is the Sink in front of a consumer. Producers append to one buffer under a short lock while the consumer
 // processes the other. A full buffer drops new events and counts them by kind; producers never wait. Tokens leave room
-// for the ends of requests, which would otherwise seem to run for ever, see HasRoom. Buffers of DefaultQueue events or
-// more are allocated at once; smaller ones, of which many exist at a time, grow on demand.
+// for the ends of requests, which would otherwise seem to run for ever, see HasRoom. Buffers grow on demand, and keep their
+// size.
 type Queue struct {
 	nonEmpty, halfFull chan struct{} // see NonEmpty and HalfFull
 	size               int           // capacity of each buffer, events
@@ -20,14 +23,7 @@ type Queue struct {
 
 // NewQueue returns a queue of at most size events.
 func NewQueue(size int) *Queue {
-	return &Queue{nonEmpty: make(chan struct{}, 1), halfFull: make(chan struct{}, 1), size: size, front: buffer(size)}
-}
-
-func buffer(size int) []Event {
-	if size < DefaultQueue {
-		return nil
-	}
-	return make([]Event, 0, size)
+	return &Queue{nonEmpty: make(chan struct{}, 1), halfFull: make(chan struct{}, 1), size: size}
 }
 
 // Emit implements Sink.
@@ -40,6 +36,9 @@ func (q *Queue) Emit(e Event) {
 		}
 		q.mu.Unlock()
 		return
+	}
+	if n == cap(q.front) {
+		q.front = append(make([]Event, 0, min(max(2*n, leastQueue), q.size)), q.front...)
 	}
 	q.front = append(q.front, e)
 	q.mu.Unlock()
@@ -76,9 +75,6 @@ func (q *Queue) HalfFull() <-chan struct{} { return q.halfFull }
 // Swap returns the events since the last Swap, in order, and the cumulative drop counts. done is the previous batch,
 // which the consumer must no longer use: producers reuse its buffer.
 func (q *Queue) Swap(done []Event) (batch []Event, drops Drops) {
-	if cap(done) == 0 {
-		done = buffer(q.size)
-	}
 	clear(done[:cap(done)][:len(done)]) // release what the events refer to
 	q.mu.Lock()
 	defer q.mu.Unlock()
