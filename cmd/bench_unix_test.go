@@ -62,7 +62,11 @@ func TestScreenReportAgrees(t *testing.T) {
 			continue
 		}
 		ended++
-		if a, b := numbers(q), numbers(live.Requests[i]); !reflect.DeepEqual(a, b) {
+		a, b := numbers(q), numbers(live.Requests[i])
+		if len(a.Layers) == 0 { // the screen keeps those of the last requests, and a fast machine has more by now
+			b.Layers = a.Layers
+		}
+		if !reflect.DeepEqual(a, b) {
 			t.Fatalf("request %d:\nscreen %+v\nlive   %+v", q.ID, a, b)
 		}
 	}
