@@ -46,14 +46,23 @@ func (h *Histogram) Pack() *Packed {
 
 // Unpack returns the distribution as a Histogram.
 func (p *Packed) Unpack() (h Histogram) {
-	if p == nil {
-		return h
-	}
-	for _, c := range p.counts {
-		h.counts[c.bucket] = c.n
-	}
-	h.n, h.sum, h.sq, h.min, h.max = p.n, p.sum, p.sq, p.min, p.max
+	h.addPacked(p)
 	return h
+}
+
+// addPacked is like Add.
+func (h *Histogram) addPacked(p *Packed) {
+	if p == nil {
+		return
+	}
+	if h.n == 0 || p.min < h.min {
+		h.min = p.min
+	}
+	h.max = max(h.max, p.max)
+	for _, c := range p.counts {
+		h.counts[c.bucket] += c.n
+	}
+	h.n, h.sum, h.sq = h.n+p.n, h.sum+p.sum, h.sq+p.sq
 }
 
 // Count returns the number of recorded values.

@@ -5,8 +5,8 @@ import "time"
 // slots is the number of past seconds that a Windowed keeps besides the current one.
 const slots = 59
 
-// Windowed is a distribution over every Window: one histogram per second, merged by addition. It takes about 350 KB
-// after a minute of values, and next to nothing before the first one. The zero value is empty. Windows end with the
+// Windowed is a distribution over every Window: one histogram per second, merged by addition. It takes 22 KB and some
+// 200 bytes for each of the last 60 seconds with values, and next to nothing before the first one. The zero value is empty. Windows end with the
 // current second: "last 10 s" is the current second and the nine before it. "last 1 s" is the last complete second, so
 // that it does not restart with each second.
 type Windowed struct {
@@ -17,10 +17,10 @@ type Windowed struct {
 // collected holds the histograms of a Windowed.
 type collected struct {
 	current Histogram
-	past    [slots]*Histogram // second s is at s % slots; nil if it is empty
-	number  [slots]int64      // the second of each entry of past
-	ten     Histogram         // sum of the nine seconds before the current one
-	minute  Histogram         // sum of the 59 seconds before the current one
+	past    [slots]*Packed // second s is at s % slots; nil if it is empty
+	number  [slots]int64   // the second of each entry of past
+	ten     Histogram      // sum of the nine seconds before the current one
+	minute  Histogram      // sum of the 59 seconds before the current one
 	session Histogram
 	packed  *Packed // last result of Whole
 	whole   Summary // of session; outdated if it has another count
@@ -42,20 +42,13 @@ func (w *Windowed) advance(now int64) {
 	if s <= w.second {
 		return
 	}
-	if w.collected == nil {
-		w.second = s
-		return
-	}
-	if w.current.n == 0 && w.minute.n == 0 {
+	if w.collected == nil || w.current.n == 0 && w.minute.n == 0 {
 		w.second = s
 		return
 	}
 	if w.current.n > 0 {
 		i := w.second % slots
-		if w.past[i] == nil {
-			w.past[i] = new(Histogram)
-		}
-		*w.past[i], w.number[i] = w.current, w.second
+		w.past[i], w.number[i] = w.current.Pack(), w.second
 		w.current = Histogram{}
 	}
 	w.second = s
@@ -65,10 +58,10 @@ func (w *Windowed) advance(now int64) {
 			continue
 		}
 		if w.number[i] > s-60 {
-			w.minute.Add(h)
+			w.minute.addPacked(h)
 		}
 		if w.number[i] > s-10 {
-			w.ten.Add(h)
+			w.ten.addPacked(h)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package metric
 
-// PackedWindowed is an immutable Windowed without its empty buckets, for storage: some 200 bytes per used second of the
-// last minute instead of 5.4 KB.
+// PackedWindowed is an immutable Windowed without its empty buckets, for storage.
 type PackedWindowed struct {
 	second           int64
 	current, session *Packed
@@ -17,7 +16,7 @@ func (w *Windowed) Pack() *PackedWindowed {
 	p := &PackedWindowed{second: w.second, current: w.current.Pack(), session: w.Whole()}
 	for i, h := range w.past {
 		if h != nil && w.number[i] > w.second-60 {
-			p.past, p.number = append(p.past, h.Pack()), append(p.number, w.number[i])
+			p.past, p.number = append(p.past, h), append(p.number, w.number[i])
 		}
 	}
 	return p
@@ -31,12 +30,11 @@ func (p *PackedWindowed) UnpackTo(w *Windowed) {
 	}
 	w.collected = &collected{current: p.current.Unpack(), session: p.session.Unpack(), packed: p.session}
 	for i, past := range p.past {
-		h := past.Unpack()
 		at := p.number[i] % slots
-		w.past[at], w.number[at] = &h, p.number[i]
-		w.minute.Add(&h)
+		w.past[at], w.number[at] = past, p.number[i]
+		w.minute.addPacked(past)
 		if p.number[i] > p.second-10 {
-			w.ten.Add(&h)
+			w.ten.addPacked(past)
 		}
 	}
 }
