@@ -65,7 +65,7 @@ func drawn(k Curves, w, h int, skin *theme.Skin) []string {
 func curve(top float64, values ...float64) Curves {
 	return Curves{
 		N: len(values), At: func(_, i int) float64 { return values[i] }, Roles: []theme.Role{theme.SeriesP50}, Top: top,
-		Label: func(v, _ float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
+		Label: func(v, _ float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }, // short, as on the screen
 	}
 }
 
