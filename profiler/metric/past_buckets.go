@@ -12,7 +12,7 @@ import (
 // PastBuckets holds the Buckets of past seconds in some 30 bytes each. Copies share them: a second is never written again.
 type PastBuckets struct {
 	seconds []pastSecond // oldest first
-	packed  []byte       // of each second as varints: count, sum, index of the first non-empty bucket, counts up to the last non-empty one
+	packed  []byte       // of each second as varints: count, sum, index of the first used bucket, counts up to the last used one
 }
 
 type pastSecond struct {

@@ -6,9 +6,9 @@ import "time"
 const slots = 59
 
 // Windowed is a distribution over every Window: one histogram per second, merged by addition. It takes 22 KB and some
-// 200 bytes for each of the last 60 seconds with values, and next to nothing before the first one. The zero value is empty. Windows end with the
-// current second: "last 10 s" is the current second and the nine before it. "last 1 s" is the last complete second, so
-// that it does not restart with each second.
+// 200 bytes for each of the last 60 seconds with values, and next to nothing before the first one. The zero value is
+// empty. Windows end with the current second: "last 10 s" is the current second and the nine before it. "last 1 s" is the
+// last complete second, so that it does not restart with each second.
 type Windowed struct {
 	second     int64 // number of the current second
 	*collected       // nil: empty

@@ -81,26 +81,36 @@ func (w *WindowedBuckets) advance(s int64) {
 	w.end = max(w.end, s)
 	for i := range w.recent {
 		r, exact := &w.recent[i], true
-		for ; r.from < len(w.past.seconds) && w.end-int64(w.past.seconds[r.from].second) >= recentSpans[i]; r.from++ {
+		for ; w.startsTooEarly(i); r.from++ {
 			exact = exact && w.past.takeFrom(&r.Buckets, r.from, w.layout)
 		}
 		if !exact {
-			w.sum(r)
+			w.sum(i)
 		}
 	}
 }
 
-// sumRecent adds up the recent windows anew.
+// startsTooEarly reports whether the first second that a recent window sums has left it.
+func (w *WindowedBuckets) startsTooEarly(i int) bool {
+	from := w.recent[i].from
+	return from < len(w.past.seconds) && w.end-int64(w.past.seconds[from].second) >= recentSpans[i]
+}
+
+// sumRecent sums the recent windows again.
 func (w *WindowedBuckets) sumRecent() {
 	for i := range w.recent {
-		w.sum(&w.recent[i])
+		w.sum(i)
 	}
 }
 
-func (w *WindowedBuckets) sum(r *recentBuckets) {
+func (w *WindowedBuckets) sum(i int) {
+	r := &w.recent[i]
 	r.reset()
-	for i := r.from; i < len(w.past.seconds); i++ {
-		w.past.addTo(&r.Buckets, i, w.bounds, w.layout)
+	for w.startsTooEarly(i) {
+		r.from++
+	}
+	for k := r.from; k < len(w.past.seconds); k++ {
+		w.past.addTo(&r.Buckets, k, w.bounds, w.layout)
 	}
 }
 

@@ -54,11 +54,6 @@ func (w *WindowedBuckets) Restore(src []byte, bounds [][]int64, past PastBuckets
 	w.current, w.session = r.buckets(bounds), r.buckets(bounds)
 	w.bounds, w.layout = r.bounds(bounds), uint16(r.unsigned())
 	w.end = w.second
-	for i := range w.recent {
-		for w.recent[i].from < len(past.seconds) && w.end-int64(past.seconds[w.recent[i].from].second) >= recentSpans[i] {
-			w.recent[i].from++
-		}
-	}
 	w.sumRecent()
 	return r.src
 }
