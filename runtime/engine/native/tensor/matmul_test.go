@@ -143,6 +143,9 @@ func TestMatMulExtremes(t *testing.T) {
 				for at := 0; at < len(m.Data); at += typ.BlockBytes() {
 					for i := head; i < typ.BlockBytes() && (typ != Q6_K || i < 208); i++ {
 						m.Data[at+i] = fill
+						if typ == Q6_K && i >= 192 { // scales down to -128
+							m.Data[at+i] |= 0x80
+						}
 					}
 				}
 				checkProduct(t, &m, extremeVectors(typ.Form()))

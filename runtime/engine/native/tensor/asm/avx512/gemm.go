@@ -80,10 +80,13 @@ func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
 // block adds the products of one block to sums.
 func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
 	if f.halves {
-		f.part(panel, acts, at, sums, 0, 4, ActOff0, panelScale)
-		f.part(panel, acts, at, sums, 4, 8, ActOff1, panelScale1)
+		f.halfParts(panel, acts, at, sums)
 	} else {
-		f.part(panel, acts, at, sums, 0, 8, ActOff, panelScale)
+		ints := f.ints(panel, acts, at, 0, 8, ActOff)
+		for _, z := range ints {
+			VCVTDQ2PS(z, z)
+		}
+		f.addScaled(panel, acts, at, sums, ints, panelScale)
 	}
 	if f.hasMin {
 		minimum := ZMM()
@@ -94,10 +97,28 @@ func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, 
 	}
 }
 
-// part multiplies the dwords from..to of a block, four columns of 16 rows each, and scales the result. The integer sums
-// start at the activations' -128·Σq because the panel holds weights+128.
-func (f form) part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, from, to, off, scaleAt int) {
-	ints, w, scale, s := zmms(len(acts)), ZMM(), ZMM(), ZMM()
+// halfParts multiplies the halves of a block by their scales, which are integers: the sum is exact, below 1<<24, until it
+// is multiplied by the factor of both.
+func (f form) halfParts(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+	first, scale := f.ints(panel, acts, at, 0, 4, ActOff0), ZMM()
+	VMOVUPS(Mem(panel, panelScale), scale)
+	for _, z := range first {
+		VCVTDQ2PS(z, z)
+		VMULPS(scale, z, z)
+	}
+	second := f.ints(panel, acts, at, 4, 8, ActOff1)
+	VMOVUPS(Mem(panel, panelScale1), scale)
+	for i, z := range second {
+		VCVTDQ2PS(z, z)
+		VFMADD231PS(scale, z, first[i])
+	}
+	f.addScaled(panel, acts, at, sums, first, panelMin)
+}
+
+// ints multiplies the dwords from..to of a block, four columns of 16 rows each. The integer sums start at the activations'
+// -128·Σq because the panel holds weights+128.
+func (f form) ints(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, from, to, off int) []reg.VecVirtual {
+	ints, w := zmms(len(acts)), ZMM()
 	for i, a := range acts {
 		VPBROADCASTD(Indexed(a, at, off), ints[i])
 	}
@@ -107,10 +128,15 @@ func (f form) part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, s
 			dotBytes(Indexed(a, at, 4*k), w, ints[i], "BCST")
 		}
 	}
+	return ints
+}
+
+// addScaled adds products, times the scales of the weights and of the activations, to sums.
+func (f form) addScaled(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums, products []reg.VecVirtual, scaleAt int) {
+	scale, s := ZMM(), ZMM()
 	VMOVUPS(Mem(panel, scaleAt), scale)
 	for i, a := range acts {
-		VCVTDQ2PS(ints[i], ints[i])
 		VMULPS_BCST(Indexed(a, at, ActScale), scale, s)
-		VFMADD231PS(s, ints[i], sums[i])
+		VFMADD231PS(s, products[i], sums[i])
 	}
 }

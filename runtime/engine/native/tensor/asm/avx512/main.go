@@ -63,6 +63,30 @@ func dword(bits uint32) operand.Mem {
 	return dwords[bits]
 }
 
+var tables = map[string]operand.Mem{}
+
+// table returns the address of a register's constants of 16 or 32 bits.
+func table(name string, bits int, value func(i int) int) operand.Mem {
+	if _, ok := tables[name]; !ok {
+		tables[name] = GLOBL(name+"AVX512", RODATA|NOPTR)
+		for i := range 32 * lanes / bits {
+			if bits == 16 {
+				DATA(2*i, operand.U16(uint16(value(i))))
+			} else {
+				DATA(4*i, operand.U32(uint32(value(i))))
+			}
+		}
+	}
+	return tables[name]
+}
+
+// load returns a register with the constants of a table.
+func load(m operand.Mem) reg.VecVirtual {
+	z := ZMM()
+	VMOVDQU32(m, z)
+	return z
+}
+
 // dotBytes adds, in each dword of sum, the products of the four unsigned bytes of w and the four signed bytes of x
 // (VPDPBUSD, which avo does not support). With suffix BCST, x is one dword in memory.
 func dotBytes(x operand.Op, w, sum reg.Register, suffixes ...string) {

@@ -228,22 +228,19 @@ func orTwoBits(z reg.VecVirtual, n int, two operand.Mem, v reg.VecVirtual) {
 	VPTERNLOGD_BCST(operand.Imm(0xf8), two, b, v) // v | b & two
 }
 
-// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them.
+// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block, and the half float that multiplies all of them.
 func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
 	t.CopyHalves(208, tmp)
 	d, scales := ZMM(), columns16(t, 192)
 	VCVTPH2PS(tmp, d)
 	for i := range 16 {
-		VMOVUPS(scaleQ6K(d, scales, i), Mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
+		v := ZMM()
+		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
+		VPSRAD(operand.Imm(24), v, v)
+		VCVTDQ2PS(v, v)
+		VMOVUPS(v, Mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
 	}
-}
-
-// scaleQ6K returns the i-th scale.
-func scaleQ6K(d reg.VecVirtual, scales []reg.VecVirtual, i int) reg.VecVirtual {
-	v := ZMM()
-	VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
-	VPSRAD(operand.Imm(24), v, v)
-	VCVTDQ2PS(v, v)
-	VMULPS(d, v, v)
-	return v
+	for b := range 8 {
+		VMOVUPS(d, Mem(panel, panelSize*b+panelMin))
+	}
 }

@@ -15,6 +15,8 @@ type Gemv struct {
 	Acts    int                   // blocks of 32 activations that it is multiplied by
 	Collect bool                  // blocks start with their scale, which is collected ahead
 	Before  func(Rows)            // emits code before the first tile; nil: none
+	Many    int                   // without Collect: blocks that DoMany multiplies at once; 0: none
+	DoMany  func(Step)            // emits the products of Many blocks
 }
 
 // Step is what one iteration of a Gemv multiplies: one block of each row of a tile.
@@ -49,11 +51,19 @@ func (g Gemv) Emit(do func(Step)) {
 		n, at = s.Rows.CollectScales(left, g.Size, scales)
 		s.Scales = Mem(at, 0)
 	}
+	if g.Many > 0 {
+		Label("many")
+		CMPQ(left, Imm(g.Many))
+		JLT(operand.LabelRef("few"))
+		g.step(s, g.Many, g.DoMany)
+		SUBQ(Imm(g.Many), left)
+		JMP(operand.LabelRef("many"))
+		Label("few")
+		TESTQ(left, left)
+		JZ(operand.LabelRef("done"))
+	}
 	Label("block")
-	do(s)
-	s.Rows.Advance(Imm(g.Size))
-	s.Next.Advance()
-	ADDQ(Imm(g.Acts*ActSize), s.Act)
+	g.step(s, 1, do)
 	DECQ(left)
 	if g.Collect {
 		ADDQ(Imm(2*g.Lanes), at)
@@ -64,6 +74,7 @@ func (g Gemv) Emit(do func(Step)) {
 	} else {
 		JNZ(operand.LabelRef("block"))
 	}
+	Label("done")
 	VMOVUPS(s.Sum, Mem(dst, 0))
 	ADDQ(Imm(4*g.Lanes), dst)
 	skip := GP64() // the row pointers are at the row ends: continue from the last row of this tile
@@ -73,6 +84,15 @@ func (g Gemv) Emit(do func(Step)) {
 	JNZ(operand.LabelRef("tile"))
 	VZEROUPPER()
 	RET()
+}
+
+// step emits the products of some blocks of each row, and advances.
+func (g Gemv) step(s Step, blocks int, do func(Step)) {
+	s.Next = &Ahead{at: s.Next.at, bytes: blocks * s.Next.bytes}
+	do(s)
+	s.Rows.Advance(Imm(blocks * g.Size))
+	s.Next.Advance()
+	ADDQ(Imm(blocks*g.Acts*ActSize), s.Act)
 }
 
 // CacheLine is the unit of prefetching, in bytes.
