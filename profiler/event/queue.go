@@ -5,8 +5,9 @@ import "sync"
 // DefaultQueue is the number of events that a Queue holds between two swaps: 176 bytes each, up to 2.9 MB per buffer.
 const DefaultQueue = 1 << 14
 
-// leastQueue is the number of events that a buffer has room for at first.
-const leastQueue = 64
+// leastQueue is the number of events that a buffer has room for at first: those of a server that is polled, of which there
+// may be hundreds.
+const leastQueue = 4
 
 // Queue is the Sink in front of a consumer. Producers append to one buffer under a short lock while the consumer
 // processes the other. A full buffer drops new events and counts them by kind; producers never wait. Tokens leave room
