@@ -58,21 +58,21 @@ type metricRef struct {
 
 // lookup caches the metrics of a name.
 type lookup struct {
-	name string
+	key  uint64 // hash of the name
 	refs []metricRef
 }
 
-// metric is the state of an alias.
+// metric is the state of an alias. What only some metrics need comes with their first sample: hundreds of servers are
+// watched, each with a part of the metrics.
 type metric struct {
-	alias
-	allowed []string // label values; nil: all
+	*alias
 
 	round    uint64  // in which it was last seen
 	n        int     // samples in this round
 	sum      float64 // of gauges and counters, in this round
 	increase float64 // of counters, since the last report
 	series   map[uint64]*series
-	interval *intervalHistogram // since the last report; nil: not a histogram
+	interval *intervalHistogram // since the last report; nil: not a histogram, or no sample yet
 }
 
 // series is one label combination of a counter or histogram.
@@ -93,18 +93,8 @@ type lastSeries struct {
 func New(k identify.Kind) *Gatherer {
 	table := aliasTables[k]
 	g := &Gatherer{index: indexes[k], perRank: k == identify.SGLang, rankLabel: rankLabels[k], metrics: make([]metric, len(table))}
-	for i, a := range table {
-		m := &g.metrics[i]
-		m.alias = a
-		if a.label != "" {
-			m.allowed = strings.Split(a.values, "|")
-		}
-		if a.histogram != "" {
-			m.interval = &intervalHistogram{}
-		}
-		if a.histogram != "" || a.role.isCounter() {
-			m.series = make(map[uint64]*series)
-		}
+	for i := range table {
+		g.metrics[i].alias = &table[i]
 	}
 	return g
 }
@@ -184,8 +174,9 @@ const maxNames = 1024
 // refs returns the metrics of a name. It first tries the position in the previous text: samples of one metric are
 // adjacent, and metrics keep their order.
 func (g *Gatherer) refs(name []byte) []metricRef {
+	key := prom.Hash(name)
 	for i := g.orderPos; i < min(g.orderPos+2, len(g.order)); i++ {
-		if g.order[i].name == string(name) {
+		if g.order[i].key == key {
 			g.orderPos = i
 			return g.order[i].refs
 		}
@@ -194,7 +185,7 @@ func (g *Gatherer) refs(name []byte) []metricRef {
 	if g.orderPos < len(g.order) {
 		g.orderPos++
 	}
-	switch next := (lookup{string(name), targets}); {
+	switch next := (lookup{key, targets}); {
 	case g.orderPos < len(g.order):
 		g.order[g.orderPos] = next
 	case len(g.order) < maxNames:
@@ -206,12 +197,12 @@ func (g *Gatherer) refs(name []byte) []metricRef {
 // sample processes a sample. It reports whether the sample counts.
 func (g *Gatherer) sample(m *metric, p part) bool {
 	labels := g.scan.Labels()
-	if m.allowed != nil && !m.allows(labels.Raw(m.label)) || g.perRank && duplicatesRankZero(labels) {
+	if m.label != "" && !m.allows(labels.Raw(m.label)) || g.perRank && duplicatesRankZero(labels) {
 		return false
 	}
 	v, ok := g.scan.Value()
 	if !ok || v < 0 { // none of the metrics can be negative
-		if m.series != nil {
+		if m.hasSeries() {
 			g.seriesOf(m, labels) // keep the series: its next increase starts at the previous value
 		}
 		return false
@@ -236,7 +227,7 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		g.addModel(labels)
 	}
 	g.addToRank(m, labels, v)
-	if m.series == nil {
+	if !m.hasSeries() {
 		m.sum += v
 		return true
 	}
@@ -261,9 +252,13 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 	return true
 }
 
-func (m *metric) allows(value []byte) bool {
-	for _, a := range m.allowed {
-		if a == string(value) {
+// hasSeries reports whether samples add up over time, label combination by label combination.
+func (a *alias) hasSeries() bool { return a.histogram != "" || a.role.isCounter() }
+
+// allows reports whether a sample whose label has this value counts.
+func (a *alias) allows(value []byte) bool {
+	for one := range strings.SplitSeq(a.values, "|") {
+		if one == string(value) {
 			return true
 		}
 	}
@@ -300,7 +295,13 @@ func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 		}
 		s = &series{}
 		s.startsAtZero = g.lastComplete > 0
+		if m.series == nil {
+			m.series = make(map[uint64]*series)
+		}
 		m.series[key] = s
+		if m.histogram != "" && m.interval == nil {
+			m.interval = &intervalHistogram{}
+		}
 	}
 	if s.round != g.round {
 		s.round = g.round

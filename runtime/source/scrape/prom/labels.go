@@ -63,6 +63,9 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
 var seed = maphash.MakeSeed()
 
+// Hash returns a hash of a name, valid only in this process.
+func Hash(name []byte) uint64 { return maphash.Bytes(seed, name) }
+
 // Key returns a hash of the labels, independent of their order and valid only in this process. le is the value of the
 // label le (the upper bound of a bucket), which is not part of the hash; nil without such a label.
 func (l Labels) Key() (key uint64, le []byte) {
