@@ -38,7 +38,8 @@ func (r *Fleet) update(rows []Row, c *pane.Frame) {
 		r.filter.Typing = false
 		return
 	}
-	changed := len(r.all) != len(rows) || r.window != c.Window
+	measureAll := len(r.all) != len(rows) || r.window != c.Window
+	changed := measureAll
 	r.window = c.Window
 	for len(r.all) < len(rows) {
 		r.all, r.measured = append(r.all, &fleet.Replica{}), append(r.measured, nil)
@@ -47,7 +48,7 @@ func (r *Fleet) update(rows []Row, c *pane.Frame) {
 	for i, row := range rows {
 		one := r.all[i]
 		state, broken := stateOf(c, row)
-		if !changed && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
+		if !measureAll && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
 			continue
 		}
 		changed, r.measured[i] = true, row.Snapshot
