@@ -15,7 +15,6 @@ type Buckets struct {
 	bounds []int64  // upper bounds in ns, ascending; shared, never modified
 	counts []uint64 // one more than bounds
 	mixed  bool     // values with other or unknown bounds were added: no quantile can be computed
-	shared bool     // others have the counts: they stay as they are
 }
 
 // Add adds a histogram that an engine reported. Bounds that do not fit the counts are ignored.
@@ -45,23 +44,9 @@ func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64
 	if first {
 		b.bounds, b.counts = bounds, append(b.counts, make([]uint64, len(bounds)+1)...)
 	}
-	b.own()
 	for i, n := range counts {
 		b.counts[i] = event.AddCount(b.counts[i], n)
 	}
-}
-
-// own makes the counts b's own.
-func (b *Buckets) own() {
-	if b.shared {
-		b.counts, b.shared = slices.Clone(b.counts), false
-	}
-}
-
-// share returns a copy that does not change with b.
-func (b *Buckets) share() Buckets {
-	b.shared = true
-	return *b
 }
 
 // same reports whether two bounds are equal. Usually both are the same slice, which it checks first.
@@ -89,9 +74,6 @@ func (b *Buckets) Counts() []uint64 {
 
 // reset empties b and keeps its memory.
 func (b *Buckets) reset() {
-	if b.shared {
-		b.counts = nil
-	}
 	*b = Buckets{counts: b.counts[:0]}
 }
 
@@ -118,29 +100,39 @@ type Quantile struct {
 // as Prometheus does. The first bucket may hold anything from 0 on and the last one has no upper bound, so there it
 // returns only the bound.
 func (b *Buckets) Quantile(q float64) Quantile {
-	total := uint64(0)
-	for _, n := range b.counts {
-		total = event.AddCount(total, n)
+	counts := b.Counts()
+	return quantile(b.bounds, counts, total(counts), q)
+}
+
+// total returns the sum of counts.
+func total(counts []uint64) (sum uint64) {
+	for _, n := range counts {
+		sum = event.AddCount(sum, n)
 	}
-	if b.mixed || total == 0 {
+	return sum
+}
+
+// quantile is Buckets.Quantile; all is the total of the counts.
+func quantile(bounds []int64, counts []uint64, all uint64, q float64) Quantile {
+	if all == 0 {
 		return Quantile{}
 	}
-	rank, below := q*float64(total), uint64(0)
-	for i, n := range b.counts {
+	rank, below := q*float64(all), uint64(0)
+	for i, n := range counts {
 		if float64(below)+float64(n) < rank || n == 0 {
 			below = event.AddCount(below, n)
 			continue
 		}
 		switch {
 		case i == 0:
-			return Quantile{b.bounds[0], Below, 0, b.bounds[0]}
-		case i == len(b.bounds):
-			return above(b.bounds)
+			return Quantile{bounds[0], Below, 0, bounds[0]}
+		case i == len(bounds):
+			return above(bounds)
 		}
-		low, high := b.bounds[i-1], b.bounds[i]
+		low, high := bounds[i-1], bounds[i]
 		return Quantile{low + int64(float64(high-low)*(rank-float64(below))/float64(n)), Within, low, high}
 	}
-	return above(b.bounds)
+	return above(bounds)
 }
 
 // above returns a quantile in the last bucket.
@@ -165,13 +157,18 @@ type BucketSummary struct {
 }
 
 // Summary computes mean and percentiles.
-func (b *Buckets) Summary() (s BucketSummary) {
-	if b.Count == 0 {
+func (b *Buckets) Summary() BucketSummary { return summarise(b.Count, b.Sum, b.bounds, b.Counts()) }
+
+// summarise describes count durations; counts is nil if their buckets are unknown.
+func summarise(count uint64, sum int64, bounds []int64, counts []uint64) (s BucketSummary) {
+	if count == 0 {
 		return s
 	}
+	all := total(counts)
 	return BucketSummary{
-		Count: b.Count, Mean: float64(b.Sum) / float64(b.Count),
-		P50: b.Quantile(0.5), P90: b.Quantile(0.9), P95: b.Quantile(0.95), P99: b.Quantile(0.99),
+		Count: count, Mean: float64(sum) / float64(count),
+		P50: quantile(bounds, counts, all, 0.5), P90: quantile(bounds, counts, all, 0.9),
+		P95: quantile(bounds, counts, all, 0.95), P99: quantile(bounds, counts, all, 0.99),
 	}
 }
 

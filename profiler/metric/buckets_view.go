@@ -5,47 +5,102 @@ import "slices"
 // BucketsView is a histogram of an engine at a moment: over every Window, and second by second. It is immutable.
 type BucketsView struct {
 	end, second, covers int64 // as in WindowedBuckets
-	current, session    Buckets
-	recent              [len(recentSpans)]Buckets
 	past                PastBuckets
 	bounds              []int64
 	layout              uint16
+	ends                [numSums]uint16 // where the sums end in packed
+	packed              []byte          // the sums, see Buckets.pack: most views are read only in part, and hundreds are kept
+}
+
+// The sums in a BucketsView: the current second, the recent windows and the session.
+const (
+	currentSum = iota
+	recentSum
+	sessionSum = recentSum + len(recentSpans)
+	numSums    = sessionSum + 1
+)
+
+// newBucketsView returns the view of w at its end.
+func newBucketsView(w *WindowedBuckets) *BucketsView {
+	v := &BucketsView{end: w.end, second: w.second, covers: w.covers, past: w.past.shared(), bounds: w.bounds, layout: w.layout}
+	sums := [numSums]*Buckets{currentSum: &w.current, sessionSum: &w.session}
+	for i := range w.recent {
+		sums[recentSum+i] = &w.recent[i].Buckets
+	}
+	var buf [512]byte
+	packed := buf[:0]
+	for i, b := range sums {
+		packed = b.pack(packed)
+		v.ends[i] = uint16(len(packed))
+	}
+	v.packed = slices.Clone(packed)
+	return v
 }
 
 // Summary describes the durations over a window.
 func (v *BucketsView) Summary(w Window) BucketSummary {
-	sum := v.sum(w)
-	return sum.Summary()
+	packed, bounds := v.window(w)
+	if packed == nil {
+		return BucketSummary{}
+	}
+	count, sum, counts := unpackBuckets(packed)
+	if len(counts) == 0 || len(bounds) == 0 {
+		return summarise(count, sum, nil, nil)
+	}
+	var buf [64]uint64 // more than engines have
+	all := buf[:]
+	if len(bounds) >= len(all) {
+		all = make([]uint64, len(bounds)+1)
+	}
+	for i, n := range bucketCounts(counts) {
+		all[i] = n
+	}
+	return summarise(count, sum, bounds, all[:len(bounds)+1])
 }
 
-// sum returns the durations over a window. "last 1 s" is the latest report, from the current second or the one before.
-func (v *BucketsView) sum(w Window) (sum Buckets) {
+// window returns the packed durations over a window, nil without any, and their bounds, nil if they are unknown. "last
+// 1 s" is the latest report, from the current second or the one before.
+func (v *BucketsView) window(w Window) (packed []byte, bounds []int64) {
 	age := v.end - v.second // of the current second
-	newest := len(v.past.seconds) - 1
+	newest := v.past.len() - 1
 	switch recent := int(w - TenSeconds); {
 	case w == Session:
-		return v.session
-	case w == Second && age < 2 && v.current.Count > 0:
-		return v.current
-	case w == Second && newest >= 0 && v.end-int64(v.past.seconds[newest].second) == 1:
-		v.past.addTo(&sum, newest, v.bounds, v.layout)
-	case w == Second:
-	case v.current.Count == 0 || age >= recentSpans[recent]:
-		return v.recent[recent]
-	default:
-		v.recent[recent].addTo(&sum)
-		v.current.addTo(&sum)
+		return v.sum(sessionSum), v.bounds
+	case w != Second && age < recentSpans[recent]:
+		return v.sum(recentSum + recent), v.bounds
+	case w == Second && age < 2 && v.hasCurrent():
+		return v.sum(currentSum), v.bounds
+	case w == Second && newest >= 0 && v.end-v.past.second(newest) == 1:
+		layout, packed := v.past.packed(newest)
+		if layout != v.layout {
+			return packed, nil
+		}
+		return packed, v.bounds
 	}
-	return sum
+	return nil, nil
 }
 
+// sum returns one of the sums, packed.
+func (v *BucketsView) sum(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = int(v.ends[i-1])
+	}
+	return v.packed[from:v.ends[i]]
+}
+
+// hasCurrent reports whether there are values in the current second.
+func (v *BucketsView) hasCurrent() bool { return v.packed[0] != 0 }
+
 // Session returns the histogram of the whole session: the upper bounds of its buckets in ns, and the counts, which are
-// one more. Both are nil if the bounds are unknown or changed. They must not be changed.
+// one more. Both are nil if the bounds are unknown or changed. The bounds must not be changed.
 func (v *BucketsView) Session() (bounds []int64, counts []uint64) {
-	if counts = v.session.Counts(); counts == nil {
+	var b Buckets
+	b.addPacked(v.sum(sessionSum), v.bounds)
+	if counts = b.Counts(); counts == nil {
 		return nil, nil
 	}
-	return v.session.bounds, counts
+	return b.bounds, counts
 }
 
 // Bounds returns the upper bounds in ns of all buckets but the last; nil if they are unknown. They must not be changed.
@@ -57,21 +112,23 @@ func (v *BucketsView) Columns(columns []Buckets, last int64) {
 	for i := range columns {
 		columns[i].reset()
 	}
-	var current PastBuckets
-	if v.current.Count > 0 {
-		current.add(v.second, v.covers, v.layout, &v.current)
+	// fill sets the columns that a second covers, which have no values yet. It reports whether earlier seconds may follow.
+	fill := func(second, covers int64, add func(*Buckets)) bool {
+		newest := second - last + int64(len(columns)) - 1
+		for i := min(newest, int64(len(columns))-1); i > newest-covers && i >= 0; i-- {
+			if columns[i].Count == 0 {
+				add(&columns[i])
+			}
+		}
+		return newest >= 0
 	}
-	for _, p := range [...]*PastBuckets{&current, &v.past} {
-		for k, s := range slices.Backward(p.seconds) {
-			newest := int64(s.second) - last + int64(len(columns)) - 1
-			for i := min(newest, int64(len(columns))-1); i > newest-int64(s.covers) && i >= 0; i-- {
-				if columns[i].Count == 0 {
-					p.addTo(&columns[i], k, v.bounds, v.layout)
-				}
-			}
-			if newest < 0 {
-				return
-			}
+	if v.hasCurrent() && !fill(v.second, v.covers, func(b *Buckets) { b.addPacked(v.sum(currentSum), v.bounds) }) {
+		return
+	}
+	for i := v.past.len() - 1; i >= 0; i-- {
+		c, k := v.past.find(i)
+		if s := &c.seconds[k]; !fill(int64(s.second), int64(s.covers), func(b *Buckets) { v.past.addTo(b, i, v.bounds, v.layout) }) {
+			return
 		}
 	}
 }

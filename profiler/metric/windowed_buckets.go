@@ -28,10 +28,10 @@ type WindowedBuckets struct {
 // recentSpans are the seconds of the windows that are sums of past seconds: TenSeconds and Minute.
 var recentSpans = [...]int64{10, 60}
 
-// recentBuckets is the sum of the past seconds in a window.
+// recentBuckets is the sum of the past seconds in a window, and of the current second, wherever the window ends.
 type recentBuckets struct {
 	Buckets
-	from int // the first of them
+	from int // the first of the past seconds
 }
 
 // Add adds a histogram reported at a time in ns for the interval in ns before it. Times before the current second count in
@@ -53,6 +53,9 @@ func (w *WindowedBuckets) Add(now, interval int64, t *event.Histogram) {
 	}
 	w.current.Add(t)
 	w.session.Add(t)
+	for i := range w.recent {
+		w.recent[i].Add(t)
+	}
 	w.view = nil
 }
 
@@ -63,16 +66,10 @@ func (w *WindowedBuckets) closeSecond(next int64) {
 	}
 	w.past.add(w.second, w.covers, w.layout, &w.current)
 	w.current.reset()
-	for i := range w.recent {
-		w.past.addTo(&w.recent[i].Buckets, len(w.past.seconds)-1, w.bounds, w.layout)
-	}
 	w.advance(next)
-	if keep := max(w.Keep, slots); len(w.past.seconds) > keep+keep/4 { // seldom, since it copies
-		dropped := len(w.past.seconds) - keep
-		w.past = w.past.newest(keep, keep+keep/4+1)
-		for i := range w.recent {
-			w.recent[i].from -= dropped
-		}
+	dropped := w.past.drop(max(w.Keep, slots))
+	for i := range w.recent {
+		w.recent[i].from -= dropped
 	}
 }
 
@@ -93,7 +90,7 @@ func (w *WindowedBuckets) advance(s int64) {
 // startsTooEarly reports whether the first second that a recent window sums has left it.
 func (w *WindowedBuckets) startsTooEarly(i int) bool {
 	from := w.recent[i].from
-	return from < len(w.past.seconds) && w.end-int64(w.past.seconds[from].second) >= recentSpans[i]
+	return from < w.past.len() && w.end-w.past.second(from) >= recentSpans[i]
 }
 
 // sumRecent sums the recent windows again.
@@ -109,9 +106,10 @@ func (w *WindowedBuckets) sum(i int) {
 	for w.startsTooEarly(i) {
 		r.from++
 	}
-	for k := r.from; k < len(w.past.seconds); k++ {
+	for k := r.from; k < w.past.len(); k++ {
 		w.past.addTo(&r.Buckets, k, w.bounds, w.layout)
 	}
+	w.current.addTo(&r.Buckets)
 }
 
 // Past returns the past seconds.
@@ -121,13 +119,7 @@ func (w *WindowedBuckets) Past() PastBuckets { return w.past.shared() }
 func (w *WindowedBuckets) View(now int64) *BucketsView {
 	w.advance(now / int64(time.Second))
 	if w.view == nil || w.view.end != w.end {
-		w.view = &BucketsView{
-			end: w.end, second: w.second, covers: w.covers, current: w.current.share(), session: w.session.share(),
-			past: w.past.shared(), bounds: w.bounds, layout: w.layout,
-		}
-		for i := range w.recent {
-			w.view.recent[i] = w.recent[i].share()
-		}
+		w.view = newBucketsView(w)
 	}
 	return w.view
 }
