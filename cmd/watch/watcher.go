@@ -61,7 +61,7 @@ type watched struct {
 }
 
 // sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
-const sharedHistoryBytes = 48 << 20
+const sharedHistoryBytes = 24 << 20
 
 // watchAll shows the engines until the user or a signal closes the screen, or without a screen until a signal arrives.
 func (w *watcher) watchAll(ctx context.Context) (err error) {

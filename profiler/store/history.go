@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,28 +28,35 @@ const (
 	maxSegmentEvents = 40_000   // events of one segment: going back in time replays at most that many, about 80 ms
 	crowdedFactor    = 3        // times maxSegmentEvents for a segment that starts with hundreds of open requests
 	blockSize        = 64 << 10 // bytes of events that are compressed together
-	minBlockSize     = 8 << 10  // bytes, for small histories
+	minBlockSize     = 4 << 10  // bytes, for small histories
 )
 
 // history keeps the last minutes of events: segments of compressed events, each with the state before its first event.
 type history struct {
-	limit       func() int    // bytes
-	maxEvents   int           // per segment
-	segments    []*segment    // oldest first; events are appended to the last
-	newest      event.Time    // time of the newest event; never decreases
-	dropped     event.Drops   // drop counts that were recorded last
-	scratch     []byte        // buffer for one entry
-	line        []byte        // buffer for a line of one
-	steps       []event.Event // buffers for the events of one
-	tokens      []event.Event
-	unencodable uint64 // events that the wire format cannot hold, not recorded
+	limit       func() int  // bytes
+	maxEvents   int         // per segment
+	segments    []*segment  // oldest first; events are appended to the last
+	newest      event.Time  // time of the newest event; never decreases
+	dropped     event.Drops // drop counts that were recorded last
+	unencodable uint64      // events that the wire format cannot hold, not recorded
+	*scratch                // while a batch is recorded
 }
+
+// scratch holds buffers. Of hundreds of histories only a few record at the same time.
+type scratch struct {
+	entry         []byte        // of an entry
+	line          []byte        // of a line of one
+	steps, tokens []event.Event // of one
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // segment is a part of the history. Blocks are never written again.
 type segment struct {
 	base   *frozen // state before the first event
 	blocks [][]byte
 	open   []byte     // events that are not compressed yet
+	report []byte     // the line of the last report of aggregate metrics; nil: none yet
 	at     event.Time // time of the last event in open, or base.at
 	events int
 	size   int // bytes of base and blocks
@@ -59,6 +67,7 @@ type entryKind byte
 
 const (
 	entryEvents  entryKind = 'E' // one line of the event protocol: an event, or several tokens or forward passes
+	entryReport  entryKind = 'R' // a report of aggregate metrics, as the difference of its line to that of the last one, see appendDelta
 	entryMixed   entryKind = 'M' // forward passes and tokens: 8 bytes with a bit set for each token, a line of each, see mix
 	entryPicks   entryKind = 'P' // router picks as differences: used, every N, time, then appendPicks
 	entryDropped entryKind = 'D' // cumulative drop counts of the queue, by kind
@@ -98,17 +107,26 @@ func (h *history) beginBatch(s *state, now event.Time, wall func() time.Time) {
 	if h == nil {
 		return
 	}
+	h.scratch = scratches.Get().(*scratch)
 	h.newest = max(h.newest, s.started)
 	if h.full() {
 		h.startSegment(s, now, wall())
 	}
 	if s.queueDrops != h.dropped {
 		h.dropped = s.queueDrops
-		h.scratch = h.scratch[:0]
+		h.entry = h.entry[:0]
 		for _, n := range s.queueDrops {
-			h.scratch = binary.AppendUvarint(h.scratch, n)
+			h.entry = binary.AppendUvarint(h.entry, n)
 		}
-		h.add(entryDropped, h.scratch, nil)
+		h.add(entryDropped, h.entry, nil)
+	}
+}
+
+// endBatch ends what beginBatch began.
+func (h *history) endBatch() {
+	if h != nil {
+		scratches.Put(h.scratch)
+		h.scratch = nil
 	}
 }
 
@@ -133,7 +151,7 @@ func (s *segment) crowded() bool { return len(s.base.requests.list) > 2*MaxReque
 func (h *history) startSegment(s *state, now event.Time, wall time.Time) {
 	if n := len(h.segments); n > 0 {
 		h.close(h.segments[n-1])
-		h.segments[n-1].open = nil
+		h.segments[n-1].open, h.segments[n-1].report = nil, nil
 	}
 	key := freezeState(s, h.newest, now, wall, h.pack)
 	h.segments = append(h.segments, &segment{base: key, at: key.at, size: key.size})
@@ -174,20 +192,20 @@ func (h *history) record(s *state, events []event.Event) {
 	}
 	first := &events[0]
 	if p, ok := first.Data.(*event.Experts); ok && p != nil && s.routing.experts.continues(p) {
-		line := binary.AppendUvarint(binary.AppendUvarint(h.scratch[:0], uint64(p.Used)), uint64(p.EveryN))
+		line := binary.AppendUvarint(binary.AppendUvarint(h.entry[:0], uint64(p.Used)), uint64(p.EveryN))
 		now := newPickCounts(p)
-		h.scratch = appendPicks(binary.AppendVarint(line, int64(first.At)), &s.routing.experts.current, &now)
-		h.add(entryPicks, h.scratch, events)
+		h.entry = appendPicks(binary.AppendVarint(line, int64(first.At)), &s.routing.experts.current, &now)
+		h.add(entryPicks, h.entry, events)
 		return
 	}
 	kind, err := entryEvents, error(nil)
 	switch steps := countKind(events, event.KindStep); {
 	case len(events) == 1:
-		h.scratch, err = wire.Append(h.scratch[:0], first)
+		h.entry, err = wire.Append(h.entry[:0], first)
 	case steps == 0:
-		h.scratch, err = wire.AppendTokens(h.scratch[:0], events, nil)
+		h.entry, err = wire.AppendTokens(h.entry[:0], events, nil)
 	case steps == len(events):
-		h.scratch, err = wire.AppendSteps(h.scratch[:0], events)
+		h.entry, err = wire.AppendSteps(h.entry[:0], events)
 	default:
 		kind, err = entryMixed, h.mix(events)
 	}
@@ -201,7 +219,23 @@ func (h *history) record(s *state, events []event.Event) {
 		h.unencodable++
 		return
 	}
-	h.add(kind, h.scratch, events)
+	line := h.entry
+	if first.Kind == event.KindAggregates {
+		kind, line = h.delta(line)
+	}
+	h.add(kind, line, events)
+}
+
+// delta returns an entry for the line of a report: most of it repeats the last one.
+func (h *history) delta(line []byte) (entryKind, []byte) {
+	s := h.segments[len(h.segments)-1]
+	if s.report == nil {
+		s.report = slices.Clone(line)
+		return entryEvents, line
+	}
+	h.line = appendDelta(h.line[:0], s.report, line)
+	s.report = append(s.report[:0], line...)
+	return entryReport, h.line
 }
 
 func countKind(events []event.Event, k event.Kind) (n int) {
@@ -229,9 +263,9 @@ func (h *history) mix(events []event.Event) (err error) {
 	if h.line, err = wire.AppendSteps(h.line[:0], h.steps); err != nil {
 		return err
 	}
-	out := binary.LittleEndian.AppendUint64(h.scratch[:0], order)
+	out := binary.LittleEndian.AppendUint64(h.entry[:0], order)
 	out = append(binary.AppendUvarint(out, uint64(len(h.line))), h.line...)
-	h.scratch, err = wire.AppendTokens(out, h.tokens, h.steps)
+	h.entry, err = wire.AppendTokens(out, h.tokens, h.steps)
 	return err
 }
 
@@ -251,7 +285,7 @@ func (h *history) add(kind entryKind, line []byte, events []event.Event) {
 	}
 	s.at = h.newest
 	s.events += len(events)
-	if len(s.open) >= min(blockSize, max(h.limit()/historySegments, minBlockSize)) {
+	if len(s.open) >= min(blockSize, max(h.limit()/(2*historySegments), minBlockSize)) {
 		h.close(s)
 	}
 }

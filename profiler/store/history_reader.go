@@ -21,6 +21,7 @@ type HistoryReader struct {
 	offset       int        // bytes of that block that have been replayed
 	done         int        // events of the next entry that have been replayed
 	openBlock    int        // index of the block that is not compressed
+	report       []byte     // line of the last report that was replayed; nil: none in this segment
 	applied      event.Time // time of the last event that was replayed
 	lastTime     event.Time // argument of the last call of At
 	lastSnapshot *Snapshot
@@ -110,7 +111,7 @@ func (r *HistoryReader) locate(at event.Time) (seg *segment, blocks [][]byte) {
 // begin returns to the base state of a segment, and returns its blocks. The caller holds the lock of the store.
 func (r *HistoryReader) begin(seg *segment) [][]byte {
 	r.state = seg.base.thaw(&r.store.state.requests, r.unpack)
-	r.block, r.offset, r.done, r.applied = 0, 0, 0, seg.base.at
+	r.block, r.offset, r.done, r.report, r.applied = 0, 0, 0, nil, seg.base.at
 	return r.blocks(seg)
 }
 
@@ -192,8 +193,9 @@ func (r *HistoryReader) applyEntry(e *historyEntry, until event.Time) bool {
 	}
 	switch e.kind {
 	case entryEvents:
-		r.decoded = r.decode(e.line, r.decoded[:0])
-		return r.applyEvents(r.decoded, until)
+		return r.applyLine(e.line, until)
+	case entryReport:
+		return r.applyLine(applyDelta(nil, r.report, e.line), until)
 	case entryMixed:
 		return r.applyEvents(r.unmix(e.line), until)
 	case entryDropped:
@@ -206,6 +208,16 @@ func (r *HistoryReader) applyEntry(e *historyEntry, until event.Time) bool {
 		r.applyPicks(e.line)
 	}
 	return true
+}
+
+// applyLine is applyEntry for a line of the event protocol.
+func (r *HistoryReader) applyLine(line []byte, until event.Time) bool {
+	r.decoded = r.decode(line, r.decoded[:0])
+	all := r.applyEvents(r.decoded, until)
+	if all && len(r.decoded) == 1 && r.decoded[0].Kind == event.KindAggregates {
+		r.report = append(r.report[:0], line...)
+	}
+	return all
 }
 
 // decode appends the events of a line that record wrote, which cannot fail.

@@ -164,6 +164,7 @@ func (s *Store) drain() {
 	}
 	now := max(s.now(), 1)
 	s.history.beginBatch(&s.state, now, s.opt.Wall)
+	defer s.history.endBatch()
 	for rest := s.batch; len(rest) > 0; {
 		events := rest[:recordedTogether(rest)]
 		for i := range events {
