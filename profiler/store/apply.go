@@ -52,7 +52,7 @@ func (c *core) clone() core {
 	k.load, k.log = slices.Clip(c.load), slices.Clip(c.log)
 	k.machine.Series, k.rates.points = slices.Clip(c.machine.Series), slices.Clip(c.rates.points)
 	k.counts, k.judge = c.counts.clone(), c.judge.Clone()
-	k.causes = c.causes.trimmed()
+	k.kv, k.causes = c.kv.clone(), c.causes.trimmed()
 	return k
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -32,9 +33,13 @@ type causes struct {
 
 	seconds []lossSecond // ascending; at most lossSeconds
 	next    int64        // first second that was not judged
-	session verdict.Losses
-	stalls  verdict.Losses // of session, those of stalls
-	worst   [verdict.NumCauses]verdict.Explanation
+	total   *lossTotals  // nil: no time of requests was observed
+}
+
+// lossTotals are the losses of the session.
+type lossTotals struct {
+	all, stalls verdict.Losses                         // stalls: of all, those of stalls
+	worst       [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
 }
 
 // sample is a payload with the time that it covers.
@@ -94,10 +99,19 @@ func (c *causes) at(sec int64) *lossSecond {
 
 func secondOf(t event.Time) int64 { return int64(t) / int64(time.Second) }
 
+// totals returns the losses of the session, to add to.
+func (c *causes) totals() *lossTotals {
+	if c.total == nil {
+		c.total = new(lossTotals)
+	}
+	return c.total
+}
+
 // observe adds time of requests in which time may have been lost.
-func (c *causes) observe(t event.Time, ns int64) {
-	c.session.Observed = event.Add(c.session.Observed, ns)
-	if w := c.at(secondOf(t)); w != nil {
+func (c *causes) observe(at event.Time, ns int64) {
+	t := c.totals()
+	t.all.Observed = event.Add(t.all.Observed, ns)
+	if w := c.at(secondOf(at)); w != nil {
 		w.all.Observed = event.Add(w.all.Observed, ns)
 	}
 }
@@ -113,20 +127,20 @@ func (c *causes) addGaps(req event.RequestID, t event.Time, gap int64, k int, st
 }
 
 // count adds a loss n times, -1 takes it back. stall adds it to the losses of stalls, too.
-func (c *causes) count(t event.Time, e *verdict.Explanation, n int, stall bool) {
-	c.session.Add(e, n)
-	w := c.at(secondOf(t))
+func (c *causes) count(at event.Time, e *verdict.Explanation, n int, stall bool) {
+	t, w := c.totals(), c.at(secondOf(at))
+	t.all.Add(e, n)
 	if w != nil {
 		w.all.Add(e, n)
 	}
 	if stall {
-		c.stalls.Add(e, n)
+		t.stalls.Add(e, n)
 		if w != nil {
 			w.stalls.Add(e, n)
 		}
 	}
-	if n > 0 && e.Lost > c.worst[e.Cause].Lost {
-		c.worst[e.Cause] = *e
+	if n > 0 && e.Lost > t.worst[e.Cause].Lost {
+		t.worst[e.Cause] = *e
 	}
 }
 
@@ -493,6 +507,10 @@ func (s *state) slower(sec int64, l *verdict.Limits) float64 {
 // trimmed returns a copy for the history, with the evidence of the last seconds only.
 func (c *causes) trimmed() causes {
 	k := *c
+	if c.total != nil {
+		total := *c.total
+		k.total = &total
+	}
 	k.seconds = slices.Clone(c.seconds)
 	k.usage, k.hosts, k.passes, k.pending = recent(c.usage), recent(c.hosts), slices.Clip(c.passes), slices.Clip(c.pending)
 	return k
@@ -508,24 +526,30 @@ func recent[T any](list []sample[T]) []sample[T] {
 }
 
 // size returns the memory of the evidence in bytes.
-func (c *causes) size() int {
-	return 250*len(c.usage) + 2000*len(c.hosts) + 120*len(c.pending) + 550*len(c.seconds)
+func (c *causes) size() (n int) {
+	if c.total != nil {
+		n = int(unsafe.Sizeof(*c.total))
+	}
+	return n + 250*len(c.usage) + 2000*len(c.hosts) + 120*len(c.pending) + 550*len(c.seconds)
 }
 
-// LossView is what a snapshot shows of lost time.
+// LossView is what a snapshot shows of lost time. It is immutable.
 type LossView struct {
 	Windows [metric.NumWindows]verdict.Losses
 	Stalls  [metric.NumWindows]verdict.Losses      // of Windows, those of stalls
 	Worst   [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
 }
 
-// viewLosses returns the losses with those of the seconds that are not over.
-func (s *state) viewLosses(now event.Time) LossView {
+// viewLosses returns the losses with those of the seconds that are not over; nil if no time of requests was observed.
+func (s *state) viewLosses(now event.Time) *LossView {
 	c, last := &s.causes, secondOf(now)
-	v := LossView{Worst: c.worst}
+	if c.total == nil {
+		return nil
+	}
+	v := &LossView{Worst: c.total.worst}
 	for w := range metric.NumWindows {
 		if w == metric.Session {
-			v.Windows[w], v.Stalls[w] = c.session, c.stalls
+			v.Windows[w], v.Stalls[w] = c.total.all, c.total.stalls
 			continue
 		}
 		span := int64(w.Span() / time.Second)
@@ -553,8 +577,17 @@ func (s *state) viewLosses(now event.Time) LossView {
 	return v
 }
 
+// Over returns the losses of a window, and those of stalls among them.
+func (v *LossView) Over(w metric.Window) (all, stalls verdict.Losses) {
+	if v == nil {
+		return all, stalls
+	}
+	return v.Windows[w], v.Stalls[w]
+}
+
 // Rank returns the significant losses of a window, the largest first.
 func (v *LossView) Rank(w metric.Window) []verdict.Loss {
 	limits := verdict.Defaults()
-	return v.Windows[w].Rank(&limits)
+	all, _ := v.Over(w)
+	return all.Rank(&limits)
 }

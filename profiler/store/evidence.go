@@ -18,10 +18,11 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
-		Stalls: v.Losses.Stalls[metric.Minute], Losses: v.Losses.Windows[metric.Minute], Threads: v.Engine.Device.Threads,
-		Engine: v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
+		Threads: v.Engine.Device.Threads,
+		Engine:  v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
 		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
+	e.Losses, e.Stalls = v.Losses.Over(metric.Minute)
 	if v.Engine.State == event.EngineFailed {
 		e.Failed = v.Engine.Reason
 	}

@@ -8,8 +8,11 @@ import (
 // kvCache is the state of the KV cache.
 type kvCache struct {
 	KV        // without Residency
-	residency metric.Histogram
+	residency metric.Sparse
 }
+
+// clone returns a copy that shares nothing that will be written to.
+func (c *kvCache) clone() kvCache { return kvCache{c.KV, *c.residency.Pack().Sparse()} }
 
 // apply stores the state that the engine emitted.
 func (c *kvCache) apply(p *event.KV) {

@@ -114,8 +114,7 @@ type frozenLatency struct {
 
 // freeze returns a compact copy.
 func (l *latency) freeze() (f frozenLatency) {
-	f.latency = latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads, judged: l.judged}
-	f.spreads.copyOpen()
+	f.latency = latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads.clone(), judged: l.judged}
 	for i, w := range l.windows() {
 		f.packed[i] = w.Pack()
 	}
@@ -133,7 +132,7 @@ func (f *frozenLatency) size() (n int) {
 // thaw returns latency data that continues from the frozen one.
 func (f *frozenLatency) thaw() latency {
 	l := f.latency
-	l.spreads.copyOpen()
+	l.spreads = f.spreads.clone()
 	l.distributions = new(distributions)
 	for i, w := range l.windows() {
 		f.packed[i].UnpackTo(w)

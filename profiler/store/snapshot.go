@@ -41,7 +41,7 @@ type Snapshot struct {
 	Aggregates  *Aggregates // nil unless Reported
 	Log         []LogLine   // newest last
 	Drops       event.Drops
-	Losses      LossView
+	Losses      *LossView         // nil: no time of requests was observed
 	Verdicts    []verdict.Verdict // most severe first
 	Health      verdict.Health    // by Verdicts
 

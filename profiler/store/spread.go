@@ -38,10 +38,12 @@ const spreadSlots = 60
 // spreads counts gaps per second.
 type spreads struct {
 	second int64
-	slot   [spreadSlots]struct { // second s at s % spreadSlots
-		second int64
-		spread *Spread
-	}
+	slots  *[spreadSlots]spreadSlot // second s at s % spreadSlots; nil: no gaps were counted
+}
+
+type spreadSlot struct {
+	second int64
+	spread *Spread
 }
 
 // advance sets the current second to that of now, unless that is earlier.
@@ -50,7 +52,10 @@ func (p *spreads) advance(now event.Time) { p.second = max(p.second, int64(now)/
 // record counts k gaps. Times that run backwards count in the current second.
 func (p *spreads) record(at event.Time, gap int64, k int) {
 	p.advance(at)
-	w := &p.slot[p.second%spreadSlots]
+	if p.slots == nil {
+		p.slots = new([spreadSlots]spreadSlot)
+	}
+	w := &p.slots[p.second%spreadSlots]
 	if w.second != p.second || w.spread == nil {
 		w.second, w.spread = p.second, new(Spread)
 	}
@@ -59,7 +64,10 @@ func (p *spreads) record(at event.Time, gap int64, k int) {
 
 // take removes and returns the spread of an ended second; nil if it had no gaps.
 func (p *spreads) take(second int64) *Spread {
-	w := &p.slot[max(second, 0)%spreadSlots]
+	if p.slots == nil {
+		return nil
+	}
+	w := &p.slots[max(second, 0)%spreadSlots]
 	if w.second != second {
 		return nil
 	}
@@ -68,11 +76,15 @@ func (p *spreads) take(second int64) *Spread {
 	return taken
 }
 
-// copyOpen replaces the spread of the current second, which is still written to, with a copy.
-func (p *spreads) copyOpen() {
-	w := &p.slot[p.second%spreadSlots]
-	if w.spread != nil {
+// clone returns a copy that shares only the spreads of seconds that have ended, which are not written to any more.
+func (p *spreads) clone() spreads {
+	if p.slots == nil {
+		return *p
+	}
+	slots := *p.slots
+	if w := &slots[p.second%spreadSlots]; w.spread != nil {
 		spread := *w.spread
 		w.spread = &spread
 	}
+	return spreads{p.second, &slots}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -24,7 +25,8 @@ func (s *Store) Snapshot() *Snapshot {
 // snapshot returns the state at the given time.
 func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.closeSeconds(now)
-	v, judge := s.measures(now, wall), s.judge.Clone()
+	v, judge := new(Snapshot), s.judge.Clone()
+	s.measure(v, now, wall)
 	v.Verdicts = judge.Judge(v.evidence())
 	v.Health = verdict.HealthOf(v.Verdicts, now)
 	if !s.rates.ran(int64(now) / int64(second)) { // nor in the second that has not ended
@@ -33,9 +35,9 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	return v
 }
 
-// measures returns the state at the given time without verdicts.
-func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
-	v := &Snapshot{
+// measure sets a snapshot to the state at the given time, without verdicts.
+func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
+	*v = Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: s.engine, Model: s.model, Load: s.load,
 		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
@@ -53,8 +55,10 @@ func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
 	if !v.Traced() || !s.targets.Any() {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
-	return v
 }
+
+// closing holds the snapshots with which seconds are closed. Nobody keeps one: a store of hundreds needs it once a second.
+var closing = sync.Pool{New: func() any { return new(Snapshot) }}
 
 // closeSeconds closes the seconds that have ended, starting with that of the first event.
 func (s *state) closeSeconds(now event.Time) {
@@ -69,11 +73,14 @@ func (s *state) closeSeconds(now event.Time) {
 	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.closeSecond(sec)
 		// Verdicts hold for some seconds and say since when: the same events must lead to the same ones, also in the past.
-		v := s.measures(event.Time((sec+1)*int64(second)), time.Time{})
+		v := closing.Get().(*Snapshot)
+		s.measure(v, event.Time((sec+1)*int64(second)), time.Time{})
 		s.judge.Judge(v.evidence())
 		if s.rates.ran(sec) || s.rates.points[len(s.rates.points)-1].active() {
 			s.active = newActiveWindows(v)
 		}
+		*v = Snapshot{}
+		closing.Put(v)
 	}
 	s.latency.spreads.advance(now)
 }
