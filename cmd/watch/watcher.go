@@ -41,8 +41,9 @@ type watcher struct {
 	history *store.HistoryBudget    // of all engines; nil without a screen
 	probes  map[string]*probe.Probe // open ones, by address
 
-	mu      sync.Mutex // guards engines
-	engines []watched
+	mu       sync.Mutex // guards what follows
+	engines  []watched
+	onScreen []ui.Session // of the visible engines, which the screen takes once per frame; nil: outdated
 }
 
 // watched is an engine to watch. run is its source.
@@ -198,7 +199,7 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 	e.onScreen = e.screenSession()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.engines = append(w.engines, e)
+	w.engines, w.onScreen = append(w.engines, e), nil
 	return s, nil
 }
 
@@ -246,6 +247,11 @@ func (w *watcher) watches(at string) bool {
 func (w *watcher) visible() []watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.visibleLocked()
+}
+
+// visibleLocked is visible for callers that hold mu.
+func (w *watcher) visibleLocked() []watched {
 	out := make([]watched, 0, len(w.engines))
 	for _, e := range w.engines {
 		if !e.fleet {
@@ -258,14 +264,16 @@ func (w *watcher) visible() []watched {
 	return out
 }
 
-// sessions returns a session of the screen for each engine.
+// sessions returns a session of the screen for each engine. The caller must not change them.
 func (w *watcher) sessions() []ui.Session {
-	engines := w.visible()
-	sessions := make([]ui.Session, len(engines))
-	for i := range engines {
-		sessions[i] = engines[i].onScreen
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.onScreen == nil {
+		for _, e := range w.visibleLocked() {
+			w.onScreen = append(w.onScreen, e.onScreen)
+		}
 	}
-	return sessions
+	return w.onScreen
 }
 
 // screenSession returns the session of the screen.

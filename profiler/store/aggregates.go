@@ -118,6 +118,7 @@ type aggregates struct {
 	running, queued int // requests, the most since the last point
 
 	numbers serverNumbers
+	shown   []ServerNumber // the last view of numbers; nil: outdated
 	load    rankLoad
 	earlier *event.Earlier
 }
@@ -129,6 +130,7 @@ func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
 	r.last.More, r.last.Counts = separateCounts(p)
 	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))
 	r.numbers.add(at, &r.last)
+	r.shown = nil
 	r.load.add(at, p.ExpertRanks)
 	if p.Earlier != nil && r.earlier == nil {
 		r.earlier = p.Earlier
@@ -189,7 +191,10 @@ func (r *aggregates) view(now event.Time) *Aggregates {
 	if !r.reported {
 		return nil
 	}
-	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.numbers.view(), RankLoad: r.load.view(now), Earlier: r.earlier}
+	if r.shown == nil {
+		r.shown = r.numbers.view()
+	}
+	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.shown, RankLoad: r.load.view(now), Earlier: r.earlier}
 	if len(r.names) > 0 {
 		v.Histograms = make([]WindowedHistogram, len(r.names))
 	}

@@ -21,7 +21,7 @@ func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
 		return frozenAggregates{aggregates: *r}
 	}
 	f := frozenAggregates{aggregates: *r}
-	f.names, f.windows, f.numbers = slices.Clone(r.names), nil, slices.Clone(r.numbers)
+	f.names, f.windows, f.numbers, f.shown = slices.Clip(r.names), nil, slices.Clone(r.numbers), nil
 	var histograms []byte
 	for _, name := range r.names {
 		histograms = r.windows[name].Append(histograms, &f.bounds)
@@ -49,7 +49,7 @@ func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
 		return f.aggregates
 	}
 	r := f.aggregates
-	r.names, r.windows = slices.Clone(f.names), make(map[string]*metric.WindowedBuckets, len(f.names))
+	r.names, r.windows = f.names, make(map[string]*metric.WindowedBuckets, len(f.names))
 	r.numbers = slices.Clone(f.numbers)
 	histograms := unpack(f.packed)
 	for i, name := range f.names {
