@@ -2,8 +2,10 @@ package gather
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -67,16 +69,17 @@ type lookup struct {
 type metric struct {
 	*alias
 
-	round    uint64  // in which it was last seen
-	n        int     // samples in this round
-	sum      float64 // of gauges and counters, in this round
-	increase float64 // of counters, since the last report
-	series   map[uint64]*series
+	round    uint64             // in which it was last seen
+	n        int                // samples in this round
+	sum      float64            // of gauges and counters, in this round
+	increase float64            // of counters, since the last report
+	series   []*series          // ascending by key; most metrics have one or a few
 	interval *intervalHistogram // since the last report; nil: not a histogram, or no sample yet
 }
 
 // series is one label combination of a counter or histogram.
 type series struct {
+	key   uint64 // hash of the labels
 	round uint64
 	value float64 // of a counter
 	histogram
@@ -288,21 +291,19 @@ func (g *Gatherer) seriesOf(m *metric, l prom.Labels) (*series, []byte) {
 
 func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 	key, le := l.Key()
-	s := m.series[key]
-	if s == nil {
+	i, found := slices.BinarySearchFunc(m.series, key, func(s *series, key uint64) int { return cmp.Compare(s.key, key) })
+	if !found {
 		if len(m.series) >= maxSeries {
 			return nil, nil
 		}
-		s = &series{}
-		s.startsAtZero = g.lastComplete > 0
-		if m.series == nil {
-			m.series = make(map[uint64]*series)
-		}
-		m.series[key] = s
+		one := &series{key: key}
+		one.startsAtZero = g.lastComplete > 0
+		m.series = slices.Insert(m.series, i, one)
 		if m.histogram != "" && m.interval == nil {
 			m.interval = &intervalHistogram{}
 		}
 	}
+	s := m.series[i]
 	if s.round != g.round {
 		s.round = g.round
 		s.reset()

@@ -118,8 +118,8 @@ func (m *metric) total() event.Histogram {
 	t := new(intervalHistogram)
 	for _, s := range m.series {
 		h := s.histogram
-		h.nextBounds, h.nextCounts, h.nextSum, h.nextCount = h.bounds, h.counts, h.sum, h.count
-		h.bounds, h.counts, h.hasPrevious, h.startsAtZero = nil, nil, false, true
+		h.nextOther, h.nextCounts, h.nextSum, h.nextCount = nil, h.counts, h.sum, h.count
+		h.counts, h.hasPrevious, h.startsAtZero = nil, false, true
 		t.addSeries(&h)
 	}
 	return t.aggregate(m.histogram)

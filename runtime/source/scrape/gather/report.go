@@ -40,11 +40,9 @@ func configuredCells(l prom.Labels) float64 {
 func (g *Gatherer) finishText() {
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		for key, s := range m.series {
-			switch {
-			case s.round != g.round:
-				delete(m.series, key)
-			case m.interval != nil && s.countRound == g.round && m.interval.addSeries(&s.histogram):
+		m.series = slices.DeleteFunc(m.series, func(s *series) bool { return s.round != g.round })
+		for _, s := range m.series {
+			if m.interval != nil && s.countRound == g.round && m.interval.addSeries(&s.histogram) {
 				g.countRestart()
 			}
 		}
