@@ -33,7 +33,7 @@ func freezeState(s *state, at, now event.Time, wall time.Time, pack func([]byte)
 	if s.aggregates.running+s.aggregates.queued > 0 { // the next second that the engine reports is active: it replaces them
 		f.active = nil
 	}
-	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) + f.causes.size() + f.active.size() +
+	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) + f.causes.size() + f.active.size() + f.machine.size() +
 		f.requests.bytes + f.latency.size() + f.routing.size() + f.aggregates.size()
 	return f
 }

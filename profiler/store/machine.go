@@ -3,20 +3,54 @@ package store
 import (
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // machine collects the samples of the machine.
 type machine struct {
-	Host
+	host *Host  // nil: no sample yet, as with a server on another machine
 	gaps gapSum // since the last sample
 }
 
+// noHost is a machine without samples.
+var noHost Host
+
+// last returns what is known of the machine.
+func (m *machine) last() *Host {
+	if m.host == nil {
+		return &noHost
+	}
+	return m.host
+}
+
+// clone returns a copy that shares nothing that will be written to.
+func (m *machine) clone() machine {
+	k := *m
+	if m.host != nil {
+		host := m.view()
+		k.host = &host
+	}
+	return k
+}
+
+// size returns the memory of the last sample in bytes, without its series.
+func (m *machine) size() int {
+	if m.host == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(*m.host))
+}
+
 // apply stores a sample. Readings that are not in every sample keep their last value.
-func (h *machine) apply(at event.Time, p *event.Host) {
+func (m *machine) apply(at event.Time, p *event.Host) {
+	if m.host == nil {
+		m.host = new(Host)
+	}
+	h := m.host
 	cached := h.ExpertsCached
-	h.Host.Host, h.At, h.Sampled = *p, at, true
+	h.Host, h.At, h.Sampled = *p, at, true
 	if len(p.ExpertsCached) > 0 {
 		h.ExpertsAt = at
 	} else {
@@ -32,7 +66,7 @@ func (h *machine) apply(at event.Time, p *event.Host) {
 	if n := len(h.Series); n > 0 && at < h.Series[n-1].At { // keep the series in order
 		return
 	}
-	h.Series = push(h.Series, newHostPoint(at, p, &h.gaps), SeriesLen)
+	h.Series = push(h.Series, newHostPoint(at, p, &m.gaps), SeriesLen)
 }
 
 // orNaN returns a reading for a chart: NaN, a gap, if it is absent.
@@ -44,8 +78,8 @@ func orNaN(r event.Reading) float64 {
 }
 
 // view returns what snapshots show.
-func (h *machine) view() Host {
-	v := h.Host
+func (m *machine) view() Host {
+	v := *m.last()
 	v.Series = slices.Clip(v.Series)
 	return v
 }

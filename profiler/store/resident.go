@@ -59,7 +59,7 @@ const (
 // absentPicks names the experts that a token picked and that were not wholly in memory in the last sweep before a time:
 // "picked 5:12 (0 %) and 2 more, not wholly in memory 3.00 s before". It is "" without any, or without such a sweep.
 func absentPicks(s *state, picks []uint16, from event.Time) string {
-	h, m := &s.machine.Host, &s.model
+	h, m := s.machine.last(), &s.model
 	layers := m.Layers
 	if h.ExpertsAt == 0 || h.ExpertsAt > from || from-h.ExpertsAt > maxSweepAge || m.Experts <= 0 || m.ExpertsUsed <= 0 ||
 		len(h.ExpertsCached) != layers*m.Experts || len(picks) != layers*m.ExpertsUsed {

@@ -185,7 +185,7 @@ func (s *state) readBandwidth() event.Reading {
 	if !s.engine.Device.Host {
 		return event.Absent(event.NotReported)
 	}
-	return s.machine.ReadWith(s.engine.Device.Threads)
+	return s.machine.last().ReadWith(s.engine.Device.Threads)
 }
 
 // shareOf returns n / of; absent as the one of them that is.

@@ -62,7 +62,7 @@ func New(address string, opt Options) (*Client, error) {
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // decompressed here, where the size is limited
 		MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: idleTimeout,
-		ReadBufferSize: 4 << 10, WriteBufferSize: 1 << 10, // readers of large responses have their own buffer
+		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10, // for headers: readers of large responses have their own buffer
 	}}, nil
 }
 
