@@ -82,7 +82,11 @@ type series struct {
 	key   uint64 // hash of the labels
 	round uint64
 	value float64 // of a counter
-	histogram
+
+	hasPrevious  bool // there is a previous value
+	startsAtZero bool // the series began after the first text, so all of its counts are new
+
+	*histogram // nil: a counter
 }
 
 // lastSeries is the series of the last bucket: those of one series follow each other, and differ in their bound only.
@@ -296,17 +300,21 @@ func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 		if len(m.series) >= maxSeries {
 			return nil, nil
 		}
-		one := &series{key: key}
-		one.startsAtZero = g.lastComplete > 0
-		m.series = slices.Insert(m.series, i, one)
-		if m.histogram != "" && m.interval == nil {
-			m.interval = &intervalHistogram{}
+		one := &series{key: key, startsAtZero: g.lastComplete > 0}
+		if m.alias.histogram != "" {
+			one.histogram = new(histogram)
+			if m.interval == nil {
+				m.interval = new(intervalHistogram)
+			}
 		}
+		m.series = slices.Insert(m.series, i, one)
 	}
 	s := m.series[i]
 	if s.round != g.round {
 		s.round = g.round
-		s.reset()
+		if s.histogram != nil {
+			s.reset()
+		}
 	}
 	return s, le
 }

@@ -58,9 +58,6 @@ func (b *bounds) equal(o *bounds) bool { return b == o || slices.Equal(b.seconds
 // histogram is one series of buckets: as of the last complete text, and as of the current text (next…). Counts are
 // cumulative, as in the Prometheus format.
 type histogram struct {
-	hasPrevious  bool // there is a previous value
-	startsAtZero bool // the series began after the first text, so all of its counts are new
-
 	bounds             *bounds // nil: no complete text yet
 	counts             []float64
 	sum, count         float64
@@ -142,33 +139,34 @@ func (t *intervalHistogram) clear() {
 
 // addSeries adds the increase of a series and makes its current text the previous one. It reports whether the counts
 // were reset.
-func (t *intervalHistogram) addSeries(h *histogram) (wasReset bool) {
+func (t *intervalHistogram) addSeries(s *series) (wasReset bool) {
+	h := s.histogram
 	next := h.nextBounds()
 	valid := h.valid(next.seconds)
-	wasReset = h.hasPrevious && h.nextCount < h.count
+	wasReset = s.hasPrevious && h.nextCount < h.count
 	previous := h
-	if wasReset || !h.hasPrevious {
+	if wasReset || !s.hasPrevious {
 		previous = &histogram{}
 	}
-	if h.hasPrevious || h.startsAtZero {
+	if s.hasPrevious || s.startsAtZero {
 		t.count += h.nextCount - previous.count
 		t.sum += max(h.nextSum-previous.sum, 0)
 	}
 	switch {
 	case !valid || t.counts != nil && t.count > 0 && !t.bounds.equal(next) && t.hasCounts():
 		t.mismatched = true
-	case h.hasPrevious && !wasReset && !h.bounds.equal(next):
+	case s.hasPrevious && !wasReset && !h.bounds.equal(next):
 		t.mismatched = true // the buckets have changed, so the increase has none
 		t.setBounds(next)
 	default:
 		t.setBounds(next)
-		if h.hasPrevious || h.startsAtZero {
+		if s.hasPrevious || s.startsAtZero {
 			t.addBuckets(previous, h)
 		}
 	}
 	h.bounds, h.nextOther = next, nil
 	h.counts, h.nextCounts = h.nextCounts, h.counts
-	h.sum, h.count, h.hasPrevious = h.nextSum, h.nextCount, true
+	h.sum, h.count, s.hasPrevious = h.nextSum, h.nextCount, true
 	return wasReset
 }
 

@@ -117,10 +117,10 @@ func (g *Gatherer) earlier() *event.Earlier {
 func (m *metric) total() event.Histogram {
 	t := new(intervalHistogram)
 	for _, s := range m.series {
-		h := s.histogram
+		h := *s.histogram
 		h.nextOther, h.nextCounts, h.nextSum, h.nextCount = nil, h.counts, h.sum, h.count
-		h.counts, h.hasPrevious, h.startsAtZero = nil, false, true
-		t.addSeries(&h)
+		h.counts = nil
+		t.addSeries(&series{startsAtZero: true, histogram: &h})
 	}
 	return t.aggregate(m.histogram)
 }

@@ -42,7 +42,7 @@ func (g *Gatherer) finishText() {
 		m := &g.metrics[i]
 		m.series = slices.DeleteFunc(m.series, func(s *series) bool { return s.round != g.round })
 		for _, s := range m.series {
-			if m.interval != nil && s.countRound == g.round && m.interval.addSeries(&s.histogram) {
+			if m.interval != nil && s.countRound == g.round && m.interval.addSeries(s) {
 				g.countRestart()
 			}
 		}
