@@ -41,6 +41,7 @@ type Options struct {
 type Client struct {
 	base      url.URL
 	opt       Options
+	header    http.Header // of every request without a body; never modified
 	transport *http.Transport
 	malformed atomic.Int64 // numbers of answers in JSON that are not plausible, since they were last asked for
 }
@@ -57,7 +58,11 @@ func New(address string, opt Options) (*Client, error) {
 	if opt.MaxBytes <= 0 {
 		opt.MaxBytes = DefaultMaxBytes
 	}
-	return &Client{base: *base, opt: opt, transport: &http.Transport{
+	header := http.Header{"User-Agent": {"llmtop"}, "Accept-Encoding": {"gzip"}}
+	if opt.Key != "" {
+		header.Set("Authorization", "Bearer "+opt.Key)
+	}
+	return &Client{base: *base, opt: opt, header: header, transport: &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // decompressed here, where the size is limited
@@ -138,13 +143,9 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 		if err != nil {
 			return nil, err
 		}
-		if len(content) > 0 {
+		if r.Header = c.header; len(content) > 0 {
+			r.Header = c.header.Clone()
 			r.Header.Set("Content-Type", "application/json")
-		}
-		r.Header.Set("User-Agent", "llmtop")
-		r.Header.Set("Accept-Encoding", "gzip")
-		if c.opt.Key != "" {
-			r.Header.Set("Authorization", "Bearer "+c.opt.Key)
 		}
 		answer, err := c.transport.RoundTrip(r)
 		if err != nil {
