@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -14,7 +15,7 @@ const IdleAfter = 10 * time.Second
 // activeWindows are the values over windows at the end of the last second in which something ran. They are immutable.
 type activeWindows struct {
 	at         event.Time
-	latency    Latency
+	latency    *Latency // nil: no request had one
 	throughput Throughput
 	experts    *Experts
 	histograms []WindowedHistogram
@@ -26,7 +27,11 @@ func (p *RatePoint) active() bool {
 }
 
 func newActiveWindows(v *Snapshot) *activeWindows {
-	w := &activeWindows{at: v.Now, latency: v.Latency, throughput: v.Throughput, experts: v.Experts}
+	w := &activeWindows{at: v.Now, throughput: v.Throughput, experts: v.Experts}
+	if slices.ContainsFunc(Latencies[:], func(l LatencyRow) bool { return l.In(&v.Latency)[metric.Session].Count > 0 }) {
+		latency := v.Latency
+		w.latency = &latency
+	}
 	if v.Aggregates != nil {
 		w.histograms = v.Aggregates.Histograms
 	}
@@ -42,7 +47,10 @@ func (w *activeWindows) in(v *Snapshot) *Snapshot {
 	}
 	last, now := *v, v.Throughput
 	last.Now, last.Wall = w.at, v.Wall.Add(-time.Duration(v.Now-w.at))
-	last.Latency, last.Throughput = w.latency, w.throughput
+	last.Latency, last.Throughput = Latency{Goodput: v.Latency.Goodput}, w.throughput
+	if w.latency != nil {
+		last.Latency = *w.latency
+	}
 	last.Latency.Targets = v.Latency.Targets
 	last.Throughput.Running, last.Throughput.Queued = now.Running, now.Queued
 	if w.experts != nil {
