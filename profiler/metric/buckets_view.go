@@ -8,7 +8,7 @@ type BucketsView struct {
 	past                PastBuckets
 	bounds              []int64
 	layout              uint16
-	ends                [numSums]uint16 // where the sums end in packed
+	ends                [numSums]uint32 // where the sums end in packed
 	packed              []byte          // the sums, see Buckets.pack: most views are read only in part, and hundreds are kept
 }
 
@@ -31,7 +31,7 @@ func newBucketsView(w *WindowedBuckets) *BucketsView {
 	packed := buf[:0]
 	for i, b := range sums {
 		packed = b.pack(packed)
-		v.ends[i] = uint16(len(packed))
+		v.ends[i] = uint32(len(packed))
 	}
 	v.packed = slices.Clone(packed)
 	return v

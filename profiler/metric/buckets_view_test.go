@@ -83,3 +83,22 @@ func TestViewIsImmutable(t *testing.T) {
 		t.Errorf("of the last 100 seconds: %v", got)
 	}
 }
+
+// A histogram may have any number of buckets.
+func TestViewOfManyBuckets(t *testing.T) {
+	const sec, n = int64(time.Second), 40_000
+	h := &event.Histogram{Count: n, Sum: n * n, Bounds: make([]int64, n-1), Counts: make([]uint64, n)}
+	for i := range h.Counts {
+		h.Counts[i] = 1
+		if i > 0 {
+			h.Bounds[i-1] = int64(i)
+		}
+	}
+	var w WindowedBuckets
+	w.Add(sec, sec, h)
+	for window := range NumWindows {
+		if got := w.View(sec).Summary(window); got.Count != n || got.P50.At != n/2 {
+			t.Errorf("window %d: %d values, p50 %+v", window, got.Count, got.P50)
+		}
+	}
+}
