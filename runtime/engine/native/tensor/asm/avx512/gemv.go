@@ -299,6 +299,9 @@ func (s step) halfQ6K(half int, d operand.Mem) {
 		VPSHUFB(scales, scale, scale)
 		VPMADDWD(scale, rows[r%4], rows[r%4])
 		s.Next.Fetch(16*half+r+1, 32)
+		for line := range 2 { // of the next block, from the second-level cache: wide loads wait long for a line
+			PREFETCHT0(s.Rows.At(r, 210+128*half+CacheLine*line))
+		}
 		if r%4 == 3 {
 			quads[r/4] = sumQ6K(rows)
 			rows = zmms(4)
