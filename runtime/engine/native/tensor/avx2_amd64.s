@@ -6638,37 +6638,41 @@ two:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
-	MOVQ    cols+24(FP), R10
 	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R13
-	MOVQ    $0x00020000, R9
-	CMPQ    R13, R9
-	CMOVQLT R13, R9
-	ADDQ    DX, R13
-	ADDQ    R9, R13
-	XORQ    R9, R9
+	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
+	ADDQ    DX, R9
+	ADDQ    R10, R9
+	MOVQ    cols+24(FP), R13
+	XORQ    R10, R10
 
-columns2:
-	VMOVUPS      (R11)(R9*4), Y9
-	VMOVUPS      (R12)(R9*4), Y10
-	VMOVUPS      (DX)(R9*4), Y11
-	VFMADD231PS  Y9, Y11, Y1
-	VFMADD231PS  Y10, Y11, Y5
-	VMOVUPS      (BX)(R9*4), Y11
-	VFMADD231PS  Y9, Y11, Y2
-	VFMADD231PS  Y10, Y11, Y6
-	VMOVUPS      (SI)(R9*4), Y11
-	VFMADD231PS  Y9, Y11, Y3
-	VFMADD231PS  Y10, Y11, Y7
-	VMOVUPS      (AX)(R9*4), Y11
-	VFMADD231PS  Y9, Y11, Y4
-	VFMADD231PS  Y10, Y11, Y8
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	ADDQ         $+128, R13
-	ADDQ         $0x08, R9
-	CMPQ         R9, R10
-	JLT          columns2
+steps1of2:
+	SUBQ        $+8, R13
+	JLT         after1of2
+	PREFETCHT1  (R9)
+	PREFETCHT1  64(R9)
+	ADDQ        $+128, R9
+	VMOVUPS     (R11)(R10*4), Y9
+	VMOVUPS     (R12)(R10*4), Y10
+	VMOVUPS     (DX)(R10*4), Y11
+	VFMADD231PS Y9, Y11, Y1
+	VFMADD231PS Y10, Y11, Y5
+	VMOVUPS     (BX)(R10*4), Y11
+	VFMADD231PS Y9, Y11, Y2
+	VFMADD231PS Y10, Y11, Y6
+	VMOVUPS     (SI)(R10*4), Y11
+	VFMADD231PS Y9, Y11, Y3
+	VFMADD231PS Y10, Y11, Y7
+	VMOVUPS     (AX)(R10*4), Y11
+	VFMADD231PS Y9, Y11, Y4
+	VFMADD231PS Y10, Y11, Y8
+	ADDQ        $0x08, R10
+	JMP         steps1of2
+
+after1of2:
+	ADDQ         $+8, R13
 	MOVQ         dstStride+56(FP), R9
 	MOVQ         dst+48(FP), R10
 	MOVLQSX      (DI), R11
@@ -6704,32 +6708,94 @@ one:
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
-	MOVQ    cols+24(FP), R9
 	MOVQ    stride+8(FP), R8
-	IMUL3Q  $+4, R8, R11
-	MOVQ    $0x00020000, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	ADDQ    DX, R11
-	ADDQ    R8, R11
-	XORQ    R8, R8
+	IMUL3Q  $+2, R8, R8
+	LEAQ    (DX)(R8*1), R9
+	LEAQ    (BX)(R8*1), R8
+	MOVQ    cols+24(FP), R12
+	XORQ    R11, R11
 
-columns1:
-	VMOVUPS      (R10)(R8*4), Y5
-	VMOVUPS      (DX)(R8*4), Y6
-	VFMADD231PS  Y5, Y6, Y1
-	VMOVUPS      (BX)(R8*4), Y6
-	VFMADD231PS  Y5, Y6, Y2
-	VMOVUPS      (SI)(R8*4), Y6
-	VFMADD231PS  Y5, Y6, Y3
-	VMOVUPS      (AX)(R8*4), Y6
-	VFMADD231PS  Y5, Y6, Y4
-	PREFETCHT1   (R11)
-	PREFETCHT1   64(R11)
-	ADDQ         $+128, R11
-	ADDQ         $0x08, R8
-	CMPQ         R8, R9
-	JLT          columns1
+steps2of1rows0:
+	SUBQ        $+16, R12
+	JLT         after2of1rows0
+	PREFETCHT1  (R9)(R11*4)
+	PREFETCHT1  (R8)(R11*4)
+	VMOVUPS     (R10)(R11*4), Y5
+	VMOVUPS     (DX)(R11*4), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VMOVUPS     (BX)(R11*4), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VMOVUPS     (DX)(R11*4), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VMOVUPS     (BX)(R11*4), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps2of1rows0
+
+after2of1rows0:
+	ADDQ $+16, R12
+
+steps1of1rows0:
+	SUBQ        $+8, R12
+	JLT         after1of1rows0
+	PREFETCHT1  (R9)(R11*4)
+	PREFETCHT1  (R8)(R11*4)
+	VMOVUPS     (R10)(R11*4), Y5
+	VMOVUPS     (DX)(R11*4), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VMOVUPS     (BX)(R11*4), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps1of1rows0
+
+after1of1rows0:
+	ADDQ   $+8, R12
+	MOVQ   stride+8(FP), DX
+	IMUL3Q $+2, DX, DX
+	LEAQ   (SI)(DX*1), BX
+	LEAQ   (AX)(DX*1), DX
+	MOVQ   cols+24(FP), R9
+	XORQ   R8, R8
+
+steps2of1rows2:
+	SUBQ        $+16, R9
+	JLT         after2of1rows2
+	PREFETCHT1  (BX)(R8*4)
+	PREFETCHT1  (DX)(R8*4)
+	VMOVUPS     (R10)(R8*4), Y5
+	VMOVUPS     (SI)(R8*4), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VMOVUPS     (AX)(R8*4), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VMOVUPS     (SI)(R8*4), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VMOVUPS     (AX)(R8*4), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps2of1rows2
+
+after2of1rows2:
+	ADDQ $+16, R9
+
+steps1of1rows2:
+	SUBQ        $+8, R9
+	JLT         after1of1rows2
+	PREFETCHT1  (BX)(R8*4)
+	PREFETCHT1  (DX)(R8*4)
+	VMOVUPS     (R10)(R8*4), Y5
+	VMOVUPS     (SI)(R8*4), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VMOVUPS     (AX)(R8*4), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps1of1rows2
+
+after1of1rows2:
+	ADDQ         $+8, R9
 	MOVQ         dstStride+56(FP), AX
 	MOVQ         dst+48(FP), DX
 	MOVLQSX      (DI), BX
@@ -6799,36 +6865,40 @@ two:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
-	MOVQ    cols+24(FP), R10
 	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R13
-	MOVQ    $0x00020000, R9
-	CMPQ    R13, R9
-	CMOVQLT R13, R9
-	ADDQ    DX, R13
-	ADDQ    R9, R13
-	XORQ    R9, R9
+	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
+	ADDQ    DX, R9
+	ADDQ    R10, R9
+	MOVQ    cols+24(FP), R13
+	XORQ    R10, R10
 
-columns2:
-	VMOVUPS      (R11)(R9*4), Y9
-	VMOVUPS      (R12)(R9*4), Y10
-	VCVTPH2PS    (DX)(R9*2), Y11
-	VFMADD231PS  Y9, Y11, Y1
-	VFMADD231PS  Y10, Y11, Y5
-	VCVTPH2PS    (BX)(R9*2), Y11
-	VFMADD231PS  Y9, Y11, Y2
-	VFMADD231PS  Y10, Y11, Y6
-	VCVTPH2PS    (SI)(R9*2), Y11
-	VFMADD231PS  Y9, Y11, Y3
-	VFMADD231PS  Y10, Y11, Y7
-	VCVTPH2PS    (AX)(R9*2), Y11
-	VFMADD231PS  Y9, Y11, Y4
-	VFMADD231PS  Y10, Y11, Y8
-	PREFETCHT1   (R13)
-	ADDQ         $+64, R13
-	ADDQ         $0x08, R9
-	CMPQ         R9, R10
-	JLT          columns2
+steps1of2:
+	SUBQ        $+8, R13
+	JLT         after1of2
+	PREFETCHT1  (R9)
+	ADDQ        $+64, R9
+	VMOVUPS     (R11)(R10*4), Y9
+	VMOVUPS     (R12)(R10*4), Y10
+	VCVTPH2PS   (DX)(R10*2), Y11
+	VFMADD231PS Y9, Y11, Y1
+	VFMADD231PS Y10, Y11, Y5
+	VCVTPH2PS   (BX)(R10*2), Y11
+	VFMADD231PS Y9, Y11, Y2
+	VFMADD231PS Y10, Y11, Y6
+	VCVTPH2PS   (SI)(R10*2), Y11
+	VFMADD231PS Y9, Y11, Y3
+	VFMADD231PS Y10, Y11, Y7
+	VCVTPH2PS   (AX)(R10*2), Y11
+	VFMADD231PS Y9, Y11, Y4
+	VFMADD231PS Y10, Y11, Y8
+	ADDQ        $0x08, R10
+	JMP         steps1of2
+
+after1of2:
+	ADDQ         $+8, R13
 	MOVQ         dstStride+56(FP), R9
 	MOVQ         dst+48(FP), R10
 	MOVLQSX      (DI), R11
@@ -6864,31 +6934,162 @@ one:
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
-	MOVQ    cols+24(FP), R9
 	MOVQ    stride+8(FP), R8
-	IMUL3Q  $+4, R8, R11
-	MOVQ    $0x00020000, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	ADDQ    DX, R11
-	ADDQ    R8, R11
-	XORQ    R8, R8
+	IMUL3Q  $+2, R8, R8
+	LEAQ    (DX)(R8*1), R9
+	LEAQ    (BX)(R8*1), R8
+	MOVQ    cols+24(FP), R12
+	XORQ    R11, R11
 
-columns1:
-	VMOVUPS      (R10)(R8*4), Y5
-	VCVTPH2PS    (DX)(R8*2), Y6
-	VFMADD231PS  Y5, Y6, Y1
-	VCVTPH2PS    (BX)(R8*2), Y6
-	VFMADD231PS  Y5, Y6, Y2
-	VCVTPH2PS    (SI)(R8*2), Y6
-	VFMADD231PS  Y5, Y6, Y3
-	VCVTPH2PS    (AX)(R8*2), Y6
-	VFMADD231PS  Y5, Y6, Y4
-	PREFETCHT1   (R11)
-	ADDQ         $+64, R11
-	ADDQ         $0x08, R8
-	CMPQ         R8, R9
-	JLT          columns1
+steps4of1rows0:
+	SUBQ        $+32, R12
+	JLT         after4of1rows0
+	PREFETCHT1  (R9)(R11*2)
+	PREFETCHT1  (R8)(R11*2)
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps4of1rows0
+
+after4of1rows0:
+	ADDQ $+32, R12
+
+steps2of1rows0:
+	SUBQ        $+16, R12
+	JLT         after2of1rows0
+	PREFETCHT1  (R9)(R11*2)
+	PREFETCHT1  (R8)(R11*2)
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps2of1rows0
+
+after2of1rows0:
+	ADDQ $+16, R12
+
+steps1of1rows0:
+	SUBQ        $+8, R12
+	JLT         after1of1rows0
+	PREFETCHT1  (R9)(R11*2)
+	PREFETCHT1  (R8)(R11*2)
+	VMOVUPS     (R10)(R11*4), Y5
+	VCVTPH2PS   (DX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y1
+	VCVTPH2PS   (BX)(R11*2), Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps1of1rows0
+
+after1of1rows0:
+	ADDQ   $+8, R12
+	MOVQ   stride+8(FP), DX
+	IMUL3Q $+2, DX, DX
+	LEAQ   (SI)(DX*1), BX
+	LEAQ   (AX)(DX*1), DX
+	MOVQ   cols+24(FP), R9
+	XORQ   R8, R8
+
+steps4of1rows2:
+	SUBQ        $+32, R9
+	JLT         after4of1rows2
+	PREFETCHT1  (BX)(R8*2)
+	PREFETCHT1  (DX)(R8*2)
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps4of1rows2
+
+after4of1rows2:
+	ADDQ $+32, R9
+
+steps2of1rows2:
+	SUBQ        $+16, R9
+	JLT         after2of1rows2
+	PREFETCHT1  (BX)(R8*2)
+	PREFETCHT1  (DX)(R8*2)
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps2of1rows2
+
+after2of1rows2:
+	ADDQ $+16, R9
+
+steps1of1rows2:
+	SUBQ        $+8, R9
+	JLT         after1of1rows2
+	PREFETCHT1  (BX)(R8*2)
+	PREFETCHT1  (DX)(R8*2)
+	VMOVUPS     (R10)(R8*4), Y5
+	VCVTPH2PS   (SI)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y3
+	VCVTPH2PS   (AX)(R8*2), Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps1of1rows2
+
+after1of1rows2:
+	ADDQ         $+8, R9
 	MOVQ         dstStride+56(FP), AX
 	MOVQ         dst+48(FP), DX
 	MOVLQSX      (DI), BX
@@ -6948,40 +7149,44 @@ two:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
-	MOVQ    cols+24(FP), R10
 	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R13
-	MOVQ    $0x00020000, R9
-	CMPQ    R13, R9
-	CMOVQLT R13, R9
-	ADDQ    DX, R13
-	ADDQ    R9, R13
-	XORQ    R9, R9
+	IMUL3Q  $+4, R9, R9
+	MOVQ    $0x00020000, R10
+	CMPQ    R9, R10
+	CMOVQLT R9, R10
+	ADDQ    DX, R9
+	ADDQ    R10, R9
+	MOVQ    cols+24(FP), R13
+	XORQ    R10, R10
 
-columns2:
-	VMOVUPS      (R11)(R9*4), Y9
-	VMOVUPS      (R12)(R9*4), Y10
-	VPMOVZXWD    (DX)(R9*2), Y11
-	VPSLLD       $0x10, Y11, Y11
-	VFMADD231PS  Y9, Y11, Y1
-	VFMADD231PS  Y10, Y11, Y5
-	VPMOVZXWD    (BX)(R9*2), Y11
-	VPSLLD       $0x10, Y11, Y11
-	VFMADD231PS  Y9, Y11, Y2
-	VFMADD231PS  Y10, Y11, Y6
-	VPMOVZXWD    (SI)(R9*2), Y11
-	VPSLLD       $0x10, Y11, Y11
-	VFMADD231PS  Y9, Y11, Y3
-	VFMADD231PS  Y10, Y11, Y7
-	VPMOVZXWD    (AX)(R9*2), Y11
-	VPSLLD       $0x10, Y11, Y11
-	VFMADD231PS  Y9, Y11, Y4
-	VFMADD231PS  Y10, Y11, Y8
-	PREFETCHT1   (R13)
-	ADDQ         $+64, R13
-	ADDQ         $0x08, R9
-	CMPQ         R9, R10
-	JLT          columns2
+steps1of2:
+	SUBQ        $+8, R13
+	JLT         after1of2
+	PREFETCHT1  (R9)
+	ADDQ        $+64, R9
+	VMOVUPS     (R11)(R10*4), Y9
+	VMOVUPS     (R12)(R10*4), Y10
+	VPMOVZXWD   (DX)(R10*2), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VFMADD231PS Y9, Y11, Y1
+	VFMADD231PS Y10, Y11, Y5
+	VPMOVZXWD   (BX)(R10*2), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VFMADD231PS Y9, Y11, Y2
+	VFMADD231PS Y10, Y11, Y6
+	VPMOVZXWD   (SI)(R10*2), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VFMADD231PS Y9, Y11, Y3
+	VFMADD231PS Y10, Y11, Y7
+	VPMOVZXWD   (AX)(R10*2), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VFMADD231PS Y9, Y11, Y4
+	VFMADD231PS Y10, Y11, Y8
+	ADDQ        $0x08, R10
+	JMP         steps1of2
+
+after1of2:
+	ADDQ         $+8, R13
 	MOVQ         dstStride+56(FP), R9
 	MOVQ         dst+48(FP), R10
 	MOVLQSX      (DI), R11
@@ -7017,35 +7222,190 @@ one:
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
-	MOVQ    cols+24(FP), R9
 	MOVQ    stride+8(FP), R8
-	IMUL3Q  $+4, R8, R11
-	MOVQ    $0x00020000, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	ADDQ    DX, R11
-	ADDQ    R8, R11
-	XORQ    R8, R8
+	IMUL3Q  $+2, R8, R8
+	LEAQ    (DX)(R8*1), R9
+	LEAQ    (BX)(R8*1), R8
+	MOVQ    cols+24(FP), R12
+	XORQ    R11, R11
 
-columns1:
-	VMOVUPS      (R10)(R8*4), Y5
-	VPMOVZXWD    (DX)(R8*2), Y6
-	VPSLLD       $0x10, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y1
-	VPMOVZXWD    (BX)(R8*2), Y6
-	VPSLLD       $0x10, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y2
-	VPMOVZXWD    (SI)(R8*2), Y6
-	VPSLLD       $0x10, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y3
-	VPMOVZXWD    (AX)(R8*2), Y6
-	VPSLLD       $0x10, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y4
-	PREFETCHT1   (R11)
-	ADDQ         $+64, R11
-	ADDQ         $0x08, R8
-	CMPQ         R8, R9
-	JLT          columns1
+steps4of1rows0:
+	SUBQ        $+32, R12
+	JLT         after4of1rows0
+	PREFETCHT1  (R9)(R11*2)
+	PREFETCHT1  (R8)(R11*2)
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps4of1rows0
+
+after4of1rows0:
+	ADDQ $+32, R12
+
+steps2of1rows0:
+	SUBQ        $+16, R12
+	JLT         after2of1rows0
+	PREFETCHT1  (R9)(R11*2)
+	PREFETCHT1  (R8)(R11*2)
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps2of1rows0
+
+after2of1rows0:
+	ADDQ $+16, R12
+
+steps1of1rows0:
+	SUBQ        $+8, R12
+	JLT         after1of1rows0
+	PREFETCHT1  (R9)(R11*2)
+	PREFETCHT1  (R8)(R11*2)
+	VMOVUPS     (R10)(R11*4), Y5
+	VPMOVZXWD   (DX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VPMOVZXWD   (BX)(R11*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	ADDQ        $0x08, R11
+	JMP         steps1of1rows0
+
+after1of1rows0:
+	ADDQ   $+8, R12
+	MOVQ   stride+8(FP), DX
+	IMUL3Q $+2, DX, DX
+	LEAQ   (SI)(DX*1), BX
+	LEAQ   (AX)(DX*1), DX
+	MOVQ   cols+24(FP), R9
+	XORQ   R8, R8
+
+steps4of1rows2:
+	SUBQ        $+32, R9
+	JLT         after4of1rows2
+	PREFETCHT1  (BX)(R8*2)
+	PREFETCHT1  (DX)(R8*2)
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps4of1rows2
+
+after4of1rows2:
+	ADDQ $+32, R9
+
+steps2of1rows2:
+	SUBQ        $+16, R9
+	JLT         after2of1rows2
+	PREFETCHT1  (BX)(R8*2)
+	PREFETCHT1  (DX)(R8*2)
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps2of1rows2
+
+after2of1rows2:
+	ADDQ $+16, R9
+
+steps1of1rows2:
+	SUBQ        $+8, R9
+	JLT         after1of1rows2
+	PREFETCHT1  (BX)(R8*2)
+	PREFETCHT1  (DX)(R8*2)
+	VMOVUPS     (R10)(R8*4), Y5
+	VPMOVZXWD   (SI)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VPMOVZXWD   (AX)(R8*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $0x08, R8
+	JMP         steps1of1rows2
+
+after1of1rows2:
+	ADDQ         $+8, R9
 	MOVQ         dstStride+56(FP), AX
 	MOVQ         dst+48(FP), DX
 	MOVLQSX      (DI), BX

@@ -48,16 +48,69 @@ func floats() {
 	}
 }
 
-// vectors emits the product of four rows with the next v vectors.
+// vectors emits the product of four rows with the next v vectors. With one vector, reading the weights takes the time:
+// rows are read two by two, so that one is added while the other waits for its last sum, and ahead of their use.
 func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, out reg.GPVirtual) {
 	xs := Pointers(in, "x", "xStride", v)
 	sums := ymms(4 * v)
 	zero(sums...)
-	at, cols, next := GP64(), Arg("cols"), AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
+	if v > 1 {
+		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
+		s.columns(fmt.Sprint(v), rows[:], xs, sums, 1, func(reg.GPVirtual) {
+			next.Fetch(1, 1)
+			next.Advance()
+		})
+	} else {
+		for r := 0; r < len(rows); r += 2 {
+			pair := rows[r : r+2]
+			next := nextRows(pair)
+			s.columns(fmt.Sprint(v, "rows", r), pair, xs, sums[r:r+2], CacheLine/(lanes*s.size), func(at reg.GPVirtual) {
+				for _, p := range next {
+					PREFETCHT1(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)})
+				}
+			})
+		}
+	}
+	Results(out, v, func(i int, m operand.Mem) { VMASKMOVPS(fourSums(sums[4*i:4*i+4]).AsX(), keep.AsX(), m) })
+	ADDQ(Imm(4*v), in)
+	ADDQ(Imm(4*v), out)
+}
+
+// nextRows returns as many rows as given that follow them in memory.
+func nextRows(rows []reg.GPVirtual) []reg.GPVirtual {
+	next, span := make([]reg.GPVirtual, len(rows)), Arg("stride")
+	IMUL3Q(operand.I8(len(rows)), span, span)
+	for i, p := range rows {
+		next[i] = GP64()
+		LEAQ(Indexed(p, span, 0), next[i])
+	}
+	return next
+}
+
+// columns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
+// runs once for the given number of steps.
+func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
+	at, left := GP64(), Arg("cols")
 	XORQ(at, at)
-	loop := fmt.Sprintf("columns%d", v)
-	Label(loop)
-	vals := ymms(v)
+	for ; steps > 0; steps /= 2 {
+		loop, end := fmt.Sprint("steps", steps, "of", name), fmt.Sprint("after", steps, "of", name)
+		Label(loop)
+		SUBQ(Imm(steps*lanes), left)
+		JLT(operand.LabelRef(end))
+		fetch(at)
+		for range steps {
+			s.step(rows, xs, at, sums)
+			ADDQ(operand.Imm(lanes), at)
+		}
+		JMP(operand.LabelRef(loop))
+		Label(end)
+		ADDQ(Imm(steps*lanes), left)
+	}
+}
+
+// step adds the products of 8 columns.
+func (s source) step(rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+	vals := ymms(len(xs))
 	for i, x := range xs {
 		VMOVUPS(operand.Mem{Base: x, Index: at, Scale: 4}, vals[i])
 	}
@@ -65,17 +118,9 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, o
 		w := YMM()
 		s.load(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)}, w)
 		for i := range xs {
-			VFMADD231PS(vals[i], w, sums[4*i+r])
+			VFMADD231PS(vals[i], w, sums[len(rows)*i+r])
 		}
 	}
-	next.Fetch(1, 1)
-	next.Advance()
-	ADDQ(operand.Imm(lanes), at)
-	CMPQ(at, cols)
-	JLT(operand.LabelRef(loop))
-	Results(out, v, func(i int, m operand.Mem) { VMASKMOVPS(fourSums(sums[4*i:4*i+4]).AsX(), keep.AsX(), m) })
-	ADDQ(Imm(4*v), in)
-	ADDQ(Imm(4*v), out)
 }
 
 // fourSums reduces four registers to their sums, in the first four lanes of one.
