@@ -33,9 +33,13 @@ var paces = map[string]map[tensor.Type]float64{
 		tensor.Q8_0: 1.08, tensor.Q4_0: 0.92, tensor.Q4_K: 1.52, tensor.Q5_K: 2.00, tensor.Q6_K: 1.74,
 		tensor.F16: 0.99, tensor.BF16: 1.16,
 	},
+	"avx2" + onAMD: {
+		tensor.Q8_0: 1.00, tensor.Q4_0: 1.02, tensor.Q4_K: 1.04, tensor.Q5_K: 1.03, tensor.Q6_K: 0.80,
+		tensor.F16: 0.98, tensor.BF16: 0.98,
+	},
 	"avx512-vnni" + onAMD: {
-		tensor.Q8_0: 0.99, tensor.Q4_0: 0.94, tensor.Q4_K: 0.98, tensor.Q5_K: 1.38, tensor.Q6_K: 0.84,
-		tensor.F16: 0.97, tensor.BF16: 1.04,
+		tensor.Q8_0: 0.97, tensor.Q4_0: 0.98, tensor.Q4_K: 0.97, tensor.Q5_K: 1.15, tensor.Q6_K: 0.96,
+		tensor.F16: 0.96, tensor.BF16: 0.99,
 	},
 }
 
