@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -73,14 +74,32 @@ func (p *program) watch(b *testing.B, span time.Duration) {
 	b.ReportMetric(resident(b, p.cmd.Process.Pid), "MB-RSS")
 }
 
-// BenchmarkProgramIdle measures the whole program at the overview, with the model loaded and nothing generated.
+// BenchmarkProgramIdle measures the whole program at the overview, with the model loaded and nothing generated, and other
+// monitors that draw once a second or every two seconds.
 func BenchmarkProgramIdle(b *testing.B) {
-	p := start(b, 160, 45, "run", "-n", "8", "-p", "Call me Ishmael.")
-	p.waitFor(b, "finished")
-	time.Sleep(3 * time.Second)
+	b.Run("llmtop", func(b *testing.B) {
+		p := start(b, 160, 45, "run", "-n", "8", "-p", "Call me Ishmael.")
+		p.waitFor(b, "finished")
+		p.idle(b, 3*time.Second)
+	})
+	for _, other := range [][]string{{"htop", "--delay=10"}, {"btop", "--utf-force"}} {
+		b.Run(other[0], func(b *testing.B) {
+			if _, err := exec.LookPath(other[0]); err != nil {
+				b.Skip(err)
+			}
+			startCommand(b, 160, 45, exec.Command(other[0], other[1:]...)).idle(b, 8*time.Second)
+		})
+	}
+}
+
+// idle reports the resource usage of the program after a while.
+func (p *program) idle(b *testing.B, settle time.Duration) {
+	b.Helper()
+	time.Sleep(settle)
 	for b.Loop() {
 		p.watch(b, 20*time.Second)
 	}
+	p.kill()
 }
 
 // BenchmarkProgramStart measures the time from exec to the first frame on the terminal.
