@@ -99,7 +99,7 @@ func (r *decoder) bounds(all [][]int64) []int64 {
 func (r *decoder) buckets(bounds [][]int64) (b Buckets) {
 	b.Count, b.Sum, b.mixed, b.bounds = r.unsigned(), r.signed(), r.byte() == 1, r.bounds(bounds)
 	n := r.unsigned()
-	if n > uint64(len(r.src)) {
+	if n > uint64(len(r.src)) || n > 0 && n != uint64(len(b.bounds))+1 {
 		r.src = nil
 		return b
 	}

@@ -70,6 +70,7 @@ func FuzzKeptBuckets(f *testing.F) {
 	w, _ := counted(90, true)
 	f.Add(w.Append(nil, &bounds))
 	f.Add([]byte{0, 1, 2, 0, 1, 5})
+	f.Add([]byte("=KuY9\x02\a\x80\xcf\xea0H\xb5B")) // more counts than its bounds have buckets
 	f.Fuzz(func(t *testing.T, src []byte) {
 		w := new(WindowedBuckets)
 		if rest := w.Restore(src, bounds, PastBuckets{}); len(rest) > len(src) {
