@@ -90,22 +90,7 @@ func nextRows(rows []reg.GPVirtual) []reg.GPVirtual {
 // columns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
 // runs once for the given number of steps.
 func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
-	at, left := GP64(), Arg("cols")
-	XORQ(at, at)
-	for ; steps > 0; steps /= 2 {
-		loop, end := fmt.Sprint("steps", steps, "of", name), fmt.Sprint("after", steps, "of", name)
-		Label(loop)
-		SUBQ(Imm(steps*lanes), left)
-		JLT(operand.LabelRef(end))
-		fetch(at)
-		for range steps {
-			s.step(rows, xs, at, sums)
-			ADDQ(operand.Imm(lanes), at)
-		}
-		JMP(operand.LabelRef(loop))
-		Label(end)
-		ADDQ(Imm(steps*lanes), left)
-	}
+	Columns(name, lanes, steps, fetch, func(at reg.GPVirtual) { s.step(rows, xs, at, sums) })
 }
 
 // step adds the products of 8 columns.

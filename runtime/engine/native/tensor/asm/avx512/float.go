@@ -122,22 +122,9 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtu
 // columns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
 // runs once for the given number of steps.
 func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, tail reg.OpmaskVirtual, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
-	at, left := GP64(), Arg("cols")
-	XORQ(at, at)
-	for ; steps > 0; steps /= 2 {
-		loop, end := fmt.Sprint("steps", steps, "of", name), fmt.Sprint("after", steps, "of", name)
-		Label(loop)
-		SUBQ(Imm(steps*lanes), left)
-		JLT(operand.LabelRef(end))
-		fetch(at)
-		for range steps {
-			s.step(rows, xs, at, sums, s.load, func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) })
-			ADDQ(operand.Imm(lanes), at)
-		}
-		JMP(operand.LabelRef(loop))
-		Label(end)
-		ADDQ(Imm(steps*lanes), left)
-	}
+	at := Columns(name, lanes, steps, fetch, func(at reg.GPVirtual) {
+		s.step(rows, xs, at, sums, s.load, func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) })
+	})
 	JZ(operand.LabelRef("sums" + name))
 	s.step(rows, xs, at, sums,
 		func(m operand.Mem, z reg.VecVirtual) { s.tail(m, tail, z) },

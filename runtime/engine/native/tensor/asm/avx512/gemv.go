@@ -315,7 +315,8 @@ func (s step) halfQ6K(half int, d operand.Mem) {
 }
 
 // sumQ6K sums the products of four rows, which are multiplied by 256 times their scales: in each 128-bit lane two dwords
-// of block 0 and two of block 2, in the upper half of blocks 1 and 3. The sum of both just fits: 4 times 4·32·127·128·256 is below 1<<31.
+// of block 0 and two of block 2, in the upper half of blocks 1 and 3. The sum of both just fits: 4 times 4·32·127·128·256
+// is below 1<<31.
 func sumQ6K(rows []reg.VecVirtual) reg.VecVirtual {
 	pairs := zmms(2)
 	for i := range pairs {
@@ -357,25 +358,5 @@ func addOdd(z []reg.VecVirtual, shuffle func(ops ...operand.Op)) reg.VecVirtual 
 // addLanes sums the eight lanes of each half of z. Lane r of the result is row r, if the registers hold the rows 0|4,
 // 1|5, 2|6, 3|7, 8|12, 9|13, 10|14, 11|15.
 func addLanes(z []reg.VecVirtual) reg.VecVirtual {
-	pairs := []reg.VecVirtual{}
-	for i := 0; i < 8; i += 2 {
-		low, high := ZMM(), ZMM()
-		VPUNPCKLDQ(z[i+1], z[i], low)
-		VPUNPCKHDQ(z[i+1], z[i], high)
-		VPADDD(high, low, low)
-		pairs = append(pairs, low)
-	}
-	quads := []reg.VecVirtual{}
-	for i := 0; i < 4; i += 2 {
-		low, high := ZMM(), ZMM()
-		VPUNPCKLQDQ(pairs[i+1], pairs[i], low)
-		VPUNPCKHQDQ(pairs[i+1], pairs[i], high)
-		VPADDD(high, low, low)
-		quads = append(quads, low)
-	}
-	low, high := ZMM(), ZMM()
-	VSHUFI64X2(operand.Imm(0x88), quads[1], quads[0], low)
-	VSHUFI64X2(operand.Imm(0xdd), quads[1], quads[0], high)
-	VPADDD(high, low, low)
-	return low
+	return addOdd([]reg.VecVirtual{sumLanes(z[:4]), sumLanes(z[4:])}, VSHUFI64X2)
 }
