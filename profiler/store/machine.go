@@ -14,10 +14,10 @@ type machine struct {
 	gaps gapSum // since the last sample
 }
 
-// noHost is a machine without samples.
+// noHost is the sample of a machine that has sent none.
 var noHost Host
 
-// last returns what is known of the machine.
+// last returns the last sample of the machine, an empty one if there is none. It must not be changed.
 func (m *machine) last() *Host {
 	if m.host == nil {
 		return &noHost
