@@ -71,3 +71,8 @@ func Components() []Stage {
 type Split struct {
 	Embed, Attention, Router, Experts, Head, Sample uint32
 }
+
+// Parts returns its parts in the order of the fields.
+func (s *Split) Parts() [6]*uint32 {
+	return [...]*uint32{&s.Embed, &s.Attention, &s.Router, &s.Experts, &s.Head, &s.Sample}
+}

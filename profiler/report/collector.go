@@ -117,7 +117,7 @@ func (c *Collector) Request(final *store.Request) {
 		return
 	}
 	slim := *final // without what the collector keeps itself
-	slim.Tokens, slim.Gaps, slim.Text, slim.Prompt = nil, nil, "", ""
+	slim.Tokens, slim.Gaps, slim.Text, slim.Prompt = store.TokenList{}, nil, "", ""
 	r.final = &slim
 }
 

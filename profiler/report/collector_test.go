@@ -64,7 +64,7 @@ func TestTokensAgreeWithTheStore(t *testing.T) {
 		}
 		stored := r.store.Snapshot().Requests[0]
 		for i, token := range r.collector.order[0].tokens {
-			want := stored.Tokens[i]
+			want := stored.Tokens.All()[i]
 			if got := max(token.gap, 0); got != want.Gap || token.at != int64(want.At-stored.Enqueued) {
 				rt.Fatalf("token %d: %d ns after a gap of %d, the store has %d after %d", i, token.at, got, want.At-stored.Enqueued, want.Gap)
 			}

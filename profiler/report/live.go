@@ -35,8 +35,9 @@ func (c *Collector) addStored(r *store.Request) {
 		return
 	}
 	kept := 0
-	for i := range r.Tokens {
-		t := &r.Tokens[i]
+	tokens := r.Tokens.All()
+	for i := range tokens {
+		t := &tokens[i]
 		kept += t.N
 		gap := t.Gap
 		if t.Nth == 0 {

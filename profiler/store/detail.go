@@ -28,11 +28,11 @@ func (r *ring) appendToken(l *liveRequest, t Token) {
 		l.text = append(l.text[:0], l.text[max(cut, text/4):]...)
 		l.view.TextCut = true
 	}
-	for i := range evictCount(len(l.view.Tokens), tokens) {
-		l.detailBytes -= l.view.Tokens[i].detailSize()
+	for i := range evictCount(len(l.tokens), tokens) {
+		l.detailBytes -= l.tokens[i].detailSize()
 	}
 	l.detailBytes += t.detailSize()
-	l.view.Tokens = pushOwn(l.view.Tokens, t, tokens, &l.sharedTokens)
+	l.tokens = pushOwn(l.tokens, t, tokens, &l.sharedTokens)
 	if l.detailBytes > detail {
 		l.trimDetail(detail)
 	}
@@ -41,13 +41,13 @@ func (r *ring) appendToken(l *liveRequest, t Token) {
 // trimDetail removes text, picks and alternatives from the oldest tokens until at most half of limit is left, in bytes.
 func (l *liveRequest) trimDetail(limit int) {
 	if l.sharedTokens {
-		l.view.Tokens, l.sharedTokens = slices.Clone(l.view.Tokens), false
+		l.tokens, l.sharedTokens = slices.Clone(l.tokens), false
 	}
-	for i := range l.view.Tokens {
+	for i := range l.tokens {
 		if l.detailBytes <= limit/2 {
 			return
 		}
-		t := &l.view.Tokens[i]
+		t := &l.tokens[i]
 		l.detailBytes -= t.detailSize()
 		t.Text, t.Picks, t.Top = "", nil, nil
 	}

@@ -114,12 +114,12 @@ func (l *liveRequest) clone() *liveRequest {
 	shared := l.share()
 	c := *l
 	c.view = shared
-	c.text, c.choices = slices.Clone(l.text), slices.Clone(l.choices)
+	c.tokens, c.text, c.choices = slices.Clip(l.tokens), slices.Clone(l.text), slices.Clone(l.choices)
 	c.tallyOwner, c.kindTally, c.groupTally, c.lastView, c.older, c.newer = nil, nil, nil, nil, nil, nil
 	return &c
 }
 
 // detailSize returns the size in bytes of the per-token data.
 func (l *liveRequest) detailSize() int {
-	return l.detailBytes + len(l.choices)*int(unsafe.Sizeof(metric.Choice{})) + len(l.view.Tokens)*int(unsafe.Sizeof(Token{})) + 8*len(l.view.Gaps) + len(l.text) + len(l.view.Prompt)
+	return l.detailBytes + len(l.choices)*int(unsafe.Sizeof(metric.Choice{})) + len(l.tokens)*int(unsafe.Sizeof(Token{})) + 8*len(l.view.Gaps) + len(l.text) + len(l.view.Prompt)
 }

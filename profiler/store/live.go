@@ -20,9 +20,10 @@ type liveRequest struct {
 	passGaps        *metric.Sparse         // gaps between forward passes; nil: each generated one token
 	lastStep        uint64                 // of the last token
 	lastChoice      uint16
-	pacedTotal      int64 // ns of pacing between tokens
-	missedStart     bool  // its start was not received: there are no times before Dispatched or First
-	predatesClock   bool  // it started before the clock's epoch, see beforeClock
+	pacedTotal      int64   // ns of pacing between tokens
+	missedStart     bool    // its start was not received: there are no times before Dispatched or First
+	predatesClock   bool    // it started before the clock's epoch, see beforeClock
+	tokens          []Token // the last ones, at most MaxTokens; nil once the request has ended
 	text            []byte
 	slim            *Request // done without per-token data; nil until needed
 	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating
@@ -43,7 +44,7 @@ type liveRequest struct {
 func (l *liveRequest) slimCopy() *Request {
 	if l.slim == nil {
 		v := *l.done
-		v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, "", ""
+		v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, TokenList{}, "", ""
 		l.slim = &v
 	}
 	return l.slim
@@ -52,7 +53,7 @@ func (l *liveRequest) slimCopy() *Request {
 // copy returns the current view. It shares only lists that grow by appending.
 func (l *liveRequest) copy() *Request {
 	v := l.share()
-	v.Text = string(l.text)
+	v.Tokens, v.Text = TokenList{open: slices.Clip(l.tokens)}, string(l.text)
 	return &v
 }
 
@@ -62,7 +63,7 @@ func (l *liveRequest) share() Request {
 	v := l.view
 	v.Layers = slices.Clone(v.Layers)
 	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
-	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
+	v.Spans = slices.Clip(v.Spans)
 	return v
 }
 

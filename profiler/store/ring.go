@@ -157,11 +157,11 @@ func (l *liveRequest) shorten(tokens, gaps, text int) {
 	if cut := len(v.Gaps) - gaps; cut > 0 {
 		v.Gaps, v.FirstGap = slices.Clone(v.Gaps[cut:]), v.FirstGap+cut
 	}
-	if cut := len(v.Tokens) - tokens; cut > 0 {
-		for i := range v.Tokens[:cut] {
-			l.detailBytes -= v.Tokens[i].detailSize()
+	if cut := len(l.tokens) - tokens; cut > 0 {
+		for i := range l.tokens[:cut] {
+			l.detailBytes -= l.tokens[i].detailSize()
 		}
-		v.Tokens = slices.Clone(v.Tokens[cut:])
+		l.tokens = slices.Clone(l.tokens[cut:])
 	}
 	if cut := len(l.text) - text; cut > 0 {
 		l.text, v.TextCut = slices.Clone(l.text[cut:]), true

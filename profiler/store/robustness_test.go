@@ -136,13 +136,13 @@ func TestDetailOfTokensIsBounded(t *testing.T) {
 		}
 		r := p.request(t, 1)
 		sum, kept := 0, 0
-		for i := range r.Tokens {
-			sum += r.Tokens[i].detailSize()
-			if r.Tokens[i].Picks != nil {
+		for i := range r.Tokens.All() {
+			sum += r.Tokens.All()[i].detailSize()
+			if r.Tokens.All()[i].Picks != nil {
 				kept++
 			}
 		}
-		if last := r.Tokens[len(r.Tokens)-1]; sum > MaxDetail || kept < MaxDetail/2/size-2 || last.Text != "w" || last.Picks == nil || sum != p.store.state.requests.byID[1].detailBytes {
+		if last := r.Tokens.All()[r.Tokens.Len()-1]; sum > MaxDetail || kept < MaxDetail/2/size-2 || last.Text != "w" || last.Picks == nil || sum != p.store.state.requests.byID[1].detailBytes {
 			t.Fatalf("after %d tokens: %d KB of %d tokens are kept, detailBytes is %d KB", i+1, sum>>10, kept, p.store.state.requests.byID[1].detailBytes>>10)
 		}
 	}

@@ -139,9 +139,9 @@ type Request struct {
 	Stalls    []Stall
 	Slow      *verdict.Explanation // why TTFT is over its target; nil if it is not
 	ITL       metric.Summary
-	Tokens    []Token // the last ones, at most MaxTokens
-	Text      string  // raw generated text, the last MaxText bytes
-	TextCut   bool    // the beginning of Text is missing
+	Tokens    TokenList // the last ones, at most MaxTokens
+	Text      string    // raw generated text, the last MaxText bytes
+	TextCut   bool      // the beginning of Text is missing
 	Prompt    string
 	HitTarget bool // TTFT met its target
 	Targets   Targets

@@ -11,10 +11,10 @@ import (
 // The bounds of the store, each with the memory that it allows.
 const (
 	MaxOpen     = 10_000 // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
-	MaxRequests = 256    // ended requests with per-token data: up to 100 KB each, 25 MB
+	MaxRequests = 256    // ended requests with per-token data: up to 90 KB each, 23 MB
 	MaxPast     = 8192   // ended requests before those, without per-token data: 1 KB each, 8 MB
 	MaxGaps     = 2048   // gaps per request: 8 bytes each, 16 KB
-	MaxTokens   = 512    // tokens per request: 140 bytes each, 70 KB
+	MaxTokens   = 512    // tokens per request: 160 bytes each and their detail while it is open, 40 to 110 bytes afterwards
 	MaxSpans    = 64     // stages per request: 64 bytes each, 4 KB
 	MaxText     = 8192   // bytes of generated text, and of the prompt, per request
 	MaxStalls   = 64     // stalls per request, and per session: 64 bytes each, 4 KB

@@ -117,7 +117,7 @@ func (e *Engine) Request(r *store.Request) {
 	e.trace.mu.Lock()
 	defer e.trace.mu.Unlock()
 	slim := *r
-	slim.Tokens, slim.Gaps, slim.Layers, slim.Text, slim.Prompt = nil, nil, nil, "", ""
+	slim.Tokens, slim.Gaps, slim.Layers, slim.Text, slim.Prompt = store.TokenList{}, nil, nil, "", ""
 	if q := e.request(r.ID); q != nil && (q.final != nil || e.room(int(unsafe.Sizeof(slim)))) {
 		q.final = &slim
 	}

@@ -75,7 +75,7 @@ func DrawSplit(a grid.Area, r *store.Request, c *Frame) {
 	if a.H < 3 {
 		return
 	}
-	parts, gap, n := MeanSplit(r)
+	parts, gap, n := MeanSplit(r.Tokens.All())
 	title := "Token time of #" + strconv.Itoa(int(r.ID))
 	a.Text(0, 0, Heading, title)
 	if n == 0 {
@@ -95,15 +95,14 @@ func DrawSplit(a grid.Area, r *store.Request, c *Frame) {
 	DrawTimeParts(a.Sub(0, 1, a.W, a.H-1), parts)
 }
 
-// MeanSplit returns the parts of the mean gap between the kept tokens of a request, the mean gap, and the number of
-// tokens.
-func MeanSplit(r *store.Request) (parts []TimePart, gap time.Duration, n int) {
+// MeanSplit returns the parts of the mean gap between tokens, the mean gap, and the number of tokens.
+func MeanSplit(tokens []store.Token) (parts []TimePart, gap time.Duration, n int) {
 	var sum [6]uint64
 	var gaps uint64
-	for _, t := range r.Tokens {
-		if s := t.Split; t.Gap > 0 && s != (event.Split{}) {
-			for i, v := range [...]uint32{s.Embed, s.Attention, s.Router, s.Experts, s.Head, s.Sample} {
-				sum[i] += uint64(v)
+	for i := range tokens {
+		if t := &tokens[i]; t.Gap > 0 && t.Split != (event.Split{}) {
+			for i, v := range t.Split.Parts() {
+				sum[i] += uint64(*v)
 			}
 			gaps = event.AddCount(gaps, uint64(t.Gap))
 			n++

@@ -11,10 +11,10 @@ import (
 // Stages reported longer than the gap keep their length; their share is at most 1.
 func TestSplitLongerThanItsGap(t *testing.T) {
 	const most = math.MaxUint32
-	r := &store.Request{Tokens: []store.Token{
+	tokens := []store.Token{
 		{Gap: 1, Split: event.Split{Embed: most, Attention: most, Router: most, Experts: most, Head: most, Sample: most}},
-	}}
-	parts, gap, n := MeanSplit(r)
+	}
+	parts, gap, n := MeanSplit(tokens)
 	if gap != 1 || n != 1 {
 		t.Fatalf("a gap of %v over %d tokens, want 1 ns over 1", gap, n)
 	}

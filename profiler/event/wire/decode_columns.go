@@ -247,7 +247,7 @@ func (d *Decoder) differences(column []int64, plausible func(v int64) bool) []in
 }
 
 func (d *Decoder) readSplit() (split event.Split) {
-	parts := [...]*uint32{&split.Embed, &split.Attention, &split.Router, &split.Experts, &split.Head, &split.Sample}
+	parts := split.Parts()
 	if !d.scan.open('[') {
 		return split
 	}

@@ -34,16 +34,17 @@ func (m *Cells) Token(x, y int) int {
 // Received returns the first and last token numbers for which a gap or a token is kept; ok is false without any.
 // Dropped tokens have no number.
 func Received(r *store.Request) (first, last int, ok bool) {
-	if len(r.Tokens) == 0 {
+	tokens := r.Tokens.All()
+	if len(tokens) == 0 {
 		return 0, 0, false
 	}
-	t := &r.Tokens[len(r.Tokens)-1]
+	t := &tokens[len(tokens)-1]
 	last = t.Nth + t.N - 1
 	first = last - len(r.Gaps) + 1
 	if r.FirstGap == 0 { // the tokens that came with the first stamp have no gap
 		first = 0
 	}
-	return max(min(first, r.Tokens[0].Nth), 0), last, true
+	return max(min(first, tokens[0].Nth), 0), last, true
 }
 
 // GapBefore returns the gap before token n in ns; false for the first token and for evicted gaps.
@@ -58,8 +59,9 @@ func GapBefore(r *store.Request, n int) (int64, bool) {
 
 // KeptToken returns the kept data of token n, or nil if only its gap is kept.
 func KeptToken(r *store.Request, n int) *store.Token {
-	for i := len(r.Tokens) - 1; i >= 0; i-- {
-		if t := &r.Tokens[i]; n >= t.Nth {
+	tokens := r.Tokens.All()
+	for i := len(tokens) - 1; i >= 0; i-- {
+		if t := &tokens[i]; n >= t.Nth {
 			if n < t.Nth+t.N {
 				return t
 			}

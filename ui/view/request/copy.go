@@ -35,8 +35,9 @@ func copyRequest(program view.Program, selection *table.Selection) {
 func JSON(s *store.Snapshot, r *store.Request) (string, error) {
 	kept := report.NewCollector()
 	kept.Emit(event.Event{Kind: event.KindRequest, Req: r.ID, At: r.Enqueued, State: event.StateQueued})
-	for i := range r.Tokens {
-		t := &r.Tokens[i]
+	tokens := r.Tokens.All()
+	for i := range tokens {
+		t := &tokens[i]
 		kept.Emit(event.Event{
 			Kind: event.KindToken, Req: r.ID, At: t.At, ID: t.ID, Index: int32(t.Index), N: int32(t.N), Text: t.Text,
 			Step: t.Step, LogP: t.LogP, HasLogP: t.HasLP, Top: t.Top, Picks: t.Picks,
@@ -45,12 +46,12 @@ func JSON(s *store.Snapshot, r *store.Request) (string, error) {
 	alone := &store.Snapshot{Now: s.Now, Wall: s.Wall, Started: s.Started, Requests: []*store.Request{r}}
 	out := report.Build(report.Meta{}, alone, kept).Requests[0]
 	for i := range out.Tokens { // gaps of the store exclude pacing
-		if t := &r.Tokens[i]; t.Nth > 0 && t.Gap >= 0 {
+		if t := &tokens[i]; t.Nth > 0 && t.Gap >= 0 {
 			out.Tokens[i].Gap = report.Number(event.DerivedValue(float64(t.Gap) / 1e9))
 		}
 	}
-	if len(r.Tokens) > 0 && r.Tokens[0].Nth > 0 {
-		out.TokensCut, out.Text = uint64(r.Tokens[0].Nth), nil
+	if len(tokens) > 0 && tokens[0].Nth > 0 {
+		out.TokensCut, out.Text = uint64(tokens[0].Nth), nil
 	}
 	var b bytes.Buffer
 	if err := clean.NewEncoder(&b).Encode(out); err != nil {

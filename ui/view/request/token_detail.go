@@ -23,7 +23,7 @@ func tokenDetail(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	t := KeptToken(r, v.Token)
 	y = tokenGap(c, a, y, v, t, s)
 	if t == nil {
-		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(len(r.Tokens)), "token", "tokens"))
+		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(r.Tokens.Len()), "token", "tokens"))
 	}
 	return tokenFacts(c, a, y, r, t, s)
 }
@@ -163,7 +163,7 @@ func probability(logp float32) string { return metric.Percent(math.Exp(float64(l
 
 // tokenSplit draws the parts of the token's forward pass.
 func tokenSplit(c *pane.Frame, a grid.Area, y int, t *store.Token) int {
-	parts, _, n := pane.MeanSplit(&store.Request{Tokens: []store.Token{*t}})
+	parts, _, n := pane.MeanSplit([]store.Token{*t})
 	if n == 0 || a.H-y < len(parts)+2 {
 		return y
 	}

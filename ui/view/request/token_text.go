@@ -61,8 +61,9 @@ func textRows(r *store.Request, w int) int {
 // chosen token.
 func layTokens(r *store.Request, w, chosen int) (out []piece, at int) {
 	row, x := 0, 0
-	for i := range r.Tokens {
-		t := &r.Tokens[i]
+	tokens := r.Tokens.All()
+	for i := range tokens {
+		t := &tokens[i]
 		for k, line := range strings.Split(sanitize.Text(t.Text), "\n") {
 			if k > 0 {
 				row, x = row+1, 0

@@ -206,7 +206,8 @@ func drawPaced(c *pane.Frame, a grid.Area, p part, x timeAxis) {
 	if !(r.Paced.V > 0) || r.First == 0 {
 		return
 	}
-	if len(r.Tokens) == 0 { // only how much it was is known
+	tokens := r.Tokens.All()
+	if len(tokens) == 0 { // only how much it was is known
 		if r.Paced.V > time.Duration(p.to-r.First).Seconds()/2 {
 			a.Fill(x.column(r.First), 0, x.column(p.to)-x.column(r.First), grid.Fg(k.role), k.fill)
 		}
@@ -220,8 +221,8 @@ func drawPaced(c *pane.Frame, a grid.Area, p part, x timeAxis) {
 		}
 		paced, decoded = 0, 0
 	}
-	for i := 1; i < len(r.Tokens); i++ {
-		t, before := &r.Tokens[i], r.Tokens[i-1].At
+	for i := 1; i < len(tokens); i++ {
+		t, before := &tokens[i], tokens[i-1].At
 		for _, span := range [...]struct {
 			from, to event.Time
 			paced    bool
