@@ -21,10 +21,14 @@ import (
 // buildFlags are the build flags of the program under test; race_test.go adds to them.
 var buildFlags []string
 
+// buildEnv is the environment that releases are built in; race_test.go replaces it.
+var buildEnv = []string{"CGO_ENABLED=0"}
+
 // binary builds llmtop once for all tests of this package.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "llmtop")
 	build := exec.Command("go", slices.Concat([]string{"build", "-o", path}, buildFlags, []string{".."})...)
+	build.Env = append(os.Environ(), buildEnv...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", &buildError{err, string(out)}
 	}

@@ -2,4 +2,4 @@
 
 package cmd_test
 
-func init() { buildFlags = append(buildFlags, "-race") }
+func init() { buildFlags, buildEnv = append(buildFlags, "-race"), nil }

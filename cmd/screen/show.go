@@ -7,6 +7,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/plain"
 )
@@ -16,6 +17,7 @@ func (v *View) Visible() bool { return v.Plain || v.Camera.Enabled() || console.
 
 // Show shows or records the screen, or prints plain lines, until the user or a signal ends it.
 func (v *View) Show(ctx context.Context, cfg ui.Config) error {
+	_ = host.ReleaseProgram() // without it, llmtop only takes more memory
 	switch {
 	case v.Camera.Enabled():
 		return exit.IgnoreClosed(v.Camera.live(ctx, cfg))
