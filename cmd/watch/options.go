@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -99,15 +97,8 @@ func (o *Options) check() error {
 	return cmp.Or(o.Traces.Check(), o.reports.CheckHeadless(o.headless), o.Outputs.Check(), o.View.Check())
 }
 
-// gcPercent is the GC percentage while llmtop runs next to an engine: the engine needs the memory, and the CPU cost of
-// collecting more often was too small to measure.
-const gcPercent = 60
-
 // Run watches the engines until the user or a signal ends it, and writes the report with --headless.
 func (o *Options) Run(ctx context.Context) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	o.shown, o.every = !o.headless && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
 	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
 	if err := o.openProbes(ctx, w); err != nil {
