@@ -1,9 +1,6 @@
 package metric
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Balance describes how evenly load is spread, for example over the experts of a layer.
 type Balance struct {
@@ -52,7 +49,7 @@ func BalanceOf(counts []uint64) (b Balance) {
 // the lower index comes first.
 func Extremes(counts []uint64, k int) (hot, cold []int) {
 	k = min(k, len(counts))
-	hot, cold = make([]int, 0, k+1), make([]int, 0, k+1)
+	hot, cold = make([]int, 0, k), make([]int, 0, k)
 	for i := range counts {
 		hot = insert(hot, i, k, func(a, b int) bool { return counts[a] > counts[b] })
 		cold = insert(cold, i, k, func(a, b int) bool { return counts[a] < counts[b] })
@@ -69,8 +66,8 @@ func insert(list []int, i, k int, before func(a, b int) bool) []int {
 	if at >= k {
 		return list
 	}
-	if len(list) == k {
-		list = list[:k-1]
-	}
-	return slices.Insert(list, at, i)
+	list = append(list[:min(len(list), k-1)], 0)
+	copy(list[at+1:], list[at:])
+	list[at] = i
+	return list
 }

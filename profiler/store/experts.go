@@ -91,17 +91,21 @@ type Halfway struct {
 }
 
 // halfway returns the checkpoint that divides the tokens of a phase best, nil if none does.
-func (x *experts) halfway(p metric.Phase) (best *Halfway) {
+func (x *experts) halfway(p metric.Phase) *Halfway {
+	var best *pickCounts
 	from, all := x.baseline.tokens[p], x.current.tokens[p]
 	distance := func(n uint64) uint64 { return max(2*n, from+all) - min(2*n, from+all) }
 	for i := range x.checkpoints {
 		c := &x.checkpoints[i]
-		if n := c.tokens[p]; n > from && n < all && (best == nil || distance(n) < distance(best.Tokens+from)) {
-			h := x.hits(&x.baseline, c, p)
-			best = &Halfway{h.Counts, h.Tokens}
+		if n := c.tokens[p]; n > from && n < all && (best == nil || distance(n) < distance(best.tokens[p])) {
+			best = c
 		}
 	}
-	return best
+	if best == nil {
+		return nil
+	}
+	counts, tokens := x.between(&x.baseline, best, p)
+	return &Halfway{counts, tokens}
 }
 
 // advance stores the current counts for each second that has ended. Seconds without samples get the same counts.
@@ -191,7 +195,13 @@ func (x *experts) window(w metric.Window, now int64) (from, to *pickCounts) {
 
 // hits returns the difference of two counts in one phase.
 func (x *experts) hits(from, to *pickCounts, p metric.Phase) *Hits {
-	counts, tokens := make([]uint64, x.layers*x.experts), uint64(0)
+	counts, tokens := x.between(from, to, p)
+	return NewHits(counts, tokens, x.layers, x.experts)
+}
+
+// between returns the difference of two counts in one phase, and of their tokens.
+func (x *experts) between(from, to *pickCounts, p metric.Phase) (counts []uint64, tokens uint64) {
+	counts = make([]uint64, x.layers*x.experts)
 	for phase := range to.counts {
 		if p != metric.Both && int(p) != phase {
 			continue
@@ -203,7 +213,7 @@ func (x *experts) hits(from, to *pickCounts, p metric.Phase) *Hits {
 			}
 		}
 	}
-	return NewHits(counts, tokens, x.layers, x.experts)
+	return counts, tokens
 }
 
 // NewHits summarises counts of the given number of tokens. It keeps counts.
