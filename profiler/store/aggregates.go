@@ -76,8 +76,12 @@ const partsExcess = 0.01
 func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
 	least, most, sum := uint64(math.MaxUint64), uint64(0), 0.0
 	counted := func(name string) (mean float64, count uint64) {
-		s := r.Summary(name, w)
-		if s == nil || s.Count == 0 {
+		t := r.Histogram(name)
+		if t == nil {
+			return 0, 0
+		}
+		s := t.Summary(w)
+		if s.Count == 0 {
 			return 0, 0
 		}
 		least, most = min(least, s.Count), max(most, s.Count)

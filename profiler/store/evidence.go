@@ -5,15 +5,34 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// evidence collects from a snapshot the numbers that verdicts are based on.
-func (v *Snapshot) evidence() *verdict.Evidence {
-	e := &verdict.Evidence{
+// evidence holds the numbers that verdicts are based on.
+type evidence struct {
+	verdict.Evidence
+	served verdict.Served
+}
+
+// evidences holds unused evidence. Nobody keeps it: a store of hundreds needs it twice a second.
+var evidences = sync.Pool{New: func() any { return new(evidence) }}
+
+// judgeWith calls f, which must not keep it, with the evidence of a snapshot.
+func (v *Snapshot) judgeWith(f func(*verdict.Evidence)) {
+	e := evidences.Get().(*evidence)
+	v.collect(e)
+	f(&e.Evidence)
+	*e = evidence{}
+	evidences.Put(e)
+}
+
+// collect sets e to the evidence of a snapshot.
+func (v *Snapshot) collect(e *evidence) {
+	e.Evidence = verdict.Evidence{
 		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Latency.ITL[metric.Minute],
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
@@ -36,10 +55,13 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 		p := metric.ProfitOf(v.Speculation)
 		e.Profit = &p
 	}
-	v.ttftEvidence(e)
-	v.queueEvidence(e)
-	v.expertEvidence(e)
-	e.Served = v.servedEvidence()
+	v.ttftEvidence(&e.Evidence)
+	v.queueEvidence(&e.Evidence)
+	v.expertEvidence(&e.Evidence)
+	if v.AggregateOnly() {
+		e.Served = &e.served
+		v.servedEvidence(e.Served)
+	}
 	var kinds []string
 	for k, n := range v.Drops {
 		if n > 0 {
@@ -47,7 +69,6 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 		}
 	}
 	e.DroppedKinds = strings.Join(kinds, ", ")
-	return e
 }
 
 // Remedied returns the engine whose settings remedies name: "" for one that llmtop runs, here or attached.

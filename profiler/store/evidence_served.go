@@ -9,21 +9,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// servedEvidence collects what verdicts on an aggregate-only server are based on; nil for any other.
-func (v *Snapshot) servedEvidence() *verdict.Served {
-	if !v.AggregateOnly() {
-		return nil
-	}
+// servedEvidence collects what verdicts on an aggregate-only server are based on.
+func (v *Snapshot) servedEvidence(e *verdict.Served) {
 	r := v.Aggregates
-	e := &verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
+	*e = verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
 	if t := &v.Latency.Targets; !t.DefaultTTFT {
 		e.Target = t.TTFT
 	}
-	if t := r.Summary(event.HistogramTTFT, metric.Minute); t != nil {
-		e.TTFT = *t
+	if t := r.Histogram(event.HistogramTTFT); t != nil {
+		e.TTFT = t.Summary(metric.Minute)
 	}
-	if t := r.Summary(event.HistogramITL, metric.Minute); t != nil {
-		e.ITL = *t
+	if t := r.Histogram(event.HistogramITL); t != nil {
+		e.ITL = t.Summary(metric.Minute)
 	}
 	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
 		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
@@ -33,16 +30,19 @@ func (v *Snapshot) servedEvidence() *verdict.Served {
 		e.Preempted = n.Last
 	}
 	e.Speed, e.SpeedEvidence = v.servedSpeed()
-	return e
 }
 
 // servedSpeed returns the decode speed of one request in tokens/s, and a text that names its source: the engine's own
 // histograms, or else the slots that were polled.
 func (v *Snapshot) servedSpeed() (speed event.Reading, source string) {
 	for _, name := range [...]string{event.HistogramTPOT, event.HistogramITL, event.HistogramPerToken} {
-		if t := v.Aggregates.Summary(name, metric.Minute); t != nil && t.Count > 0 && t.Mean > 0 {
-			mean := metric.Duration(int64(t.Mean))
-			return event.DerivedValue(second / t.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", mean)
+		t := v.Aggregates.Histogram(name)
+		if t == nil {
+			continue
+		}
+		if sum := t.Summary(metric.Minute); sum.Count > 0 && sum.Mean > 0 {
+			mean := metric.Duration(int64(sum.Mean))
+			return event.DerivedValue(second / sum.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", mean)
 		}
 	}
 	took, tokens, n := 0.0, 0, 0

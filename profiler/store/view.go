@@ -27,7 +27,7 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.closeSeconds(now)
 	v, judge := new(Snapshot), s.judge.Clone()
 	s.measure(v, now, wall)
-	v.Verdicts = judge.Judge(v.evidence())
+	v.judgeWith(func(e *verdict.Evidence) { v.Verdicts = judge.Judge(e) })
 	v.Health = verdict.HealthOf(v.Verdicts, now)
 	if !s.rates.ran(int64(now) / int64(second)) { // nor in the second that has not ended
 		v.LastActive = s.active.in(v)
@@ -75,7 +75,7 @@ func (s *state) closeSeconds(now event.Time) {
 		// Verdicts hold for some seconds and say since when: the same events must lead to the same ones, also in the past.
 		v := closing.Get().(*Snapshot)
 		s.measure(v, event.Time((sec+1)*int64(second)), time.Time{})
-		s.judge.Judge(v.evidence())
+		v.judgeWith(s.judge.Check)
 		if s.rates.ran(sec) || s.rates.points[len(s.rates.points)-1].active() {
 			s.active = newActiveWindows(v)
 		}
@@ -105,8 +105,9 @@ func (s *state) closeSecond(sec int64) {
 	}
 	s.causes.next = sec
 	end := event.Time((sec + 1) * int64(second))
-	recent := s.interval(end-evidenceDelay, end)
-	s.causes.recent = &recent
+	if recent := s.interval(end-evidenceDelay, end); s.causes.recent == nil || *s.causes.recent != recent {
+		s.causes.recent = new(recent)
+	}
 	s.version++
 }
 

@@ -106,8 +106,22 @@ const Past = " (a moment ago)"
 // Clone returns a copy with the same state.
 func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, held: slices.Clone(j.held)} }
 
-// Judge returns the current verdicts, most severe first.
+// Judge applies the rules and returns the current verdicts, most severe first.
 func (j *Judge) Judge(e *Evidence) []Verdict {
+	j.Check(e)
+	out := make([]Verdict, len(j.held))
+	for i, k := range j.held {
+		out[i] = k.Verdict
+		out[i].Try = Remedy(e.Engine, k.Try)
+		if k.lastHeld < e.Now {
+			out[i].Text += Past
+		}
+	}
+	return out
+}
+
+// Check applies the rules.
+func (j *Judge) Check(e *Evidence) {
 	if j.Limits == nil {
 		d := Defaults()
 		j.Limits = &d
@@ -133,13 +147,4 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 		}
 		return a.rule - b.rule
 	})
-	out := make([]Verdict, len(j.held))
-	for i, k := range j.held {
-		out[i] = k.Verdict
-		out[i].Try = Remedy(e.Engine, k.Try)
-		if k.lastHeld < e.Now {
-			out[i].Text += Past
-		}
-	}
-	return out
 }

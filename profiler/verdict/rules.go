@@ -16,21 +16,27 @@ func engineFailed(e *Evidence, _ *Limits) (Verdict, bool) {
 
 // droppedEvents: "1 204 events were dropped (token 1 200, stage 4): numbers are incomplete"
 func droppedEvents(e *Evidence, _ *Limits) (Verdict, bool) {
+	if e.Dropped == 0 {
+		return Verdict{}, false
+	}
 	return Verdict{
 		Severity: Bad, Topic: "dropped events",
 		Text: fmt.Sprintf("%s events were dropped (%s): numbers are incomplete", metric.Count(float64(e.Dropped)), e.DroppedKinds),
 		Try:  "lower the token rate, or give llmtop more CPU",
-	}, e.Dropped > 0
+	}, true
 }
 
 // unmeasured: "500 requests began while 10.0k were running: they are counted, but their latencies are not measured"
 func unmeasured(e *Evidence, _ *Limits) (Verdict, bool) {
+	if e.Unmeasured == 0 {
+		return Verdict{}, false
+	}
 	return Verdict{
 		Severity: Bad, Topic: "unmeasured requests",
 		Text: fmt.Sprintf("%s requests began while %s were running: they are counted, but their latencies are not measured",
 			metric.Count(float64(e.Unmeasured)), metric.Count(float64(e.MaxOpen))),
 		Try: "watch fewer servers with one llmtop, or send fewer concurrent requests",
-	}, e.Unmeasured > 0
+	}, true
 }
 
 // ttft: "TTFT 18.2 ms, target 200 ms (real time): 71 % of it prompt" or "TTFT 312 ms, 112 ms over the target of 200 ms:
@@ -280,19 +286,25 @@ func memory(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	share := e.MemUsed.V / e.MemTotal.V
+	if share <= l.MemoryFull {
+		return Verdict{}, false
+	}
 	return Verdict{
 		Severity: Bad, Topic: "memory", Degrades: true,
 		Text: fmt.Sprintf("Memory %s of %s in use, %s (limit %s): the machine may swap",
 			metric.Bytes(e.MemUsed.V), metric.Bytes(e.MemTotal.V), metric.Percent(share), metric.Percent(l.MemoryFull)),
 		Try: "a smaller context or quantisation, or fewer slots",
-	}, share > l.MemoryFull
+	}, true
 }
 
 // kvFull: "KV cache 97 % full (limit 95 %): a request that outgrows it ends with reason length"
 func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
+	if e.Served != nil || !e.KV.OK() || e.KV.V <= l.KVFull {
+		return Verdict{}, false
+	}
 	return Verdict{
 		Severity: Watch, Topic: "KV cache", Degrades: true,
 		Text: fmt.Sprintf("KV cache %s full (limit %s): a request that outgrows it ends with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
 		Try:  "a larger context (--ctx)",
-	}, e.Served == nil && e.KV.OK() && e.KV.V > l.KVFull
+	}, true
 }

@@ -124,13 +124,16 @@ func servedTail(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	ratio := float64(t.P99.Low) / float64(t.P50.High)
+	if ratio < l.TailFactor {
+		return Verdict{}, false
+	}
 	return Verdict{
 		Severity: Watch, Topic: "token gaps", Degrades: true,
 		Text: fmt.Sprintf("ITL p99 %s is at least %.1fx p50 %s in the last minute (limit %.0fx)",
 			metric.QuantileOf(t.P99), ratio, metric.QuantileOf(t.P50), l.TailFactor),
 		Evidence: fmt.Sprintf("%s gaps, reported by the engine", metric.Count(float64(t.Count))),
 		Try:      smallerChunks + ": long prompts delay requests that decode",
-	}, ratio >= l.TailFactor
+	}, true
 }
 
 // servedSpeed is decodeSpeed for a server.
@@ -143,9 +146,12 @@ func servedSpeed(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 
 // servedKV: "KV cache 97 % full (limit 95 %): new requests will have to wait"
 func servedKV(_ *Served, e *Evidence, l *Limits) (Verdict, bool) {
+	if !e.KV.OK() || e.KV.V <= l.KVFull {
+		return Verdict{}, false
+	}
 	return Verdict{
 		Severity: Watch, Topic: "KV cache", Degrades: true,
 		Text: fmt.Sprintf("KV cache %s full (limit %s): new requests will have to wait", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
 		Try:  moreKV + ", a shorter context, or another replica",
-	}, e.KV.OK() && e.KV.V > l.KVFull
+	}, true
 }
