@@ -26,9 +26,9 @@ type Gatherer struct {
 	lastComplete uint64        // last round that was read to the end
 	lastReset    uint64        // last round in which a counter was reset
 	processStart float64
-	perRank      bool     // samples of several ranks repeat the same work
-	order        []lookup // names in the order of the previous text, at most maxNames
-	orderPos     int      // index of the last name in order
+	perRank      bool        // samples of several ranks repeat the same work
+	lines        []knownLine // of the previous text, and up to line those of this one, at most maxLines
+	line         int         // number of lines so far
 	models       []string
 	adapters     []string // LoRA adapters in the last text
 	adaptersAt   float64  // Unix time in s of adapters
@@ -36,6 +36,9 @@ type Gatherer struct {
 	ranks        []rank   // in the last text
 	experts      expertRanks
 	last         lastSeries
+	added        knownLine // the last sample that was added to a series, without its head
+	label        string    // the last label that labelValue was asked for in this line, and its value
+	value        []byte
 
 	Restarts  int // counter resets
 	Omitted   int // samples above maxSeries
@@ -58,10 +61,15 @@ type metricRef struct {
 	part   part
 }
 
-// lookup caches the metrics of a name.
-type lookup struct {
-	key  uint64 // hash of the name
-	refs []metricRef
+// maxLines limits the number of lines whose meaning is kept, 32 bytes each.
+const maxLines = 1024
+
+// knownLine is the meaning of a line of the previous text: each text has the same lines, but for their values.
+type knownLine struct {
+	head   uint64  // see prom.Scanner.Head; 0: unknown
+	series *series // nil: no metric has it
+	bound  float64 // of a bucket
+	part   part
 }
 
 // metric is the state of an alias. What only some metrics need comes with their first sample: hundreds of servers are
@@ -79,6 +87,8 @@ type metric struct {
 
 // series is one label combination of a counter or histogram.
 type series struct {
+	metric *metric
+
 	key   uint64 // hash of the labels
 	round uint64
 	value float64 // of a counter
@@ -154,13 +164,14 @@ func (g *Gatherer) Read(r io.Reader) error {
 		g.scan = nil
 	}()
 	g.round++
-	g.orderPos, g.models, g.ranks, g.adapters, g.adaptersAt = 0, g.models[:0], g.ranks[:0], nil, -1
+	g.line, g.models, g.ranks, g.adapters, g.adaptersAt = 0, g.models[:0], g.ranks[:0], nil, -1
 	g.experts.text = nil
 	found := false
-	for g.scan.Next() {
-		for _, t := range g.refs(g.scan.Name()) {
-			found = g.sample(&g.metrics[t.metric], t.part) || found
-		}
+	for g.scan.NextLine() {
+		found = g.readLine() || found
+	}
+	if g.lines = g.lines[:min(g.line, len(g.lines))]; cap(g.lines) > len(g.lines)*9/8 {
+		g.lines = slices.Clone(g.lines) // hundreds are kept
 	}
 	switch err := g.scan.Err(); {
 	case err != nil:
@@ -175,36 +186,76 @@ func (g *Gatherer) Read(r io.Reader) error {
 	return nil
 }
 
-// maxNames limits the number of names whose order is kept.
-const maxNames = 1024
+// readLine processes a line. It reports whether it has a sample that counts.
+func (g *Gatherer) readLine() (counts bool) {
+	head := g.scan.Head()
+	if g.line == len(g.lines) && g.line < maxLines {
+		g.lines = append(g.lines, knownLine{})
+	}
+	known := &knownLine{}
+	if g.line < len(g.lines) {
+		known = &g.lines[g.line]
+	}
+	g.line++
+	if known.head == head && head != 0 {
+		g.scan.Skip()
+		return known.series != nil && g.again(known)
+	}
+	*known = knownLine{}
+	if !g.scan.Parse() {
+		return false
+	}
+	refs := g.index[string(g.scan.Name())]
+	g.added, g.label = knownLine{}, ""
+	for _, t := range refs {
+		counts = g.sample(&g.metrics[t.metric], t.part) || counts
+	}
+	if g.scan.IsHead() && (len(refs) == 0 || len(refs) == 1 && g.added.series != nil) {
+		*known = g.added
+		known.head = head
+	}
+	return counts
+}
 
-// refs returns the metrics of a name. It first tries the position in the previous text: samples of one metric are
-// adjacent, and metrics keep their order.
-func (g *Gatherer) refs(name []byte) []metricRef {
-	key := prom.Hash(name)
-	for i := g.orderPos; i < min(g.orderPos+2, len(g.order)); i++ {
-		if g.order[i].key == key {
-			g.orderPos = i
-			return g.order[i].refs
-		}
+// again processes a line of a series that the previous text had. It reports whether the sample counts.
+func (g *Gatherer) again(k *knownLine) bool {
+	g.begin(k.series)
+	v, ok := g.scan.Value()
+	if !ok || v < 0 {
+		return false
 	}
-	targets := g.index[string(name)]
-	if g.orderPos < len(g.order) {
-		g.orderPos++
+	g.count(k.series.metric)
+	g.add(k, v)
+	return true
+}
+
+// add adds a sample to its series.
+func (g *Gatherer) add(k *knownLine, v float64) {
+	switch s := k.series; k.part {
+	case valuePart:
+		s.metric.sum += v
+		s.metric.increase += g.increase(s, v)
+	case bucketPart:
+		s.addBucket(k.bound, v)
+	case sumPart:
+		s.nextSum = v
+	case countPart:
+		s.nextCount, s.countRound = v, g.round
 	}
-	switch next := (lookup{key, targets}); {
-	case g.orderPos < len(g.order):
-		g.order[g.orderPos] = next
-	case len(g.order) < maxNames:
-		g.order = append(g.order, next)
+}
+
+// count counts a sample of a metric.
+func (g *Gatherer) count(m *metric) {
+	if m.round != g.round {
+		m.round, m.n, m.sum = g.round, 0, 0
 	}
-	return targets
+	m.n++
 }
 
 // sample processes a sample. It reports whether the sample counts.
 func (g *Gatherer) sample(m *metric, p part) bool {
 	labels := g.scan.Labels()
-	if m.label != "" && !m.allows(labels.Raw(m.label)) || g.perRank && duplicatesRankZero(labels) {
+	if m.label != "" && !m.allows(g.labelValue(m.label)) || g.perRank && duplicatesRankZero(labels) {
 		return false
 	}
 	v, ok := g.scan.Value()
@@ -214,10 +265,7 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		}
 		return false
 	}
-	if m.round != g.round {
-		m.round, m.n, m.sum = g.round, 0, 0
-	}
-	m.n++
+	g.count(m)
 	switch {
 	case m.role == processStart:
 		g.setProcessStart(v)
@@ -243,20 +291,23 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		g.Omitted++
 		return false
 	}
-	switch p {
-	case valuePart:
-		m.sum += v
-		m.increase += g.increase(s, v)
-	case bucketPart:
-		if bound, ok := prom.ParseBound(le); ok {
-			s.addBucket(bound, v)
+	k := knownLine{series: s, part: p}
+	if p == bucketPart {
+		if k.bound, ok = prom.ParseBound(le); !ok {
+			return true
 		}
-	case sumPart:
-		s.nextSum = v
-	case countPart:
-		s.nextCount, s.countRound = v, g.round
 	}
+	g.add(&k, v)
+	g.added = k
 	return true
+}
+
+// labelValue returns the value of a label of the line. Several metrics with one name differ in the values of one label.
+func (g *Gatherer) labelValue(name string) []byte {
+	if g.label != name {
+		g.label, g.value = name, g.scan.Labels().Raw(name)
+	}
+	return g.value
 }
 
 // hasSeries reports whether samples add up over time, label combination by label combination.
@@ -300,7 +351,7 @@ func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 		if len(m.series) >= maxSeries {
 			return nil, nil
 		}
-		one := &series{key: key, startsAtZero: g.lastComplete > 0}
+		one := &series{metric: m, key: key, startsAtZero: g.lastComplete > 0}
 		if m.alias.histogram != "" {
 			one.histogram = new(histogram)
 			if m.interval == nil {
@@ -309,14 +360,18 @@ func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 		}
 		m.series = slices.Insert(m.series, i, one)
 	}
-	s := m.series[i]
+	g.begin(m.series[i])
+	return m.series[i], le
+}
+
+// begin prepares a series for the first of its samples in a text.
+func (g *Gatherer) begin(s *series) {
 	if s.round != g.round {
 		s.round = g.round
 		if s.histogram != nil {
 			s.reset()
 		}
 	}
-	return s, le
 }
 
 // increase returns the increase of a counter. A counter that has fallen was reset.

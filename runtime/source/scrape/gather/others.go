@@ -35,9 +35,11 @@ var ratios = func() []counterRatio {
 
 // fillRatios adds the ratios of which the text has both counters.
 func (g *Gatherer) fillRatios(p *event.Aggregates, since int64) {
+	var buf [16]event.Ratio
+	list := buf[:0]
 	add := func(name string, part, whole event.Reading) {
 		if part.OK() && whole.OK() && part.V <= event.MaxNumber && whole.V <= event.MaxNumber {
-			p.Ratios = append(p.Ratios, event.Ratio{Name: name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
+			list = append(list, event.Ratio{Name: name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
 		}
 	}
 	if hits, queries := g.increaseOf(cacheHits, since), g.increaseOf(cacheQueries, since); hits.OK() && queries.OK() {
@@ -48,7 +50,8 @@ func (g *Gatherer) fillRatios(p *event.Aggregates, since int64) {
 	for _, r := range ratios {
 		add(r.name, g.increaseOf(r.part, since), g.increaseOf(r.whole, since))
 	}
-	slices.SortFunc(p.Ratios, func(a, b event.Ratio) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b event.Ratio) int { return strings.Compare(a.Name, b.Name) })
+	p.Ratios = append(p.Ratios, list...)
 }
 
 // fillOthers adds the values and the counts that have a name of their own.

@@ -22,6 +22,7 @@ type Scanner struct {
 	err        error
 	skipLine   bool // skip to the end of a line that is too long
 
+	text               []byte // the line
 	name, labels, rest []byte
 	malformed, samples int
 }
@@ -34,20 +35,49 @@ func (s *Scanner) Reset(r io.Reader) { *s = Scanner{r: r, buf: s.buf} }
 
 // Next advances to the next sample; false at the end or on an error.
 func (s *Scanner) Next() bool {
-	for {
-		line, ok := s.line()
-		if !ok {
-			return false
-		}
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		if s.parse(line) {
-			s.samples++
+	for s.NextLine() {
+		if s.Parse() {
 			return true
 		}
-		s.malformed++
 	}
+	return false
+}
+
+// NextLine advances to the next line that should be a sample, for Parse or Skip; false at the end or on an error.
+func (s *Scanner) NextLine() bool {
+	for {
+		line, ok := s.line()
+		if !ok || len(line) > 0 && line[0] != '#' {
+			s.text = line
+			return ok
+		}
+	}
+}
+
+// Parse parses the line as a sample. It reports false if the line is malformed.
+func (s *Scanner) Parse() bool {
+	if s.parse(s.text) {
+		s.samples++
+		return true
+	}
+	s.malformed++
+	return false
+}
+
+// Head returns a hash of the line up to the space before its last word, valid only in this process: in most texts of the
+// name and the labels, see IsHead.
+func (s *Scanner) Head() uint64 { return Hash(s.text[:s.lastWord()]) }
+
+// IsHead reports whether the parsed name and labels are all before the last word of the line.
+func (s *Scanner) IsHead() bool { return len(s.text)-len(s.rest) == s.lastWord() }
+
+// lastWord returns where the last word of the line begins, with the space before it.
+func (s *Scanner) lastWord() int { return max(bytes.LastIndexByte(s.text, ' '), 0) }
+
+// Skip makes the last word the value, for a line whose head was that of a sample before: Name and Labels are not set.
+func (s *Scanner) Skip() {
+	s.samples++
+	s.rest = s.text[s.lastWord():]
 }
 
 // Err returns the error that ended the text; nil at its end.
