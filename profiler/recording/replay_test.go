@@ -145,7 +145,9 @@ func wallOf(at event.Time) time.Time {
 // same fails the test if two snapshots differ.
 func same(t testing.TB, what string, want, got *store.Snapshot) {
 	t.Helper()
-	if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.Transformer("All", store.TokenList.All)); d != "" {
+	points := cmp.Transformer("points", func(s store.Trend) []store.RatePoint { return s.Points(nil) })
+	tokens := cmp.Transformer("tokens", store.TokenList.All)
+	if d := cmp.Diff(want, got, points, tokens, cmpopts.EquateNaNs()); d != "" {
 		t.Fatalf("%s at %v (-live +replayed):\n%s", what, time.Duration(want.Now), d)
 	}
 }

@@ -59,9 +59,10 @@ func playWhole(t testing.TB, file []byte) {
 		if !v.Now.Plausible() || !v.Started.Plausible() || v.Now < 0 {
 			t.Fatalf("the clock of the store is at %d, started at %d", v.Now, v.Started)
 		}
-		for i, point := range v.Throughput.Series {
-			if point.At < 0 || i > 0 && point.At <= v.Throughput.Series[i-1].At {
-				t.Fatalf("seconds are out of order: %d, then %d", v.Throughput.Series[max(i-1, 0)].At, point.At)
+		points := v.Throughput.Series.Points(nil)
+		for i, point := range points {
+			if point.At < 0 || i > 0 && point.At <= points[i-1].At {
+				t.Fatalf("seconds are out of order: %d, then %d", points[max(i-1, 0)].At, point.At)
 			}
 		}
 	}

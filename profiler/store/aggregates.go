@@ -130,6 +130,7 @@ type aggregates struct {
 // apply stores a report.
 func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
 	r.reported, r.last, r.at = true, *p, at
+	r.last.Histograms = nil
 	r.last.KVUsage, r.last.CacheHits = clampShare(p.KVUsage), clampShare(p.CacheHits)
 	r.last.More, r.last.Counts = separateCounts(p)
 	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))

@@ -183,20 +183,20 @@ func TestOutagesAreNotZeros(t *testing.T) {
 		return &event.Aggregates{Interval: 1e9, Running: reported(3), Waiting: reported(1), Decode: event.DerivedValue(50), Generated: event.DerivedValue(50), KVUsage: reported(0.5)}
 	}
 	v := snapshotAfter([]float64{1.5, 2.5, 9.5, 10.5}, busy(), busy(), busy(), busy())
-	for _, p := range v.Throughput.Series {
+	for _, p := range v.Throughput.Series.Points(nil) {
 		second := int64(p.At) / 1e9
 		silent := second >= 5 && second < 9
 		if p.Silent != silent || math.IsNaN(p.KVShare) != silent && second >= 1 {
 			t.Errorf("second %d is %+v", second, p)
 		}
 	}
-	if n := len(v.Throughput.Series); n < 9 {
+	if n := v.Throughput.Series.Len(); n < 9 {
 		t.Fatalf("%d seconds, want at least 9", n)
 	}
 	withoutKV := busy()
 	withoutKV.KVUsage = event.Reading{}
 	v = snapshotAfter([]float64{1.5, 2.5, 3.5}, withoutKV, withoutKV, withoutKV)
-	if p := v.Throughput.Series[1]; !math.IsNaN(p.KVShare) || p.Silent || p.Running != 3 {
+	if p := v.Throughput.Series.Points(nil)[1]; !math.IsNaN(p.KVShare) || p.Silent || p.Running != 3 {
 		t.Errorf("point without KV usage: %+v", p)
 	}
 }
@@ -213,7 +213,7 @@ func TestReportedNumbersOverTime(t *testing.T) {
 	v := snapshotAfter([]float64{2.5, 4.5, 6.5}, report(0.25, 8, 6, 4), report(0.5, 0, 0, 0), &event.Aggregates{Interval: 2e9, Running: reported(3)})
 	none := math.NaN()
 	want := [][3]float64{2: {0.25, 0.75, 2}, 3: {0.25, 0.75, 2}, 4: {0.5, none, 0}, 5: {0.5, none, 0}}
-	for _, p := range v.Throughput.Series {
+	for _, p := range v.Throughput.Series.Points(nil) {
 		second := int(p.At) / 1e9
 		got := [3]float64{float64(p.CacheHits), float64(p.Accepted), float64(p.Preempted)}
 		if second < 2 {
@@ -226,7 +226,7 @@ func TestReportedNumbersOverTime(t *testing.T) {
 			}
 		}
 	}
-	if n := len(v.Throughput.Series); n != 6 {
+	if n := v.Throughput.Series.Len(); n != 6 {
 		t.Errorf("%d seconds, want 6", n)
 	}
 }

@@ -50,7 +50,7 @@ func (c *core) clone() core {
 	k := *c
 	k.onRequest = nil
 	k.load, k.log = slices.Clip(c.load), slices.Clip(c.log)
-	k.machine, k.rates.points = c.machine.clone(), slices.Clip(c.rates.points)
+	k.machine, k.rates.trend = c.machine.clone(), c.rates.trend.clone()
 	k.counts, k.judge = c.counts.clone(), c.judge.Clone()
 	k.kv, k.causes = c.kv.clone(), c.causes.trimmed()
 	return k

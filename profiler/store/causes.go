@@ -471,20 +471,19 @@ const (
 // slower returns the share by which the last ten seconds are slower than the session was with as many requests and about
 // as much in the KV cache; 0 if that is not significant.
 func (s *state) slower(sec int64, l *verdict.Limits) float64 {
-	series, points := s.latency.series, s.rates.points
-	if len(series) == 0 || len(points) == 0 {
+	series := s.latency.series
+	if len(series) == 0 {
 		return 0
 	}
-	now := points[len(points)-1]
+	now := &series[len(series)-1]
 	var recent, typical []float64
 	for k := len(series) - 1; k >= 0; k-- {
 		p, age := &series[k], sec-int64(series[k].At)/int64(second)
-		j := len(points) - len(series) + k
 		switch {
-		case p.Count == 0 || age < 0 || j < 0 || points[j].At != p.At || points[j].Running != now.Running:
+		case p.Count == 0 || age < 0 || p.Running != now.Running:
 		case age < recentSeconds:
 			recent = append(recent, float64(p.P50))
-		case age < typicalSeconds && points[j].KVUsed*similarKV >= now.KVUsed:
+		case age < typicalSeconds && p.KVUsed*similarKV >= now.KVUsed:
 			typical = append(typical, float64(p.P50))
 		}
 		if age >= typicalSeconds {

@@ -139,7 +139,7 @@ func (h *history) full() bool {
 	if s.crowded() {
 		return s.size-s.base.size >= limit/2 || s.events >= crowdedFactor*h.maxEvents
 	}
-	return s.size-s.base.size >= max(limit/historySegments, min(s.base.size, limit/4)) || s.events >= h.maxEvents
+	return s.size-s.base.size >= max(limit/historySegments, min(2*s.base.size, limit/4)) || s.events >= h.maxEvents
 }
 
 // crowded reports whether the base state consists mostly of open requests, 1.2 KB each. Such states may exceed the

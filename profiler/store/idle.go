@@ -41,8 +41,7 @@ func newActiveWindows(v *Snapshot) *activeWindows {
 // in returns v with the windows instead of its own; nil if something runs or has just run, or if the engine does not
 // report.
 func (w *activeWindows) in(v *Snapshot) *Snapshot {
-	pts := v.Throughput.Series
-	if w == nil || v.Now-w.at < event.Time(IdleAfter) || v.Throughput.Running+v.Throughput.Queued > 0 || pts[len(pts)-1].Silent {
+	if w == nil || v.Now-w.at < event.Time(IdleAfter) || v.Throughput.Running+v.Throughput.Queued > 0 || v.Throughput.Series.Last().Silent {
 		return nil
 	}
 	last, now := *v, v.Throughput

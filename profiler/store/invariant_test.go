@@ -95,9 +95,9 @@ func checkSnapshot(s *Snapshot) error {
 			return fmt.Errorf("a load stage of %v", span.Dur())
 		}
 	}
-	if len(s.Requests) > MaxOpen+MaxRequests || len(s.Log) > MaxLog || len(l.Stalls) > MaxStalls || len(l.Series) > SeriesLen || len(t.Series) > SeriesLen {
+	if len(s.Requests) > MaxOpen+MaxRequests || len(s.Log) > MaxLog || len(l.Stalls) > MaxStalls || len(l.Series) > SeriesLen || t.Series.Len() > SeriesLen {
 		return fmt.Errorf("a bound is exceeded: %d requests, %d lines, %d stalls, %d and %d points",
-			len(s.Requests), len(s.Log), len(l.Stalls), len(l.Series), len(t.Series))
+			len(s.Requests), len(s.Log), len(l.Stalls), len(l.Series), t.Series.Len())
 	}
 	return nil
 }

@@ -80,8 +80,8 @@ func (l *latency) recordEnd(r *Request) {
 }
 
 // closeSecond appends the point of an ended second to the series.
-func (l *latency) closeSecond(sec int64) {
-	p := LatencyPoint{At: event.Time(sec * int64(second))}
+func (l *latency) closeSecond(sec int64, r *RatePoint) {
+	p := LatencyPoint{At: r.At, Running: r.Running, KVUsed: r.KVUsed}
 	if sum := l.of[ITL].At(sec); sum.Count > 0 {
 		p.Count, p.P50, p.P99, p.Spread = sum.Count, sum.P50, sum.P99, l.spreads.take(sec)
 	}

@@ -86,8 +86,8 @@ func (s *Snapshot) CountedIn(w metric.Window, cold bool) iter.Seq[*Request] {
 		}
 	}
 	now := int64(s.Now) / int64(second)
-	if pts := s.Throughput.Series; len(pts) > 0 { // an engine whose clock is ahead has begun the next second already
-		now = max(now, int64(pts[len(pts)-1].At)/int64(second)+1)
+	if p := s.Throughput.Series.Last(); p != nil { // an engine whose clock is ahead has begun the next second already
+		now = max(now, int64(p.At)/int64(second)+1)
 	}
 	switch w {
 	case metric.Session:

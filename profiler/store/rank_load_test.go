@@ -34,7 +34,7 @@ func TestRankLoad(t *testing.T) {
 	load = report(12*sec, []uint64{1, 1, 1, 1}, []uint64{1, 1, 1, 1}).RankLoad
 	want(t, "imbalance after the window", load.Imbalance(load.Recent), 1.)
 	want(t, "imbalance of the session", load.Imbalance(load.Session), 92./42)
-	points := p.store.Snapshot().Throughput.Series
+	points := p.store.Snapshot().Throughput.Series.Points(nil)
 	if !slices.ContainsFunc(points, func(v RatePoint) bool { return v.RankImbalance == 90./40 }) {
 		t.Errorf("no second has the imbalance: %+v", points)
 	}

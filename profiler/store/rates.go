@@ -14,7 +14,7 @@ type rates struct {
 	second           int64
 	slots            [rateSlots]secondWork // second s at s % rateSlots
 	stepsHavePrompts bool                  // forward passes report prompt tokens: do not count them from stages as well
-	points           []RatePoint
+	trend            Trend
 }
 
 // secondWork is the work of one second.

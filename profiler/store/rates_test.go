@@ -130,7 +130,7 @@ func TestSeriesAreClosedBySecond(t *testing.T) {
 		p.state(0, 1, event.StateFinished, nil)
 		p.now += event.Time(2 * sec) // 6 s
 		s := p.store.Snapshot()
-		points, gaps := s.Throughput.Series, s.Latency.Series
+		points, gaps := s.Throughput.Series.Points(nil), s.Latency.Series
 		if len(points) != 5 || len(gaps) != 5 {
 			t.Fatalf("%d and %d points, want the 5 seconds from 1 s to 6 s", len(points), len(gaps))
 		}
@@ -154,10 +154,10 @@ func TestSeriesAreBounded(t *testing.T) {
 	p.engine(0)
 	p.now += event.Time(10 * SeriesLen * sec)
 	s := p.store.Snapshot()
-	if n := len(s.Throughput.Series); n > SeriesLen || n < SeriesLen*3/4 {
+	if n := s.Throughput.Series.Len(); n > SeriesLen || n < SeriesLen*3/4 {
 		t.Errorf("%d points, want about %d", n, SeriesLen)
 	}
-	if last := s.Throughput.Series[len(s.Throughput.Series)-1]; last.At != p.now-event.Time(sec) {
+	if last := s.Throughput.Series.Last(); last.At != p.now-event.Time(sec) {
 		t.Errorf("the last point is at %d, want %d", last.At, p.now-event.Time(sec))
 	}
 }

@@ -207,6 +207,8 @@ type LatencyPoint struct {
 	Count    uint64
 	P50, P99 int64   // ns
 	Spread   *Spread // nil without tokens
+
+	Running, KVUsed int // as of a RatePoint
 }
 
 // Throughput holds the rates over the last ten seconds, the current one included, and their trend.
@@ -222,7 +224,7 @@ type Throughput struct {
 	PassExperts     event.Reading // experts that a decode pass reads, of all layers
 	ReadBandwidth   event.Reading // B/s that as many threads as the engine has read from memory; NotReported if it computes elsewhere
 	ReadShare       event.Reading // Bandwidth / ReadBandwidth: 1 is the wall
-	Series          []RatePoint   // one per second, oldest first, at most SeriesLen
+	Series          Trend
 }
 
 // RatePoint is the throughput of one second.

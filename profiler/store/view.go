@@ -67,8 +67,8 @@ func (s *state) closeSeconds(now event.Time) {
 	}
 	last := int64(now)/int64(second) - 1
 	from := int64(s.started) / int64(second)
-	if n := len(s.rates.points); n > 0 {
-		from = int64(s.rates.points[n-1].At)/int64(second) + 1
+	if p := s.rates.trend.Last(); p != nil {
+		from = int64(p.At)/int64(second) + 1
 	}
 	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.closeSecond(sec)
@@ -76,7 +76,7 @@ func (s *state) closeSeconds(now event.Time) {
 		v := closing.Get().(*Snapshot)
 		s.measure(v, event.Time((sec+1)*int64(second)), time.Time{})
 		v.judgeWith(s.judge.Check)
-		if s.rates.ran(sec) || s.rates.points[len(s.rates.points)-1].active() {
+		if s.rates.ran(sec) || s.rates.trend.Last().active() {
 			s.active = newActiveWindows(v)
 		}
 		*v = Snapshot{}
@@ -98,8 +98,8 @@ func (s *state) closeSecond(sec int64) {
 		p.ReadShare = float32(orNaN(shareOf(s.readRate(&w), s.readBandwidth())))
 	}
 	s.aggregates.fillPoint(&p)
-	s.rates.points = push(s.rates.points, p, SeriesLen)
-	s.latency.closeSecond(sec)
+	s.rates.trend = s.rates.trend.with(p)
+	s.latency.closeSecond(sec, &p)
 	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
 		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, false)
 	}
@@ -227,5 +227,5 @@ func (s *state) viewRates(v *Snapshot) {
 	s.aggregates.fillThroughput(t)
 	t.ReadBandwidth = s.readBandwidth()
 	t.ReadShare = shareOf(t.Bandwidth, t.ReadBandwidth)
-	t.Series = slices.Clip(s.rates.points)
+	t.Series = s.rates.trend
 }

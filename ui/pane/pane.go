@@ -48,6 +48,8 @@ type Scratch struct {
 	Values, Cold []float64
 	Seconds      []metric.Buckets
 	Fit          table.Fit
+	rates        []store.RatePoint // of ratesOf
+	ratesOf      *store.Snapshot
 }
 
 // Chart returns the chart of a name. A chart is drawn again only when its data or size changes.
@@ -61,6 +63,14 @@ func (m *Scratch) Chart(name string) *grid.Chart {
 		m.charts[name] = k
 	}
 	return k
+}
+
+// Rates returns the points of the throughput trend, oldest first. They are valid until it is called with another snapshot.
+func (c *Frame) Rates(s *store.Snapshot) []store.RatePoint {
+	if m := c.Scratch; m.ratesOf != s {
+		m.rates, m.ratesOf = s.Throughput.Series.Points(m.rates[:0]), s
+	}
+	return c.Scratch.rates
 }
 
 // Styles that all panes share.

@@ -329,7 +329,7 @@ func polledRequests(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 
 // ratesIfRoom draws the throughput chart below the latencies, if there is room.
 func ratesIfRoom(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	if pts := s.Throughput.Series; a.H >= 6 && len(pts) >= 2 {
+	if pts := c.Rates(s); a.H >= 6 && len(pts) >= 2 {
 		pane.DrawRatesChart(a, pts, c)
 	}
 }

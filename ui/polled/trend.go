@@ -57,7 +57,7 @@ const (
 // drawTrends draws latencies over time, one below another as far as there is room: percentiles at the left, and a heatmap
 // of the engine's buckets at the right or, where it is narrow, below. It reports whether there was one to draw.
 func drawTrends(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
-	list, pts := trends(s, a.H/leastTrendRows), s.Throughput.Series
+	list, pts := trends(s, a.H/leastTrendRows), c.Rates(s)
 	if len(list) == 0 || len(pts) < 2 {
 		return false
 	}

@@ -24,7 +24,7 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	r := pane.RowWriter{A: in}
 	drawNumbers(&r, s, c)
 	drawGroups(&r, s)
-	pts := s.Throughput.Series
+	pts := c.Rates(s)
 	r.Trend("tokens/s", len(pts), func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
 }
 
@@ -73,7 +73,7 @@ func drawLast(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, draw func(*pa
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.
 func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	t, pts := s.Throughput, s.Throughput.Series
+	t, pts := s.Throughput, c.Rates(s)
 	for i, row := range [...]struct {
 		name string
 		v    event.Reading

@@ -26,7 +26,7 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	drawWholeSession(&r, s)
 	drawGroups(&r, s)
 	drawSpeculation(&r, s, c)
-	pts := s.Throughput.Series
+	pts := c.Rates(s)
 	right := in.Sub(left+2, 0, in.W-left-2, in.H)
 	if right.W < 30 || len(pts) < 2 {
 		return

@@ -137,7 +137,7 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	}
 	y = max(min(y+1, in.H-below), 1)
 	drawBatch(c, in.Sub(0, y, in.W, 1), run, x)
-	drawLoads(c, in.Sub(0, y+1, in.W, len(loads)), s.Throughput.Series, x)
+	drawLoads(c, in.Sub(0, y+1, in.W, len(loads)), c.Rates(s), x)
 	timelineTicks(in.Sub(laneNames, y+loadRows, x.w, 1), x)
 	if selected != nil {
 		y += loadRows + 1
