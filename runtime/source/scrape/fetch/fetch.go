@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 )
@@ -43,7 +44,9 @@ type Client struct {
 	opt       Options
 	header    http.Header // of every request without a body; never modified
 	transport *http.Transport
-	malformed atomic.Int64 // numbers of answers in JSON that are not plausible, since they were last asked for
+	direct    bool                 // there is neither encryption nor a proxy
+	idle      atomic.Pointer[conn] // the connection that is free; nil: none
+	malformed atomic.Int64         // numbers of answers in JSON that are not plausible, since they were last asked for
 }
 
 // New prepares requests to an address; it sends nothing yet. Errors: an invalid address.
@@ -62,20 +65,29 @@ func New(address string, opt Options) (*Client, error) {
 	if opt.Key != "" {
 		header.Set("Authorization", "Bearer "+opt.Key)
 	}
-	return &Client{base: *base, opt: opt, header: header, transport: &http.Transport{
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
+	ascii := strings.IndexFunc(base.Host, func(r rune) bool { return r > unicode.MaxASCII }) < 0 // others need an encoding
+	direct := base.Scheme == "http" && proxy == nil && err == nil && ascii
+	return &Client{base: *base, opt: opt, header: header, direct: direct, transport: &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
-		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // decompressed here, where the size is limited
 		MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: idleTimeout,
-		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10, // for headers: readers of large responses have their own buffer
 	}}, nil
 }
+
+var dialer = net.Dialer{Timeout: dialTimeout}
 
 // Address returns the address of the server.
 func (c *Client) Address() string { return c.base.String() }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.transport.CloseIdleConnections()
+	if k := c.idle.Swap(nil); k != nil {
+		_ = k.Close()
+	}
+}
 
 // Response is the response of a server. Its body is limited in size and time.
 type Response struct {
@@ -147,7 +159,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 			r.Header = c.header.Clone()
 			r.Header.Set("Content-Type", "application/json")
 		}
-		answer, err := c.transport.RoundTrip(r)
+		answer, err := c.roundTrip(r)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -91,6 +92,8 @@ func TestBadServers(t *testing.T) {
 		{"hangs", "", true, "", "no response in time"},
 		{"hangs in its head", head, true, "", "no response in time"},
 		{"hangs in its body", head + "Content-Length: 9\r\n\r\nab", true, "ab", "no response in time"},
+		{"endless head", head + "X: " + strings.Repeat("x", 2<<20), true, "", "response header too large"},
+		{"continues first", "HTTP/1.1 100 Continue\r\n\r\n" + head + "Content-Length: 2\r\n\r\nab", false, "ab", ""},
 		{"no response", "", false, "", "connection closed without a response"},
 		{"closes in the middle of a chunk", head + "Transfer-Encoding: chunked\r\n\r\n9\r\nab", false, "ab", "response truncated"},
 		{"length too long", head + "Content-Length: 99\r\n\r\nab", false, "ab", "response truncated"},
@@ -118,6 +121,40 @@ func orNil(text string) string {
 		return "<nil>"
 	}
 	return text
+}
+
+// TestConnectionsAreKept checks that requests share a connection, and that one which the server has closed is replaced.
+func TestConnectionsAreKept(t *testing.T) {
+	var made atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/last" {
+			w.Header().Set("Connection", "close")
+		}
+		_, _ = io.WriteString(w, strings.Repeat("a", 5000))
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c := client(t, s.URL, Options{})
+	for i, step := range []struct {
+		path string
+		want int64 // connections so far
+	}{{"/", 1}, {"/", 1}, {"/last", 1}, {"/", 2}, {"/", 2}, {"closed", 3}, {"/", 3}} {
+		if step.path == "closed" {
+			s.CloseClientConnections()
+			step.path = "/"
+		}
+		if text, err := read(c, step.path); len(text) != 5000 || err != nil {
+			t.Fatalf("%d: %d bytes, %v", i, len(text), err)
+		}
+		if n := made.Load(); n != step.want {
+			t.Errorf("%d: %d connections, want %d", i, n, step.want)
+		}
+	}
 }
 
 func TestSlowBody(t *testing.T) {

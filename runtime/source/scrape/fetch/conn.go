@@ -1,0 +1,137 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// conn is a connection that takes one request after the other. A transport of net/http keeps two goroutines and 12 KB for
+// each connection, and hundreds of servers are polled.
+type conn struct {
+	net.Conn
+	reader   *bufio.Reader
+	left     int64 // bytes that may still be read: of the header, at most maxHeader
+	lastUsed time.Time
+}
+
+// errLargeHeader is the error of a response with more than maxHeader.
+var errLargeHeader = errors.New("response header too large")
+
+// Read implements io.Reader.
+func (k *conn) Read(p []byte) (int, error) {
+	if k.left <= 0 {
+		return 0, errLargeHeader
+	}
+	n, err := k.Conn.Read(p)
+	k.left -= int64(n)
+	return n, err
+}
+
+// requests holds unused buffers of requests.
+var requests = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// roundTrip sends a request and returns its response: of a GET request without encryption and proxy over a connection of
+// its own.
+func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
+	if !c.direct || r.Method != http.MethodGet {
+		return c.transport.RoundTrip(r)
+	}
+	if k := c.idle.Swap(nil); k != nil {
+		if time.Since(k.lastUsed) < idleTimeout {
+			answer, err := c.ask(k, r)
+			if closed := err != nil && k.left == maxHeader; !closed || r.Context().Err() != nil {
+				return answer, err
+			}
+		}
+		_ = k.Close()
+	}
+	address := r.URL.Host
+	if r.URL.Port() == "" {
+		address = net.JoinHostPort(r.URL.Hostname(), "80")
+	}
+	made, err := dialer.DialContext(r.Context(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	k := &conn{Conn: made}
+	k.reader = bufio.NewReaderSize(k, 1<<10) // for headers: readers of large responses have their own buffer
+	return c.ask(k, r)
+}
+
+// ask sends a request over a connection, which is closed on an error, or if the context ends before the response.
+func (c *Client) ask(k *conn, r *http.Request) (*http.Response, error) {
+	b := &body{conn: k, client: c, stop: context.AfterFunc(r.Context(), func() { _ = k.Close() })}
+	answer, err := k.exchange(r)
+	if err != nil {
+		_ = b.Close()
+		return nil, err
+	}
+	b.reader, b.last = answer.Body, answer.Close
+	answer.Body = b
+	return answer, nil
+}
+
+// exchange sends a request and reads the header of its response.
+func (k *conn) exchange(r *http.Request) (*http.Response, error) {
+	k.left = maxHeader
+	out := requests.Get().(*bytes.Buffer)
+	defer requests.Put(out)
+	out.Reset()
+	if err := r.Write(out); err != nil {
+		return nil, err
+	}
+	if _, err := k.Write(out.Bytes()); err != nil {
+		return nil, err
+	}
+	if _, err := k.reader.Peek(1); err != nil {
+		return nil, err
+	}
+	for {
+		answer, err := http.ReadResponse(k.reader, r)
+		if err != nil {
+			return nil, err
+		}
+		if answer.StatusCode >= http.StatusOK {
+			k.left = math.MaxInt64
+			return answer, nil
+		}
+	}
+}
+
+// body is the body of a response. At its end, the connection is free for the next request.
+type body struct {
+	reader io.Reader
+	conn   *conn // nil once it is free or closed
+	client *Client
+	stop   func() bool
+	last   bool // the server closes the connection
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.reader.Read(p)
+	if k := b.conn; err == io.EOF && k != nil && !b.last && b.stop() && k.reader.Buffered() == 0 {
+		b.conn, k.lastUsed = nil, time.Now()
+		if other := b.client.idle.Swap(k); other != nil {
+			_ = other.Close()
+		}
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	if b.conn == nil {
+		return nil
+	}
+	b.stop()
+	return b.conn.Close()
+}
