@@ -7,12 +7,12 @@ const DefaultQueue = 1 << 14
 
 // leastQueue is the number of events that a buffer has room for at first: those of a server that is polled, of which there
 // may be hundreds.
-const leastQueue = 4
+const leastQueue = 2
 
 // Queue is the Sink in front of a consumer. Producers append to one buffer under a short lock while the consumer
 // processes the other. A full buffer drops new events and counts them by kind; producers never wait. Tokens leave room
-// for the ends of requests, which would otherwise seem to run for ever, see HasRoom. Buffers grow on demand, and keep their
-// size.
+// for the ends of requests, which would otherwise seem to run for ever, see HasRoom. Buffers grow on demand, and keep
+// their size while it is used.
 type Queue struct {
 	nonEmpty, halfFull chan struct{} // see NonEmpty and HalfFull
 	size               int           // capacity of each buffer, events
@@ -76,7 +76,9 @@ func (q *Queue) HalfFull() <-chan struct{} { return q.halfFull }
 // Swap returns the events since the last Swap, in order, and the cumulative drop counts. done is the previous batch,
 // which the consumer must no longer use: producers reuse its buffer.
 func (q *Queue) Swap(done []Event) (batch []Event, drops Drops) {
-	clear(done[:cap(done)][:len(done)]) // release what the events refer to
+	if clear(done); len(done) <= leastQueue && cap(done) <= 8*leastQueue { // release what the events refer to
+		done = nil // and a small buffer of which little was used
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch, q.front = q.front, done[:0]

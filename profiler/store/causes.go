@@ -247,7 +247,16 @@ func (c *causes) promptTime(req event.RequestID, from, to event.Time) (ns int64)
 
 // interval returns the evidence for the time between two times: samples of the engine's threads that overlap it, or else
 // those of the machine.
-func (s *state) interval(from, to event.Time) (i verdict.Interval) {
+func (s *state) interval(from, to event.Time) verdict.Interval {
+	i := verdict.Interval{Coarse: true, Threads: float64(s.engine.Device.Threads), ReadTotal: s.causes.read, ModelBytes: float64(s.model.Bytes)}
+	if c := &s.causes; len(c.usage)+len(c.hosts) > 0 { // hundreds of polled servers have none
+		i = s.sampled(i, from, to)
+	}
+	return i
+}
+
+// sampled returns i with the samples between two times.
+func (s *state) sampled(i verdict.Interval, from, to event.Time) verdict.Interval {
 	c := &s.causes
 	for k := len(c.usage) - 1; k >= 0 && c.usage[k].to > from; k-- {
 		if u := &c.usage[k]; u.from < to {
@@ -263,8 +272,6 @@ func (s *state) interval(from, to event.Time) (i verdict.Interval) {
 		}
 		s.addHost(&i, h)
 	}
-	i.Threads = float64(s.engine.Device.Threads)
-	i.ReadTotal, i.ModelBytes = c.read, float64(s.model.Bytes)
 	return i
 }
 
