@@ -26,9 +26,8 @@ type Gatherer struct {
 	lastComplete uint64        // last round that was read to the end
 	lastReset    uint64        // last round in which a counter was reset
 	processStart float64
-	perRank      bool        // samples of several ranks repeat the same work
-	lines        []knownLine // of the previous text, and up to line those of this one, at most maxLines
-	line         int         // number of lines so far
+	perRank      bool // samples of several ranks repeat the same work
+	lines        textLines
 	models       []string
 	adapters     []string // LoRA adapters in the last text
 	adaptersAt   float64  // Unix time in s of adapters
@@ -36,8 +35,9 @@ type Gatherer struct {
 	ranks        []rank   // in the last text
 	experts      expertRanks
 	last         lastSeries
-	added        knownLine // the last sample that was added to a series, without its head
-	label        string    // the last label that labelValue was asked for in this line, and its value
+	added        knownLine // the last sample that was added to a series, addedTo, without head and number
+	addedTo      *series
+	label        string // the last label that labelValue was asked for in this line, and its value
 	value        []byte
 
 	Restarts  int // counter resets
@@ -61,17 +61,6 @@ type metricRef struct {
 	part   part
 }
 
-// maxLines limits the number of lines whose meaning is kept, 32 bytes each.
-const maxLines = 1024
-
-// knownLine is the meaning of a line of the previous text: each text has the same lines, but for their values.
-type knownLine struct {
-	head   uint64  // see prom.Scanner.Head; 0: unknown
-	series *series // nil: no metric has it
-	bound  float64 // of a bucket
-	part   part
-}
-
 // metric is the state of an alias. What only some metrics need comes with their first sample: hundreds of servers are
 // watched, each with a part of the metrics.
 type metric struct {
@@ -88,6 +77,7 @@ type metric struct {
 // series is one label combination of a counter or histogram.
 type series struct {
 	metric *metric
+	number uint32 // in textLines; 0: none
 
 	key   uint64 // hash of the labels
 	round uint64
@@ -164,15 +154,13 @@ func (g *Gatherer) Read(r io.Reader) error {
 		g.scan = nil
 	}()
 	g.round++
-	g.line, g.models, g.ranks, g.adapters, g.adaptersAt = 0, g.models[:0], g.ranks[:0], nil, -1
+	g.models, g.ranks, g.adapters, g.adaptersAt = g.models[:0], g.ranks[:0], nil, -1
 	g.experts.text = nil
 	found := false
 	for g.scan.NextLine() {
 		found = g.readLine() || found
 	}
-	if g.lines = g.lines[:min(g.line, len(g.lines))]; cap(g.lines) > len(g.lines)*9/8 {
-		g.lines = slices.Clone(g.lines) // hundreds are kept
-	}
+	g.lines.end()
 	switch err := g.scan.Err(); {
 	case err != nil:
 		return err
@@ -189,49 +177,43 @@ func (g *Gatherer) Read(r io.Reader) error {
 // readLine processes a line. It reports whether it has a sample that counts.
 func (g *Gatherer) readLine() (counts bool) {
 	head := g.scan.Head()
-	if g.line == len(g.lines) && g.line < maxLines {
-		g.lines = append(g.lines, knownLine{})
-	}
-	known := &knownLine{}
-	if g.line < len(g.lines) {
-		known = &g.lines[g.line]
-	}
-	g.line++
-	if known.head == head && head != 0 {
+	if known := g.lines.find(head); known != nil {
 		g.scan.Skip()
-		return known.series != nil && g.again(known)
+		return known.series > 0 && g.again(known, g.lines.series[known.series-1])
 	}
-	*known = knownLine{}
 	if !g.scan.Parse() {
+		g.lines.learn(knownLine{}, nil)
 		return false
 	}
 	refs := g.index[string(g.scan.Name())]
-	g.added, g.label = knownLine{}, ""
+	g.added, g.addedTo, g.label = knownLine{}, nil, ""
 	for _, t := range refs {
 		counts = g.sample(&g.metrics[t.metric], t.part) || counts
 	}
-	if g.scan.IsHead() && (len(refs) == 0 || len(refs) == 1 && g.added.series != nil) {
-		*known = g.added
-		known.head = head
+	if g.scan.IsHead() && (len(refs) == 0 || len(refs) == 1 && g.addedTo != nil) {
+		g.added.head = head
+		g.lines.learn(g.added, g.addedTo)
+	} else {
+		g.lines.learn(knownLine{}, nil)
 	}
 	return counts
 }
 
 // again processes a line of a series that the previous text had. It reports whether the sample counts.
-func (g *Gatherer) again(k *knownLine) bool {
-	g.begin(k.series)
+func (g *Gatherer) again(k *knownLine, s *series) bool {
+	g.begin(s)
 	v, ok := g.scan.Value()
 	if !ok || v < 0 {
 		return false
 	}
-	g.count(k.series.metric)
-	g.add(k, v)
+	g.count(s.metric)
+	g.add(k, s, v)
 	return true
 }
 
 // add adds a sample to its series.
-func (g *Gatherer) add(k *knownLine, v float64) {
-	switch s := k.series; k.part {
+func (g *Gatherer) add(k *knownLine, s *series, v float64) {
+	switch k.part {
 	case valuePart:
 		s.metric.sum += v
 		s.metric.increase += g.increase(s, v)
@@ -291,14 +273,14 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		g.Omitted++
 		return false
 	}
-	k := knownLine{series: s, part: p}
+	k := knownLine{part: p}
 	if p == bucketPart {
 		if k.bound, ok = prom.ParseBound(le); !ok {
 			return true
 		}
 	}
-	g.add(&k, v)
-	g.added = k
+	g.add(&k, s, v)
+	g.added, g.addedTo = k, s
 	return true
 }
 

@@ -460,7 +460,7 @@ func FuzzGather(f *testing.F) {
 			for i, text := range [][]byte{a, a, b, b, a} {
 				_ = g.Read(bytes.NewReader(text))
 				p := g.Report(int64(i) * second)
-				forgetful.lines = nil
+				forgetful.lines.known = nil
 				_ = forgetful.Read(bytes.NewReader(text))
 				if d := cmp.Diff(forgetful.Report(int64(i)*second), p, cmpopts.EquateNaNs()); d != "" || g.Malformed != forgetful.Malformed {
 					t.Errorf("%s: with known lines (-without +with):\n%s", kind, d)
