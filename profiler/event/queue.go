@@ -1,6 +1,9 @@
 package event
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // DefaultQueue is the number of events that a Queue holds between two swaps: 176 bytes each, up to 2.9 MB per buffer.
 const DefaultQueue = 1 << 14
@@ -15,6 +18,7 @@ const leastQueue = 2
 // their size while it is used.
 type Queue struct {
 	nonEmpty, halfFull chan struct{} // see NonEmpty and HalfFull
+	filled             atomic.Bool   // see Empty
 	size               int           // capacity of each buffer, events
 
 	mu    sync.Mutex // guards what follows
@@ -41,7 +45,9 @@ func (q *Queue) Emit(e Event) {
 	if n == cap(q.front) {
 		q.front = append(make([]Event, 0, min(max(2*n, leastQueue), q.size)), q.front...)
 	}
-	q.front = append(q.front, e)
+	if q.front = append(q.front, e); n == 0 {
+		q.filled.Store(true)
+	}
 	q.mu.Unlock()
 	switch n {
 	case 0:
@@ -67,6 +73,10 @@ func signal(c chan struct{}) {
 	}
 }
 
+// Empty reports whether Swap would return no events. It does not wait for producers: hundreds of queues are asked ten times
+// a second.
+func (q *Queue) Empty() bool { return !q.filled.Load() }
+
 // NonEmpty receives when the queue is no longer empty.
 func (q *Queue) NonEmpty() <-chan struct{} { return q.nonEmpty }
 
@@ -82,6 +92,7 @@ func (q *Queue) Swap(done []Event) (batch []Event, drops Drops) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch, q.front = q.front, done[:0]
+	q.filled.Store(false)
 	return batch, q.drops
 }
 

@@ -109,7 +109,7 @@ func (l *latency) view(v *Latency, now int64, span time.Duration) {
 // frozenLatency is a compact copy of latency.
 type frozenLatency struct {
 	latency // without distributions
-	packed  [NumLatencies + 2]*metric.PackedWindowed
+	packed  [NumLatencies + 2]metric.PackedWindowed
 }
 
 // freeze returns a compact copy.
@@ -123,8 +123,8 @@ func (l *latency) freeze() (f frozenLatency) {
 
 // size returns the memory of the packed distributions, in bytes.
 func (f *frozenLatency) size() (n int) {
-	for _, w := range f.packed {
-		n += w.Size()
+	for i := range f.packed {
+		n += f.packed[i].Size()
 	}
 	return n
 }

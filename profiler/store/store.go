@@ -156,6 +156,9 @@ func (p *patient) Emit(e event.Event) {
 }
 
 func (s *Store) drain() {
+	if s.queue.Empty() {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batch, s.state.queueDrops = s.queue.Swap(s.batch)
@@ -177,4 +180,5 @@ func (s *Store) drain() {
 		}
 		rest = rest[len(events):]
 	}
+	clear(s.batch) // releases what the events refer to
 }
