@@ -206,13 +206,7 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 // watch runs a session until ctx ends. If an engine refuses the connection (ErrToken, ErrVersion) and is the only one,
 // the error is returned if it was never reached or there is no screen; otherwise the screen shows it.
 func (w *watcher) watch(ctx context.Context, s *session.Session, at string) error {
-	err := s.Run(ctx, func(own context.Context) error {
-		<-own.Done()
-		if ctx.Err() != nil {
-			<-w.sampled // keep the session open for the last sample
-		}
-		return nil
-	})
+	err := s.RunUntil(ctx, func() { <-w.sampled }) // keep the session open for the last sample
 	switch refused := errors.Is(err, socket.ErrToken) || errors.Is(err, socket.ErrVersion); {
 	case err == nil, refused && len(w.opt.Addresses) != 1:
 		return nil
