@@ -19,7 +19,7 @@ const maxSeries = 4096
 
 // Gatherer reads the metrics of one server, text by text. It is not safe for concurrent use.
 type Gatherer struct {
-	index        map[string][]metricRef // for the kind of engine, shared
+	*index       // for the kind of engine, shared
 	metrics      []metric
 	scan         *prom.Scanner // nil between texts
 	round        uint64        // number of the text, from 1
@@ -109,13 +109,20 @@ func New(k identify.Kind) *Gatherer {
 // StartAtZero makes the values of the first text count as increases, because the counters were 0 before.
 func (g *Gatherer) StartAtZero() { g.round, g.lastComplete = 1, 1 }
 
-// indexes maps sample names to metrics, per kind of engine.
-var indexes = func() map[identify.Kind]map[string][]metricRef {
-	all := make(map[identify.Kind]map[string][]metricRef, len(aliasTables))
+// index finds the metrics of a kind of engine.
+type index struct {
+	named map[string][]metricRef // by the names of samples
+	roles [numRoles][]int        // by role
+}
+
+// indexes are those of each kind of engine.
+var indexes = func() map[identify.Kind]*index {
+	all := make(map[identify.Kind]*index, len(aliasTables))
 	for k, table := range aliasTables {
-		index := make(map[string][]metricRef)
+		x := &index{named: make(map[string][]metricRef)}
 		for i, a := range table {
-			add := func(name string, p part) { index[name] = append(index[name], metricRef{i, p}) }
+			x.roles[a.role] = append(x.roles[a.role], i)
+			add := func(name string, p part) { x.named[name] = append(x.named[name], metricRef{i, p}) }
 			switch {
 			case a.histogram != "":
 				add(a.metric+"_bucket", bucketPart)
@@ -128,7 +135,7 @@ var indexes = func() map[identify.Kind]map[string][]metricRef {
 				add(a.metric, valuePart)
 			}
 		}
-		all[k] = index
+		all[k] = x
 	}
 	return all
 }()
@@ -185,7 +192,7 @@ func (g *Gatherer) readLine() (counts bool) {
 		g.lines.learn(knownLine{}, nil)
 		return false
 	}
-	refs := g.index[string(g.scan.Name())]
+	refs := g.named[string(g.scan.Name())]
 	g.added, g.addedTo, g.label = knownLine{}, nil, ""
 	for _, t := range refs {
 		counts = g.sample(&g.metrics[t.metric], t.part) || counts

@@ -23,7 +23,7 @@ func KindOf(name string) (identify.Kind, bool) {
 var kindsBySample = func() map[string]identify.Kind {
 	out := make(map[string]identify.Kind)
 	for kind := range aliasTables {
-		for name := range New(kind).index {
+		for name := range indexes[kind].named {
 			if slices.ContainsFunc(MetricPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 				out[name] = kind // others, of any program, do not show the kind
 			}

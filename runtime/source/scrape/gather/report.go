@@ -53,8 +53,8 @@ func (g *Gatherer) finishText() {
 
 // metricOf returns the metric of a role: the first one in the last text; nil if the text has no such metric.
 func (g *Gatherer) metricOf(r role) *metric {
-	for i := range g.metrics {
-		if m := &g.metrics[i]; m.role == r && m.round == g.lastComplete && m.n > 0 {
+	for _, i := range g.roles[r] {
+		if m := &g.metrics[i]; m.round == g.lastComplete && m.n > 0 {
 			return m
 		}
 	}
