@@ -21,10 +21,10 @@ const maxSeries = 4096
 type Gatherer struct {
 	*index       // for the kind of engine, shared
 	metrics      []metric
-	scan         *prom.Scanner // nil between texts
-	round        uint64        // number of the text, from 1
-	lastComplete uint64        // last round that was read to the end
-	lastReset    uint64        // last round in which a counter was reset
+	*reader             // nil between texts
+	round        uint64 // number of the text, from 1
+	lastComplete uint64 // last round that was read to the end
+	lastReset    uint64 // last round in which a counter was reset
 	processStart float64
 	perRank      bool // samples of several ranks repeat the same work
 	lines        textLines
@@ -146,19 +146,36 @@ var (
 	ErrNoKnownMetrics = errors.New("no known metrics of this engine")
 )
 
-// scanners holds unused scanners: of hundreds of gatherers only a few read at the same time, and each scanner has a
-// large buffer.
-var scanners = sync.Pool{New: func() any { return prom.NewScanner(nil) }}
+// reader holds what a gatherer needs while it reads.
+type reader struct {
+	scan   *prom.Scanner
+	counts []float64 // room for the bucket counts of the text
+	used   int       // of counts
+}
+
+// readers holds unused readers: of hundreds of gatherers only a few read at the same time, and each scanner has a large
+// buffer.
+var readers = sync.Pool{New: func() any { return &reader{scan: prom.NewScanner(nil), counts: make([]float64, 1024)} }}
+
+// room returns an empty list with room for n counts, which is valid until the end of the text.
+func (r *reader) room(n int) []float64 {
+	if r.used+n > len(r.counts) {
+		r.counts, r.used = make([]float64, 2*len(r.counts)+n), 0
+	}
+	r.used += n
+	return r.counts[r.used-n : r.used-n : r.used]
+}
 
 // Read parses a text. Errors: those of r; the text has no metrics of the engine. Samples before an error count in the
 // next report.
 func (g *Gatherer) Read(r io.Reader) error {
-	g.scan = scanners.Get().(*prom.Scanner)
+	g.reader = readers.Get().(*reader)
 	g.scan.Reset(r)
 	defer func() {
 		g.scan.Reset(nil)
-		scanners.Put(g.scan)
-		g.scan = nil
+		g.used = 0
+		readers.Put(g.reader)
+		g.reader = nil
 	}()
 	g.round++
 	g.models, g.ranks, g.adapters, g.adaptersAt = g.models[:0], g.ranks[:0], nil, -1
@@ -358,7 +375,7 @@ func (g *Gatherer) begin(s *series) {
 	if s.round != g.round {
 		s.round = g.round
 		if s.histogram != nil {
-			s.reset()
+			s.reset(g.reader)
 		}
 	}
 }

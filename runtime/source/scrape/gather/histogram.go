@@ -62,14 +62,14 @@ type histogram struct {
 	counts             []float64
 	sum, count         float64
 	nextOther          []float64 // bounds; nil as long as they are those of bounds
-	nextCounts         []float64
+	nextCounts         []float64 // in the reader: valid during the text only
 	nextSum, nextCount float64
 	countRound         uint64 // round in which nextCount was read
 }
 
 // reset prepares for the next text.
-func (h *histogram) reset() {
-	h.nextOther, h.nextCounts = nil, h.nextCounts[:0]
+func (h *histogram) reset(r *reader) {
+	h.nextOther, h.nextCounts = nil, r.room(len(h.previousBounds().seconds))
 	h.nextSum, h.nextCount = 0, 0
 }
 
@@ -165,7 +165,7 @@ func (t *intervalHistogram) addSeries(s *series) (wasReset bool) {
 		}
 	}
 	h.bounds, h.nextOther = next, nil
-	h.counts, h.nextCounts = h.nextCounts, h.counts
+	h.counts, h.nextCounts = append(h.counts[:0], h.nextCounts...), nil
 	h.sum, h.count, s.hasPrevious = h.nextSum, h.nextCount, true
 	return wasReset
 }
