@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
+
+// lists holds unused lists of values: a table of hundreds of replicas needs twenty ten times a second.
+var lists = sync.Pool{New: func() any { return new([]float64) }}
 
 // Outlier is a number of a replica that is far from those of other replicas with the same model, see
 // metric.Spread.Deviates.
@@ -85,12 +89,15 @@ func fieldOutliers(group []*Replica, f Field) (out []Outlier) {
 		}
 		return r.Cells[f]
 	}
-	values := make([]float64, 0, len(group))
+	list := lists.Get().(*[]float64)
+	defer lists.Put(list)
+	values := (*list)[:0]
 	for _, r := range group {
 		if v := cell(r); v.OK() {
 			values = append(values, v.V)
 		}
 	}
+	*list = values
 	spread := metric.SpreadOf(values)
 	for _, r := range group {
 		if v := cell(r); v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
@@ -121,7 +128,9 @@ func boundHolds(v Cell, median float64) bool {
 
 // Median returns the median of a field over connected replicas. It is a bound if the middle value is one.
 func Median(replicas []*Replica, f Field) Cell {
-	values := make([]float64, 0, len(replicas))
+	list := lists.Get().(*[]float64)
+	defer lists.Put(list)
+	values := (*list)[:0]
 	why := event.NotReported
 	for _, r := range replicas {
 		switch v := r.Cells[f]; {
@@ -132,10 +141,11 @@ func Median(replicas []*Replica, f Field) Cell {
 			why = max(why, v.Origin)
 		}
 	}
+	*list = values
 	if len(values) == 0 {
 		return Cell{Reading: event.Absent(why)}
 	}
-	out := Cell{Reading: event.DerivedValue(metric.SpreadOf(values).Median), Edge: metric.Within}
+	out := Cell{Reading: event.DerivedValue(metric.MedianOf(values)), Edge: metric.Within}
 	for _, r := range replicas {
 		if v := r.Cells[f]; !r.Broken && v.OK() && v.V == out.V {
 			out.Edge = v.Edge

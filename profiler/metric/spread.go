@@ -14,19 +14,19 @@ type Spread struct {
 
 // SpreadOf describes values and reorders them. The median of an even number of values is the mean of the middle two.
 func SpreadOf(values []float64) Spread {
-	s := Spread{N: len(values), Median: median(values)}
+	s := Spread{N: len(values), Median: MedianOf(values)}
 	for i, v := range values {
 		values[i] = math.Abs(v - s.Median)
 	}
-	s.MAD = median(values)
+	s.MAD = MedianOf(values)
 	return s
 }
 
 // Median returns the median of values, of an even number the mean of the middle two; 0 without values.
-func Median(values []float64) float64 { return median(slices.Clone(values)) }
+func Median(values []float64) float64 { return MedianOf(slices.Clone(values)) }
 
-// median reorders values.
-func median(values []float64) float64 {
+// MedianOf is Median, but reorders values.
+func MedianOf(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
 		return 0

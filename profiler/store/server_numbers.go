@@ -85,7 +85,8 @@ func (s *serverNumbers) of(name string, kind NumberKind) *serverNumber {
 
 // add adds a report.
 func (s *serverNumbers) add(at event.Time, p *event.Aggregates) {
-	for _, v := range currentValues(p) {
+	var buf [16]event.NamedReading
+	for _, v := range currentValues(buf[:0], p) {
 		if !v.OK() || slices.ContainsFunc(p.Ratios, func(r event.Ratio) bool { return r.Name == v.Name }) {
 			continue
 		}
@@ -136,23 +137,23 @@ func (r *Aggregates) Number(name string) *ServerNumber {
 	return &r.Numbers[i]
 }
 
-// currentValues returns the values of a report: those that every engine may have, absent or not, and this engine's own.
-func currentValues(p *event.Aggregates) []event.NamedReading {
-	return append([]event.NamedReading{
-		{Name: "running", Reading: p.Running},
-		{Name: "waiting", Reading: p.Waiting},
-		{Name: "decode_tokens_per_s", Reading: p.Decode},
-		{Name: "prefill_tokens_per_s", Reading: p.Prefill},
-		{Name: "kv_usage_share", Reading: p.KVUsage},
-		{Name: "kv_used_cells", Reading: p.KVUsed},
-		{Name: "kv_total_cells", Reading: p.KVTotal},
-		{Name: event.RatioCacheHits, Reading: p.CacheHits},
-	}, p.More...)
+// currentValues appends the values of a report: those that every engine may have, absent or not, and this engine's own.
+func currentValues(dst []event.NamedReading, p *event.Aggregates) []event.NamedReading {
+	dst = append(dst,
+		event.NamedReading{Name: "running", Reading: p.Running},
+		event.NamedReading{Name: "waiting", Reading: p.Waiting},
+		event.NamedReading{Name: "decode_tokens_per_s", Reading: p.Decode},
+		event.NamedReading{Name: "prefill_tokens_per_s", Reading: p.Prefill},
+		event.NamedReading{Name: "kv_usage_share", Reading: p.KVUsage},
+		event.NamedReading{Name: "kv_used_cells", Reading: p.KVUsed},
+		event.NamedReading{Name: "kv_total_cells", Reading: p.KVTotal},
+		event.NamedReading{Name: event.RatioCacheHits, Reading: p.CacheHits})
+	return append(dst, p.More...)
 }
 
 // NamedReadings returns the values and quotients of the last report.
 func (r *Aggregates) NamedReadings() []event.NamedReading {
-	out := currentValues(&r.Aggregates)
+	out := currentValues(nil, &r.Aggregates)
 	for i := range r.Numbers {
 		if n := &r.Numbers[i]; n.Kind == Quotient && n.At == r.At && n.Name != event.RatioCacheHits {
 			out = append(out, event.NamedReading{Name: n.Name, Reading: n.Last})
