@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -38,38 +39,34 @@ func (k *conn) Read(p []byte) (int, error) {
 // requests holds unused buffers of requests.
 var requests = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// roundTrip sends a request and returns its response: of a GET request without encryption and proxy over a connection of
-// its own.
-func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
-	if !c.direct || r.Method != http.MethodGet {
-		return c.transport.RoundTrip(r)
-	}
+// get sends a GET request, without encryption and proxy.
+func (c *Client) get(ctx context.Context, at *url.URL) (*http.Response, error) {
 	if k := c.idle.Swap(nil); k != nil {
 		if time.Since(k.lastUsed) < idleTimeout {
-			answer, err := c.ask(k, r)
-			if closed := err != nil && k.left == maxHeader; !closed || r.Context().Err() != nil {
+			answer, err := c.ask(ctx, k, at)
+			if closed := err != nil && k.left == maxHeader; !closed || ctx.Err() != nil {
 				return answer, err
 			}
 		}
 		_ = k.Close()
 	}
-	address := r.URL.Host
-	if r.URL.Port() == "" {
-		address = net.JoinHostPort(r.URL.Hostname(), "80")
+	address := at.Host
+	if at.Port() == "" {
+		address = net.JoinHostPort(at.Hostname(), "80")
 	}
-	made, err := dialer.DialContext(r.Context(), "tcp", address)
+	made, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	k := &conn{Conn: made}
 	k.reader = bufio.NewReaderSize(k, 1<<10) // for headers: readers of large responses have their own buffer
-	return c.ask(k, r)
+	return c.ask(ctx, k, at)
 }
 
 // ask sends a request over a connection, which is closed on an error, or if the context ends before the response.
-func (c *Client) ask(k *conn, r *http.Request) (*http.Response, error) {
-	b := &body{conn: k, client: c, stop: context.AfterFunc(r.Context(), func() { _ = k.Close() })}
-	answer, err := k.exchange(r)
+func (c *Client) ask(ctx context.Context, k *conn, at *url.URL) (*http.Response, error) {
+	b := &body{conn: k, client: c, stop: context.AfterFunc(ctx, func() { _ = k.Close() })}
+	answer, err := k.exchange(at, c.header)
 	if err != nil {
 		_ = b.Close()
 		return nil, err
@@ -80,14 +77,14 @@ func (c *Client) ask(k *conn, r *http.Request) (*http.Response, error) {
 }
 
 // exchange sends a request and reads the header of its response.
-func (k *conn) exchange(r *http.Request) (*http.Response, error) {
+func (k *conn) exchange(at *url.URL, header http.Header) (*http.Response, error) {
 	k.left = maxHeader
 	out := requests.Get().(*bytes.Buffer)
 	defer requests.Put(out)
 	out.Reset()
-	if err := r.Write(out); err != nil {
-		return nil, err
-	}
+	out.WriteString("GET " + at.RequestURI() + " HTTP/1.1\r\nHost: " + at.Host + "\r\n")
+	_ = header.Write(out) // a buffer has no errors
+	out.WriteString("\r\n")
 	if _, err := k.Write(out.Bytes()); err != nil {
 		return nil, err
 	}
@@ -95,7 +92,7 @@ func (k *conn) exchange(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	for {
-		answer, err := http.ReadResponse(k.reader, r)
+		answer, err := http.ReadResponse(k.reader, nil)
 		if err != nil {
 			return nil, err
 		}

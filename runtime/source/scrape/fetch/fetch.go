@@ -66,7 +66,7 @@ func New(address string, opt Options) (*Client, error) {
 		header.Set("Authorization", "Bearer "+opt.Key)
 	}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
-	ascii := strings.IndexFunc(base.Host, func(r rune) bool { return r > unicode.MaxASCII }) < 0 // others need an encoding
+	ascii := strings.IndexFunc(base.Host, func(r rune) bool { return r > unicode.MaxASCII || r == '%' }) < 0 // others need an encoding
 	direct := base.Scheme == "http" && proxy == nil && err == nil && ascii
 	return &Client{base: *base, opt: opt, header: header, direct: direct, transport: &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
@@ -151,15 +151,13 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 	path, at.RawQuery, _ = strings.Cut(path, "?")
 	at.Path += path
 	for range maxRedirects + 1 {
-		r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(content))
-		if err != nil {
-			return nil, err
+		var answer *http.Response
+		var err error
+		if c.direct && method == http.MethodGet {
+			answer, err = c.get(ctx, &at)
+		} else {
+			answer, err = c.roundTrip(ctx, method, &at, content)
 		}
-		if r.Header = c.header; len(content) > 0 {
-			r.Header = c.header.Clone()
-			r.Header.Set("Content-Type", "application/json")
-		}
-		answer, err := c.roundTrip(r)
 		if err != nil {
 			return nil, err
 		}
@@ -176,6 +174,19 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 		at = *next
 	}
 	return nil, errors.New("too many redirects")
+}
+
+// roundTrip sends a request through the transport.
+func (c *Client) roundTrip(ctx context.Context, method string, at *url.URL, content []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	if r.Header = c.header; len(content) > 0 {
+		r.Header = c.header.Clone()
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return c.transport.RoundTrip(r)
 }
 
 // decompress returns a response with decompressed body.
