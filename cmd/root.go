@@ -20,7 +20,7 @@ import (
 
 // gcPercent is how much llmtop's heap grows, in percent of the data, before the garbage collector runs: the engine needs
 // the memory, and collecting more often takes less than 0.1 % of a core.
-const gcPercent = 50
+const gcPercent = 40
 
 // Main runs the command line and exits.
 func Main() {
