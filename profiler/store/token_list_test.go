@@ -40,7 +40,7 @@ func TestPackedTokensAreTheSame(t *testing.T) {
 // documented at the constants.
 func TestEndedRequestsAreBoundedInBytes(t *testing.T) {
 	eventtest.SkipUnderRace(t)
-	const limit = 42_000 * MaxRequests // bytes
+	const limit = 48_000 * MaxRequests // bytes
 	p := newSession()
 	before := heapInUse()
 	for id := range event.RequestID(MaxRequests) {
