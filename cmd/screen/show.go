@@ -17,7 +17,7 @@ func (v *View) Visible() bool { return v.Plain || v.Camera.Enabled() || console.
 
 // Show shows or records the screen, or prints plain lines, until the user or a signal ends it.
 func (v *View) Show(ctx context.Context, cfg ui.Config) error {
-	_ = host.ReleaseProgram() // without it, llmtop only takes more memory
+	go func() { _ = host.ReleaseProgram() }() // without it, llmtop only takes more memory; the screen need not wait
 	switch {
 	case v.Camera.Enabled():
 		return exit.IgnoreClosed(v.Camera.live(ctx, cfg))
