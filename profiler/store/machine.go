@@ -17,7 +17,7 @@ type machine struct {
 // noHost is the sample of a machine that has sent none.
 var noHost Host
 
-// last returns the last sample of the machine, an empty one if there is none. It must not be changed.
+// last returns the last sample of the machine, an empty one without samples. Callers only read it.
 func (m *machine) last() *Host {
 	if m.host == nil {
 		return &noHost

@@ -21,7 +21,7 @@ type Trend struct {
 // Len returns the number of points.
 func (t Trend) Len() int { return trendChunk*len(t.full) + len(t.open) }
 
-// Last returns the newest point; nil if there is none. It must not be changed.
+// Last returns the newest point; nil without points. Callers only read it.
 func (t Trend) Last() *RatePoint {
 	if n := len(t.open); n > 0 {
 		return &t.open[n-1]

@@ -448,7 +448,7 @@ func TestImplausibleSamplesAreOmitted(t *testing.T) {
 	}
 }
 
-// FuzzGather also checks that what is known of the lines of a text changes nothing.
+// FuzzGather also compares with a gatherer that reads each text without its textLines.
 func FuzzGather(f *testing.F) {
 	for _, name := range []string{"vllm", "sglang", "llamacpp", "tgi", "tensorrt", "dynamo", "lmdeploy", "triton"} {
 		text := sample(f, name)

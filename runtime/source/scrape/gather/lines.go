@@ -24,7 +24,7 @@ type textLines struct {
 	next   []knownLine // of this text; nil: as known so far
 }
 
-// find returns what is known of the next line; nil: nothing, and learn must be called.
+// find returns the entry of the next line; nil: it has none, and the caller calls learn.
 func (l *textLines) find(head uint64) *knownLine {
 	i := l.at
 	l.at++
