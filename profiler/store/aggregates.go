@@ -38,14 +38,13 @@ func (r *Aggregates) Histogram(name string) *WindowedHistogram {
 	return &r.Histograms[i]
 }
 
-// Summary returns the summary of a histogram over a window; nil if the engine does not report it.
-func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary {
+// Summary returns the summary of a histogram over a window; false if the engine does not report it.
+func (r *Aggregates) Summary(name string, w metric.Window) (metric.BucketSummary, bool) {
 	t := r.Histogram(name)
 	if t == nil {
-		return nil
+		return metric.BucketSummary{}, false
 	}
-	sum := t.BucketsView.Summary(w)
-	return &sum
+	return t.BucketsView.Summary(w), true
 }
 
 // TTFTParts are the mean parts of TTFT that a server reports.
@@ -76,11 +75,7 @@ const partsExcess = 0.01
 func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
 	least, most, sum := uint64(math.MaxUint64), uint64(0), 0.0
 	counted := func(name string) (mean float64, count uint64) {
-		t := r.Histogram(name)
-		if t == nil {
-			return 0, 0
-		}
-		s := t.Summary(w)
+		s, _ := r.Summary(name, w)
 		if s.Count == 0 {
 			return 0, 0
 		}

@@ -16,12 +16,8 @@ func (v *Snapshot) servedEvidence(e *verdict.Served) {
 	if t := &v.Latency.Targets; !t.DefaultTTFT {
 		e.Target = t.TTFT
 	}
-	if t := r.Histogram(event.HistogramTTFT); t != nil {
-		e.TTFT = t.Summary(metric.Minute)
-	}
-	if t := r.Histogram(event.HistogramITL); t != nil {
-		e.ITL = t.Summary(metric.Minute)
-	}
+	e.TTFT, _ = r.Summary(event.HistogramTTFT, metric.Minute)
+	e.ITL, _ = r.Summary(event.HistogramITL, metric.Minute)
 	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
 		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
@@ -36,11 +32,7 @@ func (v *Snapshot) servedEvidence(e *verdict.Served) {
 // histograms, or else the slots that were polled.
 func (v *Snapshot) servedSpeed() (speed event.Reading, source string) {
 	for _, name := range [...]string{event.HistogramTPOT, event.HistogramITL, event.HistogramPerToken} {
-		t := v.Aggregates.Histogram(name)
-		if t == nil {
-			continue
-		}
-		if sum := t.Summary(metric.Minute); sum.Count > 0 && sum.Mean > 0 {
+		if sum, _ := v.Aggregates.Summary(name, metric.Minute); sum.Count > 0 && sum.Mean > 0 {
 			mean := metric.Duration(int64(sum.Mean))
 			return event.DerivedValue(second / sum.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", mean)
 		}

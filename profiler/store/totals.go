@@ -64,7 +64,10 @@ func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) *metric.BucketSu
 	if !s.Reported() {
 		return nil
 	}
-	return s.Aggregates.Summary(Latencies[id].Server, w)
+	if sum, ok := s.Aggregates.Summary(Latencies[id].Server, w); ok {
+		return &sum
+	}
+	return nil
 }
 
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is

@@ -79,9 +79,9 @@ func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		parts := r.Parts(w)
 		y := int(w)
 		a.Text(0, y, pane.Plain, w.String())
-		sum := r.Summary(event.HistogramTTFT, w)
+		sum, _ := r.Summary(event.HistogramTTFT, w)
 		switch {
-		case sum != nil && sum.Count > 0:
+		case sum.Count > 0:
 			a.Right(a.W, y, pane.Data, metric.Duration(int64(sum.Mean)))
 		case len(parts.Parts) == 0:
 			bar.Text(0, y, pane.Dim, "none")
@@ -187,18 +187,19 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		}
 		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
 	}
-	counted, note := s.Aggregates.Summary(event.HistogramTTFT, c.Window), "means from engine histograms; < and > mark the outermost buckets"
+	sum, reported := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
+	note := "means from engine histograms; < and > mark the outermost buckets"
 	switch {
 	case parts.Undivided():
 		l.Put(pane.Dim, "components of TTFT: not reported by this engine")
 	case len(parts.Parts) == 0, parts.Total > 0:
-	case counted == nil:
+	case !reported:
 		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
 		return
 	case parts.Apart:
 		note = "means of different requests: they do not add up to TTFT"
 	}
-	if sum := counted; sum != nil && sum.Count > 0 {
+	if sum.Count > 0 {
 		l := a.Line(0, 1)
 		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.QuantileOf(sum.P50)).Put(pane.Dim, "  p95 ").Put(pane.Plain, metric.QuantileOf(sum.P95))
 		l.Put(pane.Dim, "  p99 ").Put(pane.Plain, metric.QuantileOf(sum.P99))
