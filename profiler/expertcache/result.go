@@ -161,7 +161,6 @@ type Analysis struct {
 	log *Log
 	out Result
 
-	row              []uint16 // picks of a token in the layer
 	first, second    []uint64
 	kinds            []kindCounts
 	ranked           metric.Ranking
@@ -231,17 +230,16 @@ func (a *Analysis) Step() *Result {
 }
 
 func (a *Analysis) layer(layer int) {
-	experts, used := a.log.Experts, a.log.Used
+	experts := a.log.Experts
 	all := newCurve(experts)
 	a.reset()
-	a.log.All(0, func(token int, kind uint8, picks []uint16) {
-		a.row = append(a.row[:0], picks[layer*used:][:used]...)
-		slices.Sort(a.row)
+	a.log.Layer(layer, func(token int, kind uint8, picks []uint16) {
+		slices.Sort(picks)
 		if layer == 0 && uint64(token) >= a.out.Chosen && kind != noKind {
 			a.out.Kinds[kind].Tokens++
 		}
-		for i, e := range a.row {
-			if int(e) >= experts || i > 0 && e == a.row[i-1] {
+		for i, e := range picks {
+			if int(e) >= experts || i > 0 && e == picks[i-1] {
 				continue // a missing pick, or a repeated one
 			}
 			if kind != noKind {

@@ -2,6 +2,7 @@ package expertcache
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -226,6 +227,19 @@ func TestLogIsBounded(t *testing.T) {
 		if n != c.Tokens-5 || last != c.last {
 			t.Errorf("%s: %d tokens from the fifth on, the last one picks %d", name, n, last)
 		}
+	}
+}
+
+// TestPicksAreKept checks the first and last expert and a missing pick, at one and at two bytes per pick.
+func TestPicksAreKept(t *testing.T) {
+	for _, experts := range []int{16, 255, 256, 300} {
+		l := NewLog(1, experts, 3)
+		l.Add("", []uint16{0, uint16(experts - 1), math.MaxUint16})
+		l.All(0, func(_ int, _ uint8, picks []uint16) {
+			if picks[0] != 0 || int(picks[1]) != experts-1 || int(picks[2]) < experts {
+				t.Errorf("%d experts: picks %d", experts, picks)
+			}
+		})
 	}
 }
 
