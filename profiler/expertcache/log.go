@@ -101,22 +101,21 @@ func (l *Log) tokensOf() []int {
 	return out
 }
 
-// View returns the log as it is now. Later tokens do not change it.
+// View returns the log as it is now. Tokens that are added to one of both are not in the other.
 func (l *Log) View() *Log {
 	v := *l
 	v.blocks, v.added = slices.Clone(l.blocks), 0
+	if n := len(v.blocks); n > 0 {
+		last := &v.blocks[n-1]
+		last.picks, last.kinds = slices.Clip(last.picks), slices.Clip(last.kinds)
+	}
 	return &v
 }
 
-// Fork returns a log with the same tokens to which other tokens can be added, and the bytes that were added to l since
-// the last fork. Both logs share the blocks that are full.
+// Fork returns a view, and the bytes that were added to l since the last fork.
 func (l *Log) Fork() (fork *Log, added int) {
 	fork, added = l.View(), l.added
 	l.added = 0
-	if n := len(fork.blocks); n > 0 {
-		b := &fork.blocks[n-1]
-		b.picks, b.kinds = append(make([]byte, 0, cap(b.picks)), b.picks...), append(make([]uint8, 0, cap(b.kinds)), b.kinds...)
-	}
 	return fork, added
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/expertcache"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -97,7 +99,11 @@ func compareSnapshots(t *testing.T, what string, want, got *Snapshot) {
 		}
 	}
 	all := cmp.Exporter(func(reflect.Type) bool { return true })
-	if d := cmp.Diff(want, got, all, cmp.Transformer("All", TokenList.All), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Snapshot{}, same...)); d != "" {
+	logs := cmp.Transformer("All", func(l *expertcache.Log) (tokens []string) { // the same tokens may be in other blocks
+		l.All(0, func(_ int, kind uint8, picks []uint16) { tokens = append(tokens, fmt.Sprint(kind, picks)) })
+		return append(tokens, fmt.Sprint(l.Layers, l.Experts, l.Used, l.Kinds, l.Dropped))
+	})
+	if d := cmp.Diff(want, got, all, logs, cmp.Transformer("All", TokenList.All), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Snapshot{}, same...)); d != "" {
 		t.Fatalf("%s, in %v: %.3000s", what, want.Now, d)
 	}
 }
