@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"time"
 	"unsafe"
@@ -147,11 +148,12 @@ func (c *causes) count(at event.Time, e *verdict.Explanation, n int, stall bool)
 // applyUsage keeps what the engine's threads did.
 func (s *state) applyUsage(at event.Time, p *event.Usage) {
 	c := &s.causes
-	c.usage = push(c.usage, sample[event.Usage]{at - event.Time(p.Interval), at, p}, maxUsage)
+	u := sample[event.Usage]{at - event.Time(p.Interval), at, p}
+	c.usage = push(c.usage, u, maxUsage)
 	if p.Read.OK() {
 		c.read += p.Read.V
 	}
-	s.explainPending(at)
+	s.explainPending(u.from, at)
 }
 
 // keepHost keeps a sample of the machine.
@@ -162,7 +164,7 @@ func (s *state) keepHost(at event.Time, p *event.Host) {
 	if n := len(c.usage); p.Engine.Read.OK() && (n == 0 || c.usage[n-1].to <= h.from) { // otherwise usage counts it
 		c.read += p.Engine.Read.V * time.Duration(p.Interval).Seconds()
 	}
-	s.explainPending(at)
+	s.explainPending(math.MinInt64, at)
 }
 
 // keepPass keeps a pass with prompt tokens.
@@ -362,8 +364,8 @@ func (s *state) explainLater(l *liveRequest, u unexplained) verdict.Explanation 
 	return u.given
 }
 
-// explainPending explains again what ended before a sample. A sample of the machine is the last evidence.
-func (s *state) explainPending(at event.Time) {
+// explainPending explains again what ended between two times, after a sample. A sample of the machine is the last evidence.
+func (s *state) explainPending(from, at event.Time) {
 	c := &s.causes
 	cloned := map[*Request]bool{}
 	kept := make([]unexplained, 0, len(c.pending))
@@ -371,7 +373,7 @@ func (s *state) explainPending(at event.Time) {
 		if at-u.to > evidenceDelay {
 			continue
 		}
-		if u.to <= at {
+		if from < u.to && u.to <= at {
 			if x := s.explain(&u); x != u.given {
 				l := s.requests.byID[u.req]
 				if l != nil && !s.excluded(l) {
