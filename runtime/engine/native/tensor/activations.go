@@ -28,16 +28,17 @@ const blockElems = 32
 // superElems is the number of values in a block of K-quants.
 const superElems = 256
 
-// actBlock holds 32 quantised activations with derived values for the kernels, in one cache line. The kernels multiply
-// q by weights+128 (an unsigned byte), so they start from -128·Σq.
+// actBlock holds 32 quantised activations with derived values for the kernels, in one cache line. Some kernels multiply
+// q by weights+128 (an unsigned byte), so they start from -128·Σq; others by weights+32, and subtract 32·Σq.
 type actBlock struct {
 	q     [blockElems]int8
-	scale float32 // value = q*scale
-	sum   float32 // scale * Σq, for weights with a minimum
-	off   int32   // -128 * Σq
-	off0  int32   // -128 * Σq[:16]
-	off1  int32   // -128 * Σq[16:]
-	_     [3]int32
+	scale float32  // value = q*scale
+	sum   float32  // scale * Σq, for weights with a minimum
+	off   int32    // -128 * Σq
+	off0  int32    // -128 * Σq[:16]
+	off1  int32    // -128 * Σq[16:]
+	off32 [4]int16 // 32 * Σq of the even and of the odd pairs in q[:16] and in q[16:]
+	_     int32
 }
 
 // Activations holds n vectors of cols values in the formats that the weights need. Its buffers are reused. Different

@@ -117,6 +117,10 @@ func checkProduct(t *testing.T, m *Matrix, a *Activations) {
 	}
 	dst := make([]float32, a.Len()*m.Rows)
 	MatMul(dst, m.Rows, m, 0, m.Rows, a, 0, a.Len())
+	vectors := make([]float32, len(dst)) // by other kernels
+	for i := range a.Len() {
+		MatVec(vectors[i*m.Rows:(i+1)*m.Rows], m, 0, m.Rows, a, i)
+	}
 	w := make([]float32, m.Cols)
 	for row := range m.Rows {
 		m.Dequantize(w, row)
@@ -124,6 +128,8 @@ func checkProduct(t *testing.T, m *Matrix, a *Activations) {
 			want, size := exact(m, w, a, i)
 			if got := float64(dst[i*m.Rows+row]); !(math.Abs(got-want) <= 2e-6*size) {
 				t.Fatalf("%s %dx%d row %d vector %d: got %g, want %g", m.Type, m.Rows, m.Cols, row, i, got, want)
+			} else if v := vectors[i*m.Rows+row]; float64(v) != got {
+				t.Fatalf("%s %dx%d row %d vector %d: got %g, %g by MatVec", m.Type, m.Rows, m.Cols, row, i, got, v)
 			}
 		}
 	}

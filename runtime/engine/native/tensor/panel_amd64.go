@@ -12,8 +12,8 @@ const panelBlocks = superElems / blockElems
 // panel holds 16 rows by up to 256 columns of a matrix, unpacked and interleaved so that a register holds the same four
 // columns of every row. One panel serves all vectors of a product. A block of 32 columns has 8 registers of weights+128
 // as unsigned bytes; a register of scales, for the whole block or for its first half; one for its second half (Q6_K);
-// one of minima (Q4_K and Q5_K) or of the factor of both scales (Q6_K). For AVX2 all of these are half as wide, the
-// weights are signed, and the scales of Q6_K have no common factor.
+// one of minima (Q4_K and Q5_K) or of the factor of both scales (Q6_K). For AVX2 all of these are half as wide, and
+// the weights are signed.
 type panel [panelBlocks * (8 + 3) * 64]byte
 
 // ascending replaces a missing list of indexes.

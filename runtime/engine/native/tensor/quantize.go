@@ -19,10 +19,12 @@ func quantizeQ80Go(dst []actBlock, x []float32) {
 // fill quantises 32 values: q = x*inverse to the nearest integer.
 func (b *actBlock) fill(x []float32, inverse, scale float32) {
 	sums := [2]int32{}
+	b.off32 = [4]int16{}
 	for i, v := range x[:blockElems] {
 		q := roundToEven(v * inverse)
 		b.q[i] = int8(q)
 		sums[i/16] += q
+		b.off32[i/16*2+i/2%2] += int16(32 * q)
 	}
 	b.scale, b.sum = scale, scale*float32(sums[0]+sums[1])
 	b.off, b.off0, b.off1 = -128*(sums[0]+sums[1]), -128*sums[0], -128*sums[1]

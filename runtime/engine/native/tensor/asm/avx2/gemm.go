@@ -82,10 +82,13 @@ func (f form) vectors(v int, in, out reg.GPVirtual) {
 // block adds the products of one block to sums.
 func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual) {
 	if f.halves {
-		part(panel, acts, at, ones, sums, 0, 4, panelScale)
-		part(panel, acts, at, ones, sums, 4, 8, panelScale1)
+		halfParts(panel, acts, at, ones, sums)
 	} else {
-		part(panel, acts, at, ones, sums, 0, 8, panelScale)
+		ints := part(panel, acts, at, ones, 0, 8)
+		for _, y := range ints {
+			VCVTDQ2PS(y, y)
+		}
+		addScaled(panel, acts, at, sums, ints, panelScale)
 	}
 	if f.hasMin {
 		minimum, sum := YMM(), YMM()
@@ -97,9 +100,24 @@ func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, 
 	}
 }
 
-// part multiplies the dwords from..to of a block, four columns of 8 rows each, and scales the result. Bytes are
-// multiplied as |w| times x with the sign of w: two such products fit into 16 bits even for w = -128.
-func part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual, from, to, scaleAt int) {
+// halfParts multiplies the halves of a block by their scales, which are integers: the sum is exact, below 1<<24, until it
+// is multiplied by the factor of both.
+func halfParts(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual) {
+	first := part(panel, acts, at, ones, 0, 4)
+	for _, y := range first {
+		VCVTDQ2PS(y, y)
+		VMULPS(Mem(panel, panelScale), y, y)
+	}
+	for i, y := range part(panel, acts, at, ones, 4, 8) {
+		VCVTDQ2PS(y, y)
+		VFMADD231PS(Mem(panel, panelScale1), y, first[i])
+	}
+	addScaled(panel, acts, at, sums, first, panelMin)
+}
+
+// part multiplies the dwords from..to of a block, four columns of 8 rows each. Bytes are multiplied as |w| times x with
+// the sign of w: two such products fit into 16 bits even for w = -128.
+func part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, from, to int) []reg.VecVirtual {
 	ints, w, size, x := ymms(len(acts)), YMM(), YMM(), YMM()
 	zero(ints...)
 	for k := from; k < to; k++ {
@@ -113,12 +131,16 @@ func part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.V
 			VPADDD(x, ints[i], ints[i])
 		}
 	}
+	return ints
+}
+
+// addScaled adds products, times the scales of the weights and of the activations, to sums.
+func addScaled(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums, products []reg.VecVirtual, scaleAt int) {
 	scale, s := YMM(), YMM()
 	VMOVUPS(Mem(panel, scaleAt), scale)
 	for i, a := range acts {
-		VCVTDQ2PS(ints[i], ints[i])
 		VBROADCASTSS(Indexed(a, at, ActScale), s)
 		VMULPS(scale, s, s)
-		VFMADD231PS(s, ints[i], sums[i])
+		VFMADD231PS(s, products[i], sums[i])
 	}
 }

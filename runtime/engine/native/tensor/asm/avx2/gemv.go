@@ -15,9 +15,9 @@ import (
 func gemvs() {
 	gemv("Q80", 34, 1, stepQ80)
 	gemv("Q40", 18, 1, stepQ40)
-	gemv("Q4K", 144, 8, func(s step) { s.nibblesK(16, false) })
-	gemv("Q5K", 176, 8, func(s step) { s.nibblesK(48, true) })
-	gemv("Q6K", 210, 8, stepQ6K)
+	gemv("Q4K", layoutQ4K.size, 8, func(s step) { s.stepK(layoutQ4K) })
+	gemv("Q5K", layoutQ5K.size, 8, func(s step) { s.stepK(layoutQ5K) })
+	gemv("Q6K", layoutQ6K.size, 8, stepQ6K)
 }
 
 type step struct{ Step }
@@ -122,81 +122,182 @@ func stepQ40(s step) {
 	s.addScaled(s.offset(widen(sum), ActOff, 4), s.halfScale(), 0)
 }
 
-// nibblesK multiplies blocks of Q4_K or, with fifth set, of Q5_K, whose low bits start at values.
-func (s step) nibblesK(values int, fifth bool) {
-	scales, kept, group := AllocLocal(2*8*32), operand.Mem{}, 8 // times 2·15·128 at most
+// layoutK describes the values of K-quants. Their low bits are four in each half of a byte.
+type layoutK struct {
+	size  int  // of a block of 256 columns, in bytes
+	low   int  // offset of the low bits
+	apart int  // distance of the two blocks of 32 columns that share bytes of low bits
+	top   int  // offset of the top bits
+	halve bool // whether the halves of the columns have different bytes of top bits
+	bits  int  // number of top bits
+}
+
+var (
+	layoutQ4K = layoutK{size: 144, low: 16, apart: 1}
+	layoutQ5K = layoutK{size: 176, low: 48, apart: 1, top: 16, bits: 1}
+	layoutQ6K = layoutK{size: 210, apart: 2, top: 128, halve: true, bits: 2}
+)
+
+// topBits returns the offset of the top bits of a block in half of the columns, and how far they are shifted left.
+func (l layoutK) topBits(half, block int) (at, shift int) {
+	if l.halve {
+		return l.top + 32*half, 4 - l.bits*block
+	}
+	return l.top, 4 - l.bits*(4*half+block)
+}
+
+// productsK calls do for each of the eight blocks of 32 columns, with the sums of rows 0 to 3 and of rows 4 to 7. A
+// register holds the columns of a row: the sums over the columns take less than transposing the weights. In each 128-bit
+// lane of a sum, which is that of 16 columns, dword r belongs to row r. Its words each sum up eight products.
+func (s step) productsK(l layoutK, do func(block int, low, high reg.VecVirtual)) {
+	quads := AllocLocal(4 * 32)
+	for half := range 2 {
+		sums := s.fourRowsK(l, half, 0)
+		keep(sums[:], quads)
+		for block, high := range s.fourRowsK(l, half, 4) {
+			low := YMM()
+			VMOVDQU(quads.Offset(32*block), low)
+			do(4*half+block, low, high)
+		}
+	}
+}
+
+// fourRowsK sums up the products of four rows with half of the columns, for each block.
+func (s step) fourRowsK(l layoutK, half, first int) (sums [4]reg.VecVirtual) {
+	low, selected := YMM(), YMM()
+	VMOVDQU(all(lowNibbles), low)
+	if l.bits > 0 {
+		VMOVDQU(all((1<<l.bits-1)<<4*0x01010101), selected)
+	}
+	var pairs [2][4]reg.VecVirtual
+	for r := range 4 {
+		s.rowK(l, half, first+r, low, selected, func(block int, w reg.VecVirtual) {
+			sum := YMM()
+			VPMADDUBSW(Mem(s.Act, (4*half+block)*ActSize), w, sum)
+			switch r {
+			case 0, 2:
+				pairs[r/2][block] = sum
+			case 1:
+				pairs[0][block] = addQuads(pairs[0][block], sum)
+			case 3:
+				sums[block] = addDoubles(pairs[0][block], addQuads(pairs[1][block], sum))
+			}
+		})
+		s.Next.Fetch(8*half+first+r+1, 16)
+		for line := half * l.size / 2; line < (half+1)*l.size/2; line += CacheLine { // from the second-level cache
+			PREFETCHT0(s.Rows.At(first+r, 2*l.size+line))
+		}
+	}
+	return sums
+}
+
+// rowK calls do with the values of each of the four blocks in half of the columns of a row.
+func (s step) rowK(l layoutK, half, row int, low, selected reg.VecVirtual, do func(block int, w reg.VecVirtual)) {
+	top := YMM()
+	if l.bits > 0 {
+		at, _ := l.topBits(half, 0)
+		VMOVDQU(s.Rows.At(row, at), top)
+	}
+	for part := range 2 {
+		y := YMM()
+		VMOVDQU(s.Rows.At(row, l.low+64*half+32*part), y)
+		for i, w := range nibbles(y, low) {
+			block := (3-l.apart)*part + l.apart*i
+			if l.bits > 0 {
+				_, shift := l.topBits(half, block)
+				orBits(top, shift, selected, w)
+			}
+			do(block, w)
+		}
+	}
+}
+
+// addQuads adds, as words, the two qwords of each lane of a, and of b.
+func addQuads(a, b reg.VecVirtual) reg.VecVirtual {
+	even, odd := YMM(), YMM()
+	VPBLENDD(operand.Imm(0xcc), b, a, even)
+	VPALIGNR(operand.Imm(8), a, b, odd)
+	VPADDW(odd, even, even)
+	return even
+}
+
+// addDoubles adds, as words, the even and the odd dwords of a and b.
+func addDoubles(a, b reg.VecVirtual) reg.VecVirtual {
+	even, odd := YMM(), YMM()
+	VSHUFPS(operand.Imm(0x88), b, a, even)
+	VSHUFPS(operand.Imm(0xdd), b, a, odd)
+	VPADDW(odd, even, even)
+	return even
+}
+
+// halvesK returns the sums of 8 rows over the first and the last 16 columns of a block.
+func halvesK(low, high reg.VecVirtual) []reg.VecVirtual {
+	half := ymms(2)
+	VPERM2I128(operand.Imm(0x20), high, low, half[0])
+	VPERM2I128(operand.Imm(0x31), high, low, half[1])
+	return half
+}
+
+// stepK multiplies blocks of Q4_K or Q5_K.
+func (s step) stepK(l layoutK) {
+	scales := AllocLocal(2 * 8 * 32)
 	scaleAt := func(which, j int) operand.Mem { return scales.Offset(32 * (2*j + which)) }
 	scalesK(s.Rows, scaleAt)
-	if fifth {
-		kept, group = AllocLocal(8*32), 4 // times 2·31·128 at most
-		keep(columns32(s.Rows, 16), kept)
-	}
-	for j := range 4 {
-		sums, ints := ymms(2), [2]reg.VecVirtual{}
-		for k, y := range columns32(s.Rows, values+32*j) {
-			for i, w := range nibbles(y, all(lowNibbles)) {
-				if fifth {
-					orBits(kept.Offset(32*k), 4-(2*j+i), all(0x10101010), w)
-				}
-				s.products(2*j+i, k, w, sums[i], k%group == 0)
-				if k%group == group-1 {
-					ints[i] = addWidened(ints[i], sums[i])
-					sums[i] = YMM()
-				}
-			}
-			s.Next.Fetch(8*j+k+1, 32)
+	s.productsK(l, func(block int, low, high reg.VecVirtual) {
+		half := halvesK(low, high)
+		if l.bits == 0 { // 16 times 15·127 fits
+			VPADDW(half[1], half[0], half[0])
+			widen(half[0])
+		} else {
+			widen(half[0])
+			widen(half[1])
+			VPADDD(half[1], half[0], half[0])
 		}
-		for i, v := range ints {
-			block := 2*j + i
-			s.addScaled(v, scaleAt(0, block), block)
-			sum := YMM()
-			VBROADCASTSS(Mem(s.Act, block*ActSize+ActSum), sum)
-			VFNMADD231PS(scaleAt(1, block), sum, s.Sum)
-		}
-	}
+		s.addScaled(half[0], scaleAt(0, block), block)
+		sum := YMM()
+		VBROADCASTSS(Mem(s.Act, block*ActSize+ActSum), sum)
+		VFNMADD231PS(scaleAt(1, block), sum, s.Sum)
+	})
 }
 
-// addWidened returns ints, unless nil, plus the sums of the pairs of 16 bits in sum.
-func addWidened(ints, sum reg.VecVirtual) reg.VecVirtual {
-	widen(sum)
-	if ints != nil {
-		VPADDD(ints, sum, sum)
-	}
-	return sum
-}
-
+// stepQ6K multiplies by weights+32. Words wrap around, but fit without the offset.
 func stepQ6K(s step) {
-	scales, kept, tmp := AllocLocal(16*32), AllocLocal(8*32), AllocLocal(2*lanes)
-	scaleAt := func(i int) operand.Mem { return scales.Offset(32 * i) }
-	scalesQ6K(s.Rows, tmp, scaleAt)
-	for half := range 2 {
-		keep(columns32(s.Rows, 128+32*half), kept)
-		var ints [8]reg.VecVirtual
-		add := func(block int) { // in order
-			for i, v := range ints[2*block : 2*block+2] {
-				s.addScaled(v, scaleAt(8*half+2*block+i), 4*half+block)
-			}
+	scales, halves, d := AllocLocal(4*32), AllocLocal(2*lanes), AllocLocal(32)
+	s.Rows.CopyHalves(208, halves) // ahead of their use, as in CollectScales
+	keep(columns16(s.Rows, 192), scales)
+	s.productsK(layoutQ6K, func(block int, low, high reg.VecVirtual) {
+		if block == 0 {
+			scale := YMM()
+			VCVTPH2PS(halves, scale)
+			VMULPS(all(Bits(1.0/256)), scale, scale)
+			VMOVUPS(scale, d)
 		}
-		for part := range 2 {
-			sums := ymms(2)
-			for k, y := range columns32(s.Rows, 64*half+32*part) {
-				for i, w := range nibbles(y, all(lowNibbles)) {
-					block := part + 2*i
-					orBits(kept.Offset(32*k), 4-2*block, all(0x30303030), w)
-					s.products(4*half+block, k, w, sums[i], k%2 == 0) // twice 2·63·128 at most
-					if at := 2*block + k/4; k%2 == 1 {
-						ints[at] = addWidened(ints[at], sums[i])
-						sums[i] = YMM()
-						if k%4 == 3 {
-							s.offset(ints[at], (4*half+block)*ActSize+ActOff0+(ActOff1-ActOff0)*(k/4), 2)
-						}
-					}
-				}
-				s.Next.Fetch(16*half+8*part+k+1, 32)
-			}
-			add(part)
+		sums := halvesK(low, high)
+		for i, sum := range sums {
+			offset, scale, at := YMM(), YMM(), 2*block+i
+			VPBROADCASTD(Mem(s.Act, block*ActSize+ActOff32+4*i), offset)
+			VPSUBW(offset, sum, sum)
+			VMOVDQU(scales.Offset(32*(at/4)), scale)
+			VPSHUFB(highBytes(at%4), scale, scale)
+			VPMADDWD(scale, sum, sum) // 256 times the scaled sums, just below 1<<31
+			VCVTDQ2PS(sum, sum)
 		}
-		add(2)
-		add(3)
+		VADDPS(sums[1], sums[0], sums[0]) // exact
+		v := YMM()
+		VBROADCASTSS(Mem(s.Act, block*ActSize+ActScale), v)
+		VMULPS(d, v, v)
+		VFMADD231PS(v, sums[0], s.Sum)
+	})
+}
+
+var highBytesData [4]operand.Mem
+
+// highBytes returns a shuffle that copies byte i of each dword to the high bytes of both words.
+func highBytes(i int) operand.Mem {
+	if highBytesData[i].Symbol.Name == "" {
+		highBytesData[i] = constant(fmt.Sprintf("highBytes%dAVX2", i), func(dword int) uint32 {
+			return uint32(4*(dword%4)+i)<<8*0x00010001 | 0x00800080
+		})
 	}
+	return highBytesData[i]
 }

@@ -11,7 +11,7 @@ import (
 // lanes is the number of float32 values in a register, which equals the number of rows in a panel.
 const lanes = 8
 
-// Offsets in a block of a panel: 8 dwords of 8 rows, two scales and a minimum.
+// Offsets in a block of a panel: 8 dwords of 8 rows, two scales, and a minimum or the factor of both scales.
 const (
 	panelScale, panelScale1, panelMin = 256, 288, 320
 	panelSize                         = 352

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -129,7 +131,7 @@ func packQ4K(fifth bool) {
 			for k, y := range columns32(t, values+32*j) {
 				for i, v := range nibbles(y, low) {
 					if fifth {
-						orBits(kept.Offset(32*k), 4-(2*j+i), bit, v)
+						orKept(kept.Offset(32*k), 4-(2*j+i), bit, v)
 					}
 					VMOVDQU(v, Mem(panel, panelSize*(2*j+i)+32*k))
 				}
@@ -146,24 +148,34 @@ func keep(y []reg.VecVirtual, kept operand.Mem) {
 	}
 }
 
-// orBits adds the selected bits of the bytes at m, shifted left by some bits (or right by a negative number), to v.
-func orBits(m operand.Mem, shift int, selected operand.Op, v reg.VecVirtual) {
+// orBits adds the selected bits of the bytes of y, shifted left by some bits (or right by a negative number), to v.
+func orBits(y reg.VecVirtual, shift int, selected operand.Op, v reg.VecVirtual) {
 	b := YMM()
-	VMOVDQU(m, b)
-	if shift >= 0 {
-		VPSLLW(operand.Imm(uint64(shift)), b, b)
-	} else {
-		VPSRLW(operand.Imm(uint64(-shift)), b, b)
+	switch {
+	case shift > 0:
+		VPSLLW(operand.Imm(uint64(shift)), y, b)
+		VPAND(selected, b, b)
+	case shift < 0:
+		VPSRLW(operand.Imm(uint64(-shift)), y, b)
+		VPAND(selected, b, b)
+	default:
+		VPAND(selected, y, b)
 	}
-	VPAND(selected, b, b)
 	VPOR(b, v, v)
+}
+
+// orKept does the same with the bytes at m.
+func orKept(m operand.Mem, shift int, selected operand.Op, v reg.VecVirtual) {
+	y := YMM()
+	VMOVDQU(m, y)
+	orBits(y, shift, selected, v)
 }
 
 // scalesK unpacks the header of Q4_K and Q5_K blocks: dword 0 of a row holds two half floats, dwords 1 to 3 hold eight
 // scales and minima of 6 bits. It stores the j-th scale at dst(0, j), the j-th minimum at dst(1, j).
 func scalesK(t Rows, dst func(which, j int) operand.Mem) {
 	head := columns16(t, 0)
-	words, six, four, two := splat(0xffff), splat(63), splat(15), splat(0x30)
+	words, low, two := splat(0xffff), splat(0x0f0f0f0f), splat(0x30303030)
 	d, dmin := YMM(), YMM()
 	VPAND(words, head[0], d)
 	VPSRLD(operand.Imm(16), head[0], dmin)
@@ -173,25 +185,28 @@ func scalesK(t Rows, dst func(which, j int) operand.Mem) {
 		VPERMQ(operand.Imm(0x08), h, h)
 		VCVTPH2PS(h.AsX(), h)
 	}
-	for j := range 8 {
-		for i := range 2 {
-			first, v := head[1+i], YMM()
-			if j < 4 {
-				VPSRLD(operand.Imm(uint64(8*j)), first, v)
-				VPAND(six, v, v)
-			} else { // four bits in dword 3, two more in the top bits of the first bytes
-				top := YMM()
-				VPSRLD(operand.Imm(uint64(8*(j-4)+4*i)), head[3], v)
-				VPAND(four, v, v)
-				VPSRLD(operand.Imm(uint64(8*(j-4)+2)), first, top)
-				VPAND(two, top, top)
-				VPOR(top, v, v)
-			}
+	last := nibbles(head[3], low) // four bits; two more in the top bits of the first bytes
+	for i, first := range head[1:3] {
+		orBits(first, -2, two, last[i])
+		VPAND(all(0x3f3f3f3f), first, first)
+		for j := range 8 {
+			v, bytes := YMM(), [2]reg.VecVirtual{first, last[i]}[j/4]
+			VPSHUFB(lowByte(j%4), bytes, v)
 			VCVTDQ2PS(v, v)
 			VMULPS(units[i], v, v)
 			VMOVUPS(v, dst(i, j))
 		}
 	}
+}
+
+var lowByteData [4]operand.Mem
+
+// lowByte returns a shuffle that moves byte i of each dword to its low byte, and clears the others.
+func lowByte(i int) operand.Mem {
+	if lowByteData[i].Symbol.Name == "" {
+		lowByteData[i] = constant(fmt.Sprintf("lowByte%dAVX2", i), func(dword int) uint32 { return 0x80808000 | uint32(4*(dword%4)+i) })
+	}
+	return lowByteData[i]
 }
 
 func packQ6K() {
@@ -200,14 +215,14 @@ func packQ6K() {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	t.Steps(blocks, panel, 8*panelSize, 210, func(next *Ahead) {
-		scalesQ6K(t, tmp, func(i int) operand.Mem { return Mem(panel, panelSize*(i/2)+panelScale+32*(i%2)) })
+		scalesQ6K(t, panel, tmp)
 		low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x20202020)
 		for half := range 2 {
 			keep(columns32(t, 128+32*half), kept)
 			for part := range 2 {
 				for k, y := range columns32(t, 64*half+32*part) {
 					for i, v := range nibbles(y, low) {
-						orBits(kept.Offset(32*k), 4-2*(part+2*i), two, v)
+						orKept(kept.Offset(32*k), 4-2*(part+2*i), two, v)
 						VPSUBB(offset, v, v)
 						VMOVDQU(v, Mem(panel, panelSize*(4*half+part+2*i)+32*k))
 					}
@@ -218,18 +233,19 @@ func packQ6K() {
 	})
 }
 
-// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them, and stores the
-// i-th product at dst(i).
-func scalesQ6K(t Rows, tmp operand.Mem, dst func(i int) operand.Mem) {
+// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them.
+func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
 	t.CopyHalves(208, tmp)
 	d, scales := YMM(), columns16(t, 192)
 	VCVTPH2PS(tmp, d)
 	for i := range 16 {
-		v := YMM()
+		v, at := YMM(), panelSize*(i/2)
 		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
 		VPSRAD(operand.Imm(24), v, v)
 		VCVTDQ2PS(v, v)
-		VMULPS(d, v, v)
-		VMOVUPS(v, dst(i))
+		VMOVUPS(v, Mem(panel, at+panelScale+32*(i%2)))
+		if i%2 == 0 {
+			VMOVUPS(d, Mem(panel, at+panelMin))
+		}
 	}
 }

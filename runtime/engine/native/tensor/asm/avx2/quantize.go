@@ -66,9 +66,17 @@ func (q quantizer) block(dst, x reg.GPVirtual, at, dstAt int, inverse, scale reg
 func (q quantizer) sums(dst reg.GPVirtual, at int, bytes, scale reg.VecVirtual) {
 	sums, low, high, total := YMM(), XMM(), XMM(), XMM()
 	VPMADDUBSW(bytes, q.ones, sums)
-	VPMADDWD(q.ones16, sums, sums)
-	VPHADDD(sums, sums, sums)
-	VPHADDD(sums, sums, sums) // lane 0: the first 16 values, lane 4: the others
+	for _, order := range []uint64{0x4e, 0xb1} { // even and odd pairs separately
+		swapped := YMM()
+		VPSHUFD(operand.Imm(order), sums, swapped)
+		VPADDW(swapped, sums, sums)
+	}
+	off := YMM()
+	VPSLLW(operand.Imm(5), sums, off)
+	VMOVD(off.AsX(), Mem(dst, at+ActOff32))
+	VEXTRACTI128(operand.Imm(1), off, high)
+	VMOVD(high, Mem(dst, at+ActOff32+4))
+	VPMADDWD(q.ones16, sums, sums) // lane 0: the first 16 values, lane 4: the others
 	VEXTRACTI128(operand.Imm(1), sums, high)
 	VPADDD(sums.AsX(), high, low)
 	VCVTDQ2PS(low, total)

@@ -11,8 +11,8 @@ import (
 
 // Offsets in an actBlock, as declared in package tensor.
 const (
-	ActScale, ActSum, ActOff, ActOff0, ActOff1 = 32, 36, 40, 44, 48
-	ActSize                                    = 64
+	ActScale, ActSum, ActOff, ActOff0, ActOff1, ActOff32 = 32, 36, 40, 44, 48, 52
+	ActSize                                              = 64
 )
 
 // Mem returns the address base+disp, in bytes.
