@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -35,9 +33,6 @@ func (k *conn) Read(p []byte) (int, error) {
 	k.left -= int64(n)
 	return n, err
 }
-
-// requests holds unused buffers of requests.
-var requests = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // get sends a GET request, without encryption and proxy.
 func (c *Client) get(ctx context.Context, at *url.URL) (*http.Response, error) {
@@ -66,7 +61,7 @@ func (c *Client) get(ctx context.Context, at *url.URL) (*http.Response, error) {
 // ask sends a request over a connection, which is closed on an error, or if the context ends before the response.
 func (c *Client) ask(ctx context.Context, k *conn, at *url.URL) (*http.Response, error) {
 	b := &body{conn: k, client: c, stop: context.AfterFunc(ctx, func() { _ = k.Close() })}
-	answer, err := k.exchange(at, c.header)
+	answer, err := k.exchange("GET " + at.RequestURI() + c.request)
 	if err != nil {
 		_ = b.Close()
 		return nil, err
@@ -77,15 +72,9 @@ func (c *Client) ask(ctx context.Context, k *conn, at *url.URL) (*http.Response,
 }
 
 // exchange sends a request and reads the header of its response.
-func (k *conn) exchange(at *url.URL, header http.Header) (*http.Response, error) {
+func (k *conn) exchange(request string) (*http.Response, error) {
 	k.left = maxHeader
-	out := requests.Get().(*bytes.Buffer)
-	defer requests.Put(out)
-	out.Reset()
-	out.WriteString("GET " + at.RequestURI() + " HTTP/1.1\r\nHost: " + at.Host + "\r\n")
-	_ = header.Write(out) // a buffer has no errors
-	out.WriteString("\r\n")
-	if _, err := k.Write(out.Bytes()); err != nil {
+	if _, err := k.Write([]byte(request)); err != nil {
 		return nil, err
 	}
 	if _, err := k.reader.Peek(1); err != nil {

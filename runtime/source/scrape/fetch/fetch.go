@@ -45,6 +45,7 @@ type Client struct {
 	header    http.Header // of every request without a body; never modified
 	transport *http.Transport
 	direct    bool                 // there is neither encryption nor a proxy
+	request   string               // of every direct request what follows the path
 	idle      atomic.Pointer[conn] // the connection that is free; nil: none
 	malformed atomic.Int64         // numbers of answers in JSON that are not plausible, since they were last asked for
 }
@@ -68,7 +69,11 @@ func New(address string, opt Options) (*Client, error) {
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
 	ascii := strings.IndexFunc(base.Host, func(r rune) bool { return r > unicode.MaxASCII || r == '%' }) < 0 // others need an encoding
 	direct := base.Scheme == "http" && proxy == nil && err == nil && ascii
-	return &Client{base: *base, opt: opt, header: header, direct: direct, transport: &http.Transport{
+	var request strings.Builder
+	request.WriteString(" HTTP/1.1\r\nHost: " + base.Host + "\r\n")
+	_ = header.Write(&request) // a builder has no errors
+	request.WriteString("\r\n")
+	return &Client{base: *base, opt: opt, header: header, direct: direct, request: request.String(), transport: &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // decompressed here, where the size is limited
