@@ -211,10 +211,14 @@ func (g *Gatherer) readLine() (counts bool) {
 	}
 	refs := g.named[string(g.scan.Name())]
 	g.added, g.addedTo, g.label = knownLine{}, nil, ""
+	applied := 0
 	for _, t := range refs {
-		counts = g.sample(&g.metrics[t.metric], t.part) || counts
+		if m := &g.metrics[t.metric]; g.applies(m) {
+			counts = g.sample(m, t.part) || counts
+			applied++
+		}
 	}
-	if g.scan.IsHead() && (len(refs) == 0 || len(refs) == 1 && g.addedTo != nil) {
+	if g.scan.IsHead() && (applied == 0 || applied == 1 && g.addedTo != nil) {
 		g.added.head = head
 		g.lines.learn(g.added, g.addedTo)
 	} else {
@@ -258,12 +262,14 @@ func (g *Gatherer) count(m *metric) {
 	m.n++
 }
 
+// applies reports whether the labels of the line are those of a metric with its name.
+func (g *Gatherer) applies(m *metric) bool {
+	return (m.label == "" || m.allows(g.labelValue(m.label))) && !(g.perRank && duplicatesRankZero(g.scan.Labels()))
+}
+
 // sample processes a sample. It reports whether the sample counts.
 func (g *Gatherer) sample(m *metric, p part) bool {
 	labels := g.scan.Labels()
-	if m.label != "" && !m.allows(g.labelValue(m.label)) || g.perRank && duplicatesRankZero(labels) {
-		return false
-	}
 	v, ok := g.scan.Value()
 	if !ok || v < 0 { // none of the metrics can be negative
 		if m.hasSeries() {
