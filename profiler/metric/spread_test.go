@@ -1,6 +1,12 @@
 package metric
 
-import "testing"
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 func TestSpread(t *testing.T) {
 	s := SpreadOf([]float64{10, 11, 9, 10, 31, 10.5})
@@ -37,5 +43,27 @@ func TestSpreadEdgeCases(t *testing.T) {
 	}
 	if s := SpreadOf(nil); s.Deviates(1, 0) {
 		t.Error("an outlier without values")
+	}
+}
+
+// The median is that of the sorted values.
+func TestMedian(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-9, 9), rapid.SampledFrom([]float64{0, 1, math.Inf(1)})), 1, 99).Draw(r, "values")
+		sorted := slices.Sorted(slices.Values(values))
+		low, high := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
+		if got := Median(values); got != (low+high)/2 {
+			r.Fatalf("median %v of %v", got, sorted)
+		}
+	})
+}
+
+func BenchmarkSpread(b *testing.B) {
+	values := make([]float64, 500)
+	for b.Loop() {
+		for i := range values {
+			values[i] = float64(i*7919%500) * .01
+		}
+		SpreadOf(values)
 	}
 }
