@@ -39,7 +39,7 @@ func (r *Fleet) update(rows []Row, c *pane.Frame) {
 		return
 	}
 	measureAll := len(r.all) != len(rows) || r.window != c.Window
-	changed := measureAll
+	changed, arrange := measureAll, measureAll || r.List.By.Kind() != fleet.Word || r.List.Filter.Text() != ""
 	r.window = c.Window
 	for len(r.all) < len(rows) {
 		r.all, r.measured = append(r.all, &fleet.Replica{}), append(r.measured, nil)
@@ -51,12 +51,15 @@ func (r *Fleet) update(rows []Row, c *pane.Frame) {
 		if !measureAll && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
 			continue
 		}
-		changed, r.measured[i] = true, row.Snapshot
-		one.Name, one.State, one.Broken, one.Model = row.Name, state, broken, sanitize.Line(row.Snapshot.Model.Name)
+		model := sanitize.Line(row.Snapshot.Model.Name)
+		changed, arrange = true, arrange || one.Name != row.Name || one.State != state || one.Model != model // the words that rows are sorted by
+		one.Name, one.State, one.Broken, one.Model, r.measured[i] = row.Name, state, broken, model, row.Snapshot
 		one.Measure(row.Snapshot, c.Window)
 	}
 	if changed {
 		r.FindOutliers(r.all)
+	}
+	if changed && arrange {
 		r.arrange()
 	}
 }
