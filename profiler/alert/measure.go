@@ -165,15 +165,15 @@ func latencyMeasures() (out []measure) {
 				if own := &row.In(&s.Latency)[w]; own.Count > 0 {
 					return amount{Reading: event.DerivedValue(m.own(own) / 1e9)}
 				}
-				switch sum := s.ServerLatency(id, w); {
+				switch sum, ok := s.ServerLatency(id, w); {
 				case !s.Reported():
 					return absent(event.NotYet)
-				case sum == nil || m.server == nil:
+				case !ok || m.server == nil:
 					return absent(event.NotReported)
 				case sum.Count == 0:
 					return absent(event.NotYet)
 				default:
-					return m.server(sum)
+					return m.server(&sum)
 				}
 			}})
 		}

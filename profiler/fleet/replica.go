@@ -164,8 +164,8 @@ func Quantile(s *store.Snapshot, id store.LatencyID, w metric.Window, q float64)
 	if !s.Reported() {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	sum := s.ServerLatency(id, w)
-	if sum == nil {
+	sum, ok := s.ServerLatency(id, w)
+	if !ok {
 		return Cell{Reading: event.Absent(event.NotReported)}
 	}
 	v := sum.P50

@@ -59,15 +59,12 @@ func (s *Snapshot) Totals() Totals {
 	}
 }
 
-// ServerLatency returns the distribution of a latency over a window as the server counts it; nil if it does not.
-func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) *metric.BucketSummary {
+// ServerLatency returns the distribution of a latency over a window as the server counts it; false if it does not.
+func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) (metric.BucketSummary, bool) {
 	if !s.Reported() {
-		return nil
+		return metric.BucketSummary{}, false
 	}
-	if sum, ok := s.Aggregates.Summary(Latencies[id].Server, w); ok {
-		return &sum
-	}
-	return nil
+	return s.Aggregates.Summary(Latencies[id].Server, w)
 }
 
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is
