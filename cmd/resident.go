@@ -55,8 +55,8 @@ func (o *expertsResident) run(ctx context.Context, name string, out, notes io.Wr
 	if err != nil {
 		return exit.Usage(err)
 	}
-	s := &store.Snapshot{Experts: &store.Experts{Layers: layers, Experts: experts}}
-	s.Host.ExpertsCached = shares
+	s := store.Empty()
+	s.Experts, s.Host.ExpertsCached = &store.Experts{Layers: layers, Experts: experts}, shares
 	for l, row := range slices.Collect(slices.Chunk(shares, experts)) {
 		if row = slices.DeleteFunc(slices.Clone(row), func(v uint8) bool { return v == event.UnknownShare }); len(row) > 0 {
 			sum, none := 0, 0

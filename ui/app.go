@@ -193,7 +193,7 @@ func newApp(cfg Config) *app {
 	a.applyTheme()
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.Suggest = cfg.Prompts
-	a.snap = &store.Snapshot{}
+	a.snap = store.Empty()
 	a.history.app, a.replay.app, a.marks.app = a, a, a
 	a.makeViews()
 	a.offered = everywhere

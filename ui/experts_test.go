@@ -127,7 +127,7 @@ func testFind(t *testing.T, _ *app, _ *calls) {
 	if v := a.experts; v.Layer != 5 || v.Expert != h.Layers[5].Hot[0] {
 		t.Errorf("the hottest expert of layer 5 is %d, found %d of layer %d", h.Layers[5].Hot[0], v.Expert, v.Layer)
 	}
-	empty := open(&store.Snapshot{}, theme.TrueColour, false, 120, 36)
+	empty := open(store.Empty(), theme.TrueColour, false, 120, 36)
 	empty.press("5", "/", "e", "1")
 	holds(t, empty, "find expert: no router picks yet")
 }

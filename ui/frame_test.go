@@ -74,7 +74,7 @@ func digits() (keys []string) {
 
 // keysOf makes the model of an empty session, for its tables of keys.
 func keysOf(cfg Config) *app {
-	cfg.Snapshots = func() *store.Snapshot { return &store.Snapshot{} }
+	cfg.Snapshots = func() *store.Snapshot { return store.Empty() }
 	return newApp(cfg)
 }
 

@@ -53,7 +53,7 @@ func TestViewsOffered(t *testing.T) {
 		{"SGLang without metrics", viewtest.Untimed(), nothing},
 		{"probed", viewtest.Probed(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"traces only", tracesOnly(), map[viewID]string{viewExperts: picks, viewOps: times}},
-		{"empty", &store.Snapshot{}, nil},
+		{"empty", store.Empty(), nil},
 		{"loading", native(viewtest.Loading()), nil},
 		{"loading server", viewtest.SeveralModels(), nil},
 		{"never reached", viewtest.Unreached(true), nil},

@@ -114,7 +114,9 @@ var replayKeyCases = map[string]struct {
 func TestNextRequestAtTheEndOfIDs(t *testing.T) {
 	for _, newest := range []event.RequestID{math.MaxUint64, math.MaxUint64 - 1, math.MaxUint64 - idGap, math.MaxUint64 - idGap - 1} {
 		p := newPlayer()
-		a := openReplayOf(&store.Snapshot{Requests: []*store.Request{{ID: newest}}}, p, 120, 36)
+		s := store.Empty()
+		s.Requests = []*store.Request{{ID: newest}}
+		a := openReplayOf(s, p, 120, 36)
 		a.press("}")
 		if len(p.calls) != 0 || !strings.Contains(a.screen(), "no later request") {
 			t.Errorf("after request %d: calls of the player: %q", newest, p.calls)

@@ -171,7 +171,7 @@ func (a *app) updateSessions() {
 	i := slices.IndexFunc(a.sessions, func(s Session) bool { return s.Name == a.session.Name })
 	switch {
 	case len(a.sessions) == 0:
-		a.session, a.snap, a.status.Engine = Session{}, &store.Snapshot{}, ""
+		a.session, a.snap, a.status.Engine = Session{}, store.Empty(), ""
 		a.updateOffers()
 	case i < 0 && a.session.Name != "": // other sessions replaced it
 		a.showSession(0)

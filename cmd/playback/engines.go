@@ -161,4 +161,4 @@ func (p *played) snapshot(source int) *store.Snapshot {
 }
 
 // emptySnapshot is the snapshot of an engine without events.
-var emptySnapshot = &store.Snapshot{}
+var emptySnapshot = store.Empty()

@@ -25,7 +25,8 @@ func rule(t *testing.T, fields map[string]any) []Rule {
 
 // slow returns a snapshot with a p99 TTFT of the last minute, none if p99 is 0.
 func slow(now event.Time, p99 time.Duration) *store.Snapshot {
-	s := &store.Snapshot{Now: now, Engine: event.EngineInfo{Name: "demo"}}
+	s := store.Empty()
+	s.Now, s.Engine.Name = now, "demo"
 	if p99 > 0 {
 		s.Latency.TTFT[metric.Minute] = metric.Summary{Count: 10, P99: int64(p99)}
 	}
@@ -143,7 +144,7 @@ func TestEveryMeasureIsARule(t *testing.T) {
 			t.Errorf("%s: %v", m.Example, err)
 			continue
 		}
-		if holds, value, _ := c.evaluate(&store.Snapshot{}, metric.Session); holds || value == "" {
+		if holds, value, _ := c.evaluate(store.Empty(), metric.Session); holds || value == "" {
 			t.Errorf("%s holds on an empty snapshot (%q)", m.Example, value)
 		}
 		if again, err := parseCondition(strings.NewReplacer(" tok/s", "").Replace(c.String())); err != nil || again.String() != c.String() {
@@ -180,12 +181,10 @@ func server(now event.Time, low, high time.Duration) *store.Snapshot {
 	var w metric.WindowedBuckets
 	w.Add(int64(now), 0, &event.Histogram{Count: 9, Sum: 9 * int64(low+high) / 2, Bounds: []int64{int64(low), int64(high)}, Counts: []uint64{0, 9, 0}})
 	t := store.WindowedHistogram{Name: event.HistogramTTFT, BucketsView: w.View(int64(now))}
-	return &store.Snapshot{
-		Now: now, Engine: event.EngineInfo{State: event.EngineReady, Caps: event.CapAggregates},
-		Aggregates: &store.Aggregates{
-			Aggregates: event.Aggregates{Running: event.ReportedValue(3)}, Histograms: []store.WindowedHistogram{t},
-		},
-	}
+	s := store.Empty()
+	s.Now, s.Engine.State, s.Engine.Caps = now, event.EngineReady, event.CapAggregates
+	s.Aggregates = &store.Aggregates{Aggregates: event.Aggregates{Running: event.ReportedValue(3)}, Histograms: []store.WindowedHistogram{t}}
+	return s
 }
 
 // TestServers: rules on servers read the server's histograms, hold only wherever in its bucket a percentile lies, and

@@ -119,7 +119,7 @@ func hostMeasures() (out []measure) {
 		r := &event.HostReadings[i]
 		unit, factor := r.Unit.Base()
 		out = append(out, measure{r.Alert, unit, r.Help, func(s *store.Snapshot, _ metric.Window) amount {
-			v := r.Of(&s.Host.Host)
+			v := r.Of(s.Host.Host)
 			v.V *= factor
 			return amount{Reading: v}
 		}})

@@ -39,7 +39,7 @@ func fieldMetrics[T any](rows []event.Field[T], attrs ...string) []*instrument {
 }
 
 func (s *gathering) machine(h *store.Host) {
-	addFields(s, event.MachineFields[:], machineMetrics, &h.Host, 0)
+	addFields(s, event.MachineFields[:], machineMetrics, h.Host, 0)
 	for i, share := range h.Cores[:min(len(h.Cores), maxCores)] {
 		s.reading(coreUsage, event.MeasuredValue(share), strconv.Itoa(i))
 	}

@@ -53,7 +53,7 @@ func TestBoundsOfQuantiles(t *testing.T) {
 
 // A server without a report yet has no numbers, and none is 0.
 func TestNoNumbersBeforeTheFirstReport(t *testing.T) {
-	s := &store.Snapshot{}
+	s := store.Empty()
 	s.Engine.Caps = event.CapAggregates
 	var r Replica
 	r.Measure(s, metric.Minute)

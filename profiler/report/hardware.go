@@ -189,7 +189,7 @@ func host(h *store.Host) Host {
 		gpu.Absent = readFields(event.GPUFields[:], &h.GPUs[i], gpu.Readings[:])
 		out.GPUs = append(out.GPUs, gpu)
 	}
-	out.Absent = readFields(event.MachineFields[:], &h.Host, out.Readings[:])
+	out.Absent = readFields(event.MachineFields[:], h.Host, out.Readings[:])
 	return out
 }
 

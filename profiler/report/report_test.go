@@ -240,11 +240,11 @@ func TestJSONIsTheSameEachTime(t *testing.T) {
 
 // TestRemoteMachine checks that the report of another machine has nothing of this one.
 func TestRemoteMachine(t *testing.T) {
-	r := Build(Meta{Remote: true}, &store.Snapshot{}, NewCollector())
+	r := Build(Meta{Remote: true}, store.Empty(), NewCollector())
 	if m := r.Machine; m.OS != nil || m.Arch != nil || m.CPU != nil || m.Cores != nil {
 		t.Errorf("machine = %s, want no properties", m.describe())
 	}
-	seen := &store.Snapshot{}
+	seen := store.Empty()
 	seen.Host.Cores = []float64{0, 1, 0}
 	if got := Build(Meta{Remote: true}, seen, NewCollector()).Machine.describe(); got != "3 cores" {
 		t.Errorf("machine with samples of three cores = %q", got)

@@ -46,7 +46,7 @@ func (w *activeWindows) in(v *Snapshot) *Snapshot {
 	}
 	last, now := *v, v.Throughput
 	last.Now, last.Wall = w.at, v.Wall.Add(-time.Duration(v.Now-w.at))
-	last.Latency, last.Throughput = Latency{Goodput: v.Latency.Goodput}, w.throughput
+	last.Latency, last.Throughput = Latency{LatencySummaries: &noLatencies, Goodput: v.Latency.Goodput}, w.throughput
 	if w.latency != nil {
 		last.Latency = *w.latency
 	}

@@ -22,7 +22,7 @@ const (
 
 // Latency holds the latency distributions over each window, and their trend.
 type Latency struct {
-	TTFT, ColdTTFT, ITL, MaxITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+	*LatencySummaries
 
 	Session    SessionDistributions
 	Series     []LatencyPoint // one per second, oldest first, at most SeriesLen
@@ -31,6 +31,14 @@ type Latency struct {
 	Targets    Targets
 	Goodput    event.Reading // requests/s that met every target, over the last minute
 }
+
+// LatencySummaries describe the distributions over each window. They are immutable.
+type LatencySummaries struct {
+	TTFT, ColdTTFT, ITL, MaxITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+}
+
+// noLatencies are those of an engine without requests, as hundreds of polled servers are.
+var noLatencies LatencySummaries
 
 // Moment is when a latency of a request is recorded.
 type Moment uint8

@@ -92,8 +92,16 @@ func (l *latency) closeSecond(sec int64, r *RatePoint) {
 
 // view sets the latency of a snapshot. span is the length of the session.
 func (l *latency) view(v *Latency, now int64, span time.Duration) {
+	v.LatencySummaries = &noLatencies
 	for id := range Latencies {
-		*Latencies[id].In(v) = l.of[id].Summaries(now)
+		sums := l.of[id].Summaries(now)
+		if sums[metric.Session].Count == 0 {
+			continue
+		}
+		if v.LatencySummaries == &noLatencies {
+			v.LatencySummaries = new(LatencySummaries)
+		}
+		*Latencies[id].In(v) = sums
 	}
 	v.Session = SessionDistributions{l.of[TTFT].Whole(), l.of[ITL].Whole(), l.of[TPOT].Whole()}
 	for w, sum := range l.stallCount.Summaries(now) {

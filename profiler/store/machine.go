@@ -15,7 +15,7 @@ type machine struct {
 }
 
 // noHost is the sample of a machine that has sent none.
-var noHost Host
+var noHost = Host{Host: new(event.Host)}
 
 // last returns the last sample of the machine, an empty one without samples. Callers only read it.
 func (m *machine) last() *Host {
@@ -40,33 +40,29 @@ func (m *machine) size() int {
 	if m.host == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*m.host))
+	return int(unsafe.Sizeof(*m.host) + unsafe.Sizeof(*m.host.Host))
 }
 
 // apply stores a sample. Readings that are not in every sample keep their last value.
 func (m *machine) apply(at event.Time, p *event.Host) {
-	if m.host == nil {
-		m.host = new(Host)
-	}
-	h := m.host
-	cached := h.ExpertsCached
-	h.Host, h.At, h.Sampled = *p, at, true
+	h, now := *m.last(), *p
 	if len(p.ExpertsCached) > 0 {
 		h.ExpertsAt = at
 	} else {
-		h.ExpertsCached = cached
+		now.ExpertsCached = h.ExpertsCached
 	}
+	h.Host, h.At, h.Sampled = &now, at, true
 	if p.Engine.PSS != (event.Reading{}) {
 		h.Inspection.PSS, h.Inspection.PSSAt = p.Engine.PSS, at
 	}
 	if p.ModelBytes != (event.Reading{}) {
 		h.Inspection.ModelBytes, h.Inspection.ModelCached, h.Inspection.ModelAt = p.ModelBytes, p.ModelCached, at
 	}
-	h.Host.Engine.PSS, h.Host.ModelBytes, h.Host.ModelCached = h.Inspection.PSS, h.Inspection.ModelBytes, h.Inspection.ModelCached
-	if n := len(h.Series); n > 0 && at < h.Series[n-1].At { // keep the series in order
-		return
+	now.Engine.PSS, now.ModelBytes, now.ModelCached = h.Inspection.PSS, h.Inspection.ModelBytes, h.Inspection.ModelCached
+	if n := len(h.Series); n == 0 || at >= h.Series[n-1].At { // keep the series in order
+		h.Series = push(h.Series, newHostPoint(at, p, &m.gaps), SeriesLen)
 	}
-	h.Series = push(h.Series, newHostPoint(at, p, &m.gaps), SeriesLen)
+	m.host = &h
 }
 
 // orNaN returns a reading for a chart: NaN, a gap, if it is absent.

@@ -52,6 +52,11 @@ type Snapshot struct {
 	Recent *verdict.Interval // what the engine's threads did in the last seconds; nil in the first one
 }
 
+// Empty returns the snapshot of a session without events: the zero Snapshot lacks LatencySummaries and event.Host.
+func Empty() *Snapshot {
+	return &Snapshot{Latency: Latency{LatencySummaries: new(LatencySummaries)}, Host: Host{Host: new(event.Host)}}
+}
+
 // StageSpan is one stage on the time axis.
 type StageSpan struct {
 	Stage      event.Stage
@@ -305,12 +310,12 @@ type LayerHits struct {
 
 // Host is the last sample of the machine and the trend.
 type Host struct {
-	event.Host // with the last values of Inspection
-	At         event.Time
-	Sampled    bool        // a sample has arrived
-	Series     []HostPoint // oldest first, at most SeriesLen
-	Inspection Inspection
-	ExpertsAt  event.Time // when ExpertsCached was read; 0: never
+	*event.Host // with the last values of Inspection; shared until the next sample
+	At          event.Time
+	Sampled     bool        // a sample has arrived
+	Series      []HostPoint // oldest first, at most SeriesLen
+	Inspection  Inspection
+	ExpertsAt   event.Time // when ExpertsCached was read; 0: never
 }
 
 // Inspection holds readings that are too costly for every sample: the last values, and when they were read. Time 0

@@ -151,4 +151,8 @@ func DrawWarnings(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 }
 
 // NotKept is the snapshot of an engine for which no history is kept at the selected moment.
-var NotKept = &store.Snapshot{Engine: event.EngineInfo{Caps: event.CapAggregates}}
+var NotKept = func() *store.Snapshot {
+	s := store.Empty()
+	s.Engine.Caps = event.CapAggregates
+	return s
+}()

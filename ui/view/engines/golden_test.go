@@ -26,10 +26,10 @@ func show(p *viewtest.Screen, all ...viewtest.Engine) *viewtest.Screen {
 func TestGoldenList(t *testing.T) {
 	all := viewtest.SeveralEngines()
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
-		show(viewtest.NewScreen(t, &store.Snapshot{}, size), all...).Press("down", "down").Golden("list")
+		show(viewtest.NewScreen(t, store.Empty(), size), all...).Press("down", "down").Golden("list")
 	}
-	show(viewtest.NewScreen(t, &store.Snapshot{}, viewtest.Wide).ASCII(), all...).Golden("list_ascii")
-	show(viewtest.NewScreen(t, &store.Snapshot{}, viewtest.Narrow)).Golden("list_empty")
+	show(viewtest.NewScreen(t, store.Empty(), viewtest.Wide).ASCII(), all...).Golden("list_ascii")
+	show(viewtest.NewScreen(t, store.Empty(), viewtest.Narrow)).Golden("list_empty")
 }
 
 // Replicas, in the sizes that show other columns or rows.

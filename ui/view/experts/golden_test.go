@@ -37,8 +37,9 @@ func TestGolden(t *testing.T) {
 func TestGoldenInMemory(t *testing.T) {
 	for _, shape := range viewtest.Shapes {
 		s := *viewtest.Routed(shape)
-		s.Host.ExpertsCached = slices.Repeat([]uint8{100}, shape.Layers*shape.Experts)
-		s.Host.ExpertsAt = s.Now - event.Time(3*time.Second)
+		host := *s.Host.Host
+		host.ExpertsCached = slices.Repeat([]uint8{100}, shape.Layers*shape.Experts)
+		s.Host.Host, s.Host.ExpertsAt = &host, s.Now-event.Time(3*time.Second)
 		for e := range shape.Experts {
 			if e%3 > 0 {
 				s.Host.ExpertsCached[e] = 10

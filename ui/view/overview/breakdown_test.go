@@ -89,7 +89,7 @@ func TestBreakdownTakesFreeRoom(t *testing.T) {
 		{viewtest.LiveSnapshot(), 200, 39, false},
 		{viewtest.Slotted(), 200, 57, true},
 		{viewtest.AggregateOnly(), 200, 57, false},
-		{&store.Snapshot{}, 200, 57, false},
+		{store.Empty(), 200, 57, false},
 	} {
 		body := grid.Rect{Y: 2, W: c.w, H: c.h}
 		panes, low := splitBreakdown(body, c.s)

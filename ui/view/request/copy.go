@@ -43,7 +43,8 @@ func JSON(s *store.Snapshot, r *store.Request) (string, error) {
 			Step: t.Step, LogP: t.LogP, HasLogP: t.HasLP, Top: t.Top, Picks: t.Picks,
 		})
 	}
-	alone := &store.Snapshot{Now: s.Now, Wall: s.Wall, Started: s.Started, Requests: []*store.Request{r}}
+	alone := store.Empty()
+	alone.Now, alone.Wall, alone.Started, alone.Requests = s.Now, s.Wall, s.Started, []*store.Request{r}
 	out := report.Build(report.Meta{}, alone, kept).Requests[0]
 	for i := range out.Tokens { // gaps of the store exclude pacing
 		if t := &tokens[i]; t.Nth > 0 && t.Gap >= 0 {

@@ -73,7 +73,7 @@ func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 	for g := range event.NumGauges {
 		first = first || gaugeRows[g].first
 		switch gpu := g >= event.GaugeGPU && g <= event.GaugeGPUTemperature; {
-		case unknown && !gpu && g.Reading(&s.Host.Host).Origin == event.NotReported:
+		case unknown && !gpu && g.Reading(s.Host.Host).Origin == event.NotReported:
 		case !gpu || len(s.Host.GPUs) > 0:
 			row := gaugeRows[g]
 			row.first, first = first, false
@@ -227,7 +227,7 @@ func perToken(_ *pane.Frame, s *store.Snapshot) string {
 
 // selfShare returns llmtop's own share of the machine, without the engine.
 func selfShare(_ *pane.Frame, s *store.Snapshot) string {
-	return shareOfMachine(event.GaugeSelfCPU.Reading(&s.Host.Host), s)
+	return shareOfMachine(event.GaugeSelfCPU.Reading(s.Host.Host), s)
 }
 
 func collections(_ *pane.Frame, s *store.Snapshot) string {
@@ -321,7 +321,7 @@ func (r *gaugeRow) reading(c *pane.Frame, s *store.Snapshot) (event.Reading, str
 	if engine := s.Host.Engine.PID; r.gauge == event.GaugeSelfRSS && engine != 0 && engine == s.Host.Self.PID {
 		return event.Reading{}, "in engine RSS" // one process: its memory is not counted twice
 	}
-	v := r.gauge.Reading(&s.Host.Host)
+	v := r.gauge.Reading(s.Host.Host)
 	return v, v.Absence()
 }
 

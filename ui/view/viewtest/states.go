@@ -203,7 +203,7 @@ func ColdRequests() *store.Snapshot {
 // MachineOfServer returns the machine of a server: many cores and two GPUs in a control group, and a model file.
 func MachineOfServer() *store.Snapshot {
 	s := *Crowd(5000)
-	h := s.Host.Host
+	h := *s.Host.Host
 	h.Cores, h.Clocks = nil, nil
 	for i := range 48 {
 		h.Cores, h.Clocks = append(h.Cores, float64(i*7%48)/48), append(h.Clocks, 2.1e9+float64(i%5)*2e8)
@@ -214,7 +214,7 @@ func MachineOfServer() *store.Snapshot {
 		{Name: "NVIDIA H200", Util: event.MeasuredValue(.91), MemUsed: event.MeasuredValue(71e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(580), Temperature: event.MeasuredValue(61), Clock: event.MeasuredValue(1.98e9)},
 		{Name: "NVIDIA H200", Util: event.MeasuredValue(.13), MemUsed: event.MeasuredValue(4e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(118), Temperature: event.MeasuredValue(38), Clock: event.MeasuredValue(345e6)},
 	}
-	s.Host.Host = h
+	s.Host.Host = &h
 	s.Host.Series = slices.Clone(s.Host.Series)
 	for i := range s.Host.Series {
 		v := &s.Host.Series[i].V
