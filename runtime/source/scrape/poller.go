@@ -71,6 +71,7 @@ type Poller struct {
 	collector  collector  // nil: the server has never responded
 	identified bool       // the kind is current: the server has responded ever since
 	lastReport event.Time // when the last report was emitted; 0: never
+	phase      int64      // start time within an interval, below phases
 	backoff    time.Duration
 }
 
@@ -102,7 +103,9 @@ func New(opt Options) (*Poller, error) {
 		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Reason: "no response yet"},
 	}
 	known := status{clock: opt.Clock, engine: info}
-	return &Poller{status: known, opt: opt, client: client, wake: make(chan struct{}, 1)}, nil
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(client.Address()))
+	return &Poller{status: known, opt: opt, client: client, wake: make(chan struct{}, 1), phase: int64(hash.Sum64() % phases)}, nil
 }
 
 // Address returns the address of the server, without secrets.
@@ -115,6 +118,8 @@ func (s *Poller) Run(ctx context.Context, sink event.Sink) error {
 	defer s.closeCollector()
 	defer s.background.Wait()
 	s.emitEngine() // announces aggregate metrics: until the first response, counts are absent instead of 0
+	next := time.NewTimer(0)
+	defer next.Stop()
 	for ctx.Err() == nil {
 		failing := s.engine.Remote.Link != event.LinkConnected && s.backoff > 0
 		if !s.opt.Limits.acquire(ctx, failing) {
@@ -127,10 +132,11 @@ func (s *Poller) Run(ctx context.Context, sink event.Sink) error {
 			break
 		}
 		s.answered(err)
+		next.Reset(s.delay(began))
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
-		case <-time.After(s.delay(began)):
+		case <-next.C:
 		}
 	}
 	return nil
@@ -148,9 +154,7 @@ func (s *Poller) delay(began event.Time) time.Duration {
 		return s.backoff
 	}
 	every := int64(s.collector.interval(s.opt.Interval))
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(s.client.Address()))
-	phase := int64(hash.Sum64()%phases) * every / phases
+	phase := s.phase * every / phases
 	now := int64(s.clock.Now())
 	next := (int64(began)-phase)/every*every + phase + every
 	for next <= now || next-int64(began) < every/2 {
