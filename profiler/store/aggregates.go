@@ -110,9 +110,9 @@ type aggregates struct {
 	reported bool // at least one report has arrived
 	last     event.Aggregates
 	at       event.Time
-	names    []string // of the histograms, in order of appearance
-	windows  map[string]*metric.WindowedBuckets
-	keep     int // seconds of the trend of each histogram
+	names    []string                  // of the histograms, in order of appearance
+	windows  []*metric.WindowedBuckets // in the order of names
+	keep     int                       // seconds of the trend of each histogram
 
 	running, queued int // requests, the most since the last point
 
@@ -152,19 +152,14 @@ func separateCounts(p *event.Aggregates) (values, counts []event.NamedReading) {
 
 func (r *aggregates) addHistogram(at event.Time, interval int64, t *event.Histogram) {
 	name := clip(t.Name, MaxName)
-	w := r.windows[name]
-	if w == nil {
-		if len(r.names) >= MaxHistograms {
+	i := slices.Index(r.names, name)
+	if i < 0 {
+		if i = len(r.names); i >= MaxHistograms {
 			return
 		}
-		w = &metric.WindowedBuckets{Keep: r.keep}
-		if r.windows == nil {
-			r.windows = make(map[string]*metric.WindowedBuckets)
-		}
-		r.windows[name] = w
-		r.names = append(r.names, name)
+		r.names, r.windows = append(r.names, name), append(r.windows, &metric.WindowedBuckets{Keep: r.keep})
 	}
-	w.Add(int64(at), max(interval, 0), t)
+	r.windows[i].Add(int64(at), max(interval, 0), t)
 }
 
 // maxReportedCount is the largest count that one report adds, so that sums do not overflow.
@@ -186,20 +181,23 @@ func clampShare(r event.Reading) event.Reading {
 
 func cellCount(r event.Reading) int64 { return int64(countOf(r)) }
 
-// view returns what snapshots show of the reports; nil before the first.
-func (r *aggregates) view(now event.Time) *Aggregates {
+// view returns what snapshots show of the reports, in v unless that is nil; nil before the first.
+func (r *aggregates) view(now event.Time, v *Aggregates) *Aggregates {
 	if !r.reported {
 		return nil
 	}
 	if r.shown == nil {
 		r.shown = r.numbers.view()
 	}
-	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.shown, RankLoad: r.load.view(now), Earlier: r.earlier}
+	if v == nil {
+		v = new(Aggregates)
+	}
+	*v = Aggregates{Aggregates: r.last, At: r.at, Numbers: r.shown, RankLoad: r.load.view(now), Earlier: r.earlier}
 	if len(r.names) > 0 {
 		v.Histograms = make([]WindowedHistogram, len(r.names))
 	}
 	for i, name := range r.names {
-		v.Histograms[i] = WindowedHistogram{name, r.windows[name].View(int64(now))}
+		v.Histograms[i] = WindowedHistogram{name, r.windows[i].View(int64(now))}
 	}
 	return v
 }

@@ -33,8 +33,7 @@ func (v *Snapshot) servedEvidence(e *verdict.Served) {
 func (v *Snapshot) servedSpeed() (speed event.Reading, source string) {
 	for _, name := range [...]string{event.HistogramTPOT, event.HistogramITL, event.HistogramPerToken} {
 		if sum, _ := v.Aggregates.Summary(name, metric.Minute); sum.Count > 0 && sum.Mean > 0 {
-			mean := metric.Duration(int64(sum.Mean))
-			return event.DerivedValue(second / sum.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", mean)
+			return event.DerivedValue(second / sum.Mean), "mean time per token " + metric.Duration(int64(sum.Mean)) + " in the last minute, as the engine counts it"
 		}
 	}
 	took, tokens, n := 0.0, 0, 0

@@ -23,9 +23,9 @@ func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
 	f := frozenAggregates{aggregates: *r}
 	f.names, f.windows, f.numbers, f.shown = slices.Clip(r.names), nil, slices.Clone(r.numbers), nil
 	var histograms []byte
-	for _, name := range r.names {
-		histograms = r.windows[name].Append(histograms, &f.bounds)
-		f.past = append(f.past, r.windows[name].Past())
+	for _, w := range r.windows {
+		histograms = w.Append(histograms, &f.bounds)
+		f.past = append(f.past, w.Past())
 	}
 	f.packed = pack(histograms)
 	return f
@@ -49,13 +49,12 @@ func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
 		return f.aggregates
 	}
 	r := f.aggregates
-	r.names, r.windows = f.names, make(map[string]*metric.WindowedBuckets, len(f.names))
+	r.names, r.windows = f.names, make([]*metric.WindowedBuckets, len(f.names))
 	r.numbers = slices.Clone(f.numbers)
 	histograms := unpack(f.packed)
-	for i, name := range f.names {
-		w := &metric.WindowedBuckets{Keep: r.keep}
-		histograms = w.Restore(histograms, f.bounds, f.past[i])
-		r.windows[name] = w
+	for i := range r.windows {
+		r.windows[i] = &metric.WindowedBuckets{Keep: r.keep}
+		histograms = r.windows[i].Restore(histograms, f.bounds, f.past[i])
 	}
 	return r
 }

@@ -35,8 +35,9 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	return v
 }
 
-// measure sets a snapshot to the state at the given time, without verdicts.
+// measure sets a snapshot, whose Aggregates it reuses, to the state at the given time, without verdicts.
 func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
+	reports := v.Aggregates
 	*v = Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: s.engine, Model: s.model, Load: s.load,
@@ -50,7 +51,7 @@ func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
 	s.latency.view(&v.Latency, int64(now), time.Duration(now-s.started))
 	s.viewRates(v)
 	s.routing.view(v)
-	v.Aggregates = s.aggregates.view(now)
+	v.Aggregates = s.aggregates.view(now, reports)
 	v.Losses, v.Recent = s.viewLosses(now), s.causes.recent
 	if !v.Traced() || !s.targets.Any() {
 		v.Latency.Goodput = event.Absent(event.NotReported)
@@ -79,7 +80,7 @@ func (s *state) closeSeconds(now event.Time) {
 		if s.rates.ran(sec) || s.rates.trend.Last().active() {
 			s.active = newActiveWindows(v)
 		}
-		*v = Snapshot{}
+		*v = Snapshot{Aggregates: v.Aggregates}
 		closing.Put(v)
 	}
 	s.latency.spreads.advance(now)
