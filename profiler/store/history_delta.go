@@ -1,15 +1,15 @@
 package store
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // appendDelta appends what turns one line into another that mostly repeats it: as often as needed the number of bytes
 // that both have, how many of the first line to skip, and what the second has instead.
 func appendDelta(dst, before, line []byte) []byte {
 	for i, j := 0, 0; j < len(line); {
-		same := 0
-		for i+same < len(before) && j+same < len(line) && before[i+same] == line[j+same] {
-			same++
-		}
+		same := samePrefix(before[i:], line[j:])
 		i, j = i+same, j+same
 		skip, own := numberLen(before[i:]), numberLen(line[j:])
 		if skip+own == 0 { // not in numbers only
@@ -20,6 +20,19 @@ func appendDelta(dst, before, line []byte) []byte {
 		i, j = i+skip, j+own
 	}
 	return dst
+}
+
+// samePrefix returns how many bytes both begin with.
+func samePrefix(a, b []byte) (n int) {
+	for ; n+8 <= min(len(a), len(b)); n += 8 {
+		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+	}
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // numberLen returns the length of the rest of a number at the start of b.
