@@ -25,7 +25,7 @@ type core struct {
 	targets   Targets
 	onRequest func(*Request)
 
-	engine      event.EngineInfo
+	engine      *event.EngineInfo // the last one, never modified
 	model       event.Model
 	load        []StageSpan
 	loadTook    int64       // ns of the last model load
@@ -67,7 +67,8 @@ func (s *state) apply(e *event.Event) {
 	switch e.Kind {
 	case event.KindEngine:
 		if p, ok := e.Data.(*event.EngineInfo); ok && p != nil {
-			s.engine = *p
+			engine := *p
+			s.engine = &engine
 		}
 	case event.KindModel:
 		s.applyModel(e)

@@ -21,7 +21,7 @@ func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
 		return frozenAggregates{aggregates: *r}
 	}
 	f := frozenAggregates{aggregates: *r}
-	f.names, f.windows, f.numbers, f.shown = slices.Clip(r.names), nil, slices.Clone(r.numbers), nil
+	f.names, f.windows, f.numbers, f.shown, f.load = slices.Clip(r.names), nil, slices.Clone(r.numbers), nil, r.load.clone()
 	var histograms []byte
 	for _, w := range r.windows {
 		histograms = w.Append(histograms, &f.bounds)
@@ -50,7 +50,7 @@ func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
 	}
 	r := f.aggregates
 	r.names, r.windows = f.names, make([]*metric.WindowedBuckets, len(f.names))
-	r.numbers = slices.Clone(f.numbers)
+	r.numbers, r.load = slices.Clone(f.numbers), f.load.clone()
 	histograms := unpack(f.packed)
 	for i := range r.windows {
 		r.windows[i] = &metric.WindowedBuckets{Keep: r.keep}

@@ -55,10 +55,20 @@ type rankLoad struct {
 	layers  []int
 	ranks   int
 	session []uint64
-	slots   [balanceSpan + 1]struct { // of second s at s % len
-		second int64
-		picks  []uint64
-	}
+	slots   []rankSlot // second s at s % len; nil without ranks
+}
+
+// rankSlot are the picks of one second.
+type rankSlot struct {
+	second int64
+	picks  []uint64
+}
+
+// clone returns a copy that shares nothing that will be written to.
+func (r *rankLoad) clone() rankLoad {
+	k := *r
+	k.slots = slices.Clone(r.slots)
+	return k
 }
 
 // add adds the picks of a report. Another shape starts anew.
@@ -74,7 +84,7 @@ func (r *rankLoad) add(at event.Time, list []event.LayerRanks) {
 		layers[i], picks = l.Layer, append(picks, l.Picks...)
 	}
 	if ranks != r.ranks || !slices.Equal(layers, r.layers) {
-		*r = rankLoad{layers: layers, ranks: ranks}
+		*r = rankLoad{layers: layers, ranks: ranks, slots: make([]rankSlot, balanceSpan+1)}
 	}
 	r.session = addCounts(r.session, picks)
 	sec := int64(at) / int64(second)

@@ -97,7 +97,7 @@ func New(opt Options) *Store {
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
-			core:       core{targets: opt.Targets, onRequest: opt.OnRequest, counts: counts{groups: make(map[string]*groupSum)}},
+			core:       core{engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, counts: counts{groups: make(map[string]*groupSum)}},
 			latency:    latency{distributions: new(distributions)},
 			aggregates: aggregates{keep: trend},
 		},

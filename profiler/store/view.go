@@ -40,7 +40,7 @@ func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
 	reports := v.Aggregates
 	*v = Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
-		Engine: s.engine, Model: s.model, Load: s.load,
+		Engine: *s.engine, Model: s.model, Load: s.load,
 		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
 	}
 	for k, n := range s.queueDrops {
