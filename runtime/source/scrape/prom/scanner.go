@@ -23,6 +23,7 @@ type Scanner struct {
 	skipLine   bool // skip to the end of a line that is too long
 
 	text               []byte // the line
+	last               int    // where its last word begins, with the space before it
 	name, labels, rest []byte
 	malformed, samples int
 }
@@ -48,7 +49,7 @@ func (s *Scanner) NextLine() bool {
 	for {
 		line, ok := s.line()
 		if !ok || len(line) > 0 && line[0] != '#' {
-			s.text = line
+			s.text, s.last = line, max(bytes.LastIndexByte(line, ' '), 0)
 			return ok
 		}
 	}
@@ -66,18 +67,15 @@ func (s *Scanner) Parse() bool {
 
 // Head returns a hash of the line up to the space before its last word, valid only in this process: in most texts of the
 // name and the labels, see IsHead.
-func (s *Scanner) Head() uint64 { return Hash(s.text[:s.lastWord()]) }
+func (s *Scanner) Head() uint64 { return Hash(s.text[:s.last]) }
 
 // IsHead reports whether the parsed name and labels are all before the last word of the line.
-func (s *Scanner) IsHead() bool { return len(s.text)-len(s.rest) == s.lastWord() }
-
-// lastWord returns where the last word of the line begins, with the space before it.
-func (s *Scanner) lastWord() int { return max(bytes.LastIndexByte(s.text, ' '), 0) }
+func (s *Scanner) IsHead() bool { return len(s.text)-len(s.rest) == s.last }
 
 // Skip makes the last word the value, for a line whose head was that of a sample before: Name and Labels are not set.
 func (s *Scanner) Skip() {
 	s.samples++
-	s.rest = s.text[s.lastWord():]
+	s.rest = s.text[s.last:]
 }
 
 // Err returns the error that ended the text; nil at its end.
