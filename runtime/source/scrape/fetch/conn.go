@@ -45,6 +45,15 @@ func (c *Client) get(ctx context.Context, at *url.URL) (*http.Response, error) {
 		}
 		_ = k.Close()
 	}
+	k, err := dial(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return c.ask(ctx, k, at)
+}
+
+// dial opens a connection.
+func dial(ctx context.Context, at *url.URL) (*conn, error) {
 	address := at.Host
 	if at.Port() == "" {
 		address = net.JoinHostPort(at.Hostname(), "80")
@@ -55,7 +64,7 @@ func (c *Client) get(ctx context.Context, at *url.URL) (*http.Response, error) {
 	}
 	k := &conn{Conn: made}
 	k.reader = bufio.NewReaderSize(k, 1<<10) // for headers: readers of large responses have their own buffer
-	return c.ask(ctx, k, at)
+	return k, nil
 }
 
 // ask sends a request over a connection, which is closed on an error, or if the context ends before the response.
