@@ -16,10 +16,12 @@ type counterRatio struct {
 	part, whole role
 }
 
+// ratios are in the order of their names.
 var ratios = func() []counterRatio {
 	all := []counterRatio{
 		{"accepted_draft_length", accepted, drafts}, // tokens
 		{event.RatioAccepted, accepted, drafted},
+		{event.RatioCacheHits, cacheHits, cacheQueries},
 		{"expert_rank_balance_share", balance, balanceCount}, // mean rank / busiest rank, mean over layers and passes
 		{"external_cache_hits_share", externalHits, externalQueries},
 		{"generated_tokens_per_request", outputLengths, outputLengthCount},
@@ -30,6 +32,7 @@ var ratios = func() []counterRatio {
 	for i := range draftPositions { // of a draft's token
 		all = append(all, counterRatio{"accepted_draft_" + strconv.Itoa(i+1) + "_share", acceptedFirst + role(i), drafts})
 	}
+	slices.SortFunc(all, func(a, b counterRatio) int { return strings.Compare(a.name, b.name) })
 	return all
 }()
 
@@ -37,20 +40,15 @@ var ratios = func() []counterRatio {
 func (g *Gatherer) fillRatios(p *event.Aggregates, since int64) {
 	var buf [16]event.Ratio
 	list := buf[:0]
-	add := func(name string, part, whole event.Reading) {
+	for _, r := range ratios {
+		part, whole := g.increaseOf(r.part, since), g.increaseOf(r.whole, since)
+		if r.name == event.RatioCacheHits && !(part.OK() && whole.OK()) {
+			part, whole = p.Cached, p.Prompt
+		}
 		if part.OK() && whole.OK() && part.V <= event.MaxNumber && whole.V <= event.MaxNumber {
-			list = append(list, event.Ratio{Name: name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
+			list = append(list, event.Ratio{Name: r.name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
 		}
 	}
-	if hits, queries := g.increaseOf(cacheHits, since), g.increaseOf(cacheQueries, since); hits.OK() && queries.OK() {
-		add(event.RatioCacheHits, hits, queries)
-	} else {
-		add(event.RatioCacheHits, p.Cached, p.Prompt)
-	}
-	for _, r := range ratios {
-		add(r.name, g.increaseOf(r.part, since), g.increaseOf(r.whole, since))
-	}
-	slices.SortFunc(list, func(a, b event.Ratio) int { return strings.Compare(a.Name, b.Name) })
 	p.Ratios = append(p.Ratios, list...)
 }
 
