@@ -52,7 +52,7 @@ func (c *Client) get(ctx context.Context, at *url.URL) (*http.Response, error) {
 	return c.ask(ctx, k, at)
 }
 
-// dial opens a connection.
+// dial opens a connection. It is not part of get, so that the stack of hundreds of polls stays below 4 KB.
 func dial(ctx context.Context, at *url.URL) (*conn, error) {
 	address := at.Host
 	if at.Port() == "" {

@@ -211,7 +211,7 @@ func (g *Gatherer) readLine() (counts bool) {
 	}
 	refs := g.named[string(g.scan.Name())]
 	g.added, g.addedTo, g.label = knownLine{}, nil, ""
-	applied := 0
+	applied := 0 // metrics that the line is of
 	for _, t := range refs {
 		if m := &g.metrics[t.metric]; g.applies(m) {
 			counts = g.sample(m, t.part) || counts
