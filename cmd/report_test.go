@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -72,9 +73,9 @@ func TestReportRefuses(t *testing.T) {
 
 // TestErrorsNameTheFileOnce checks the errors of commands that read a report or a recording.
 func TestErrorsNameTheFileOnce(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "folder") // the name of the other one may be part of its parent's
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("no report"), 0o600); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(text, []byte("no report"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{filepath.Join(dir, "missing"), text, dir} {
