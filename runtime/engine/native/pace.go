@@ -34,7 +34,7 @@ var paces = map[string]map[tensor.Type]float64{
 		tensor.F16: 0.99, tensor.BF16: 1.16,
 	},
 	"avx2" + onAMD: {
-		tensor.Q8_0: 1.00, tensor.Q4_0: 1.02, tensor.Q4_K: 1.04, tensor.Q5_K: 1.06, tensor.Q6_K: 1.01,
+		tensor.Q8_0: 1.00, tensor.Q4_0: 1.02, tensor.Q4_K: 0.99, tensor.Q5_K: 1.18, tensor.Q6_K: 1.00,
 		tensor.F16: 0.98, tensor.BF16: 0.98,
 	},
 	"avx512-vnni" + onAMD: {
