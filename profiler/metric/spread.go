@@ -31,41 +31,43 @@ func MedianOf(values []float64) float64 {
 	if n == 0 {
 		return 0
 	}
-	upper := nth(values, n/2)
+	upper := SelectNth(values, n/2)
 	if n%2 == 1 {
 		return upper
 	}
 	return (slices.Max(values[:n/2]) + upper) / 2
 }
 
-// nth returns the value at index i of the sorted values, and reorders them so that those before i are not larger. It is
-// Hoare's quickselect: medians of hundreds of replicas are needed ten times a second, and sorting takes three times as
-// long.
-func nth(values []float64, i int) float64 {
-	for from, to := 0, len(values)-1; from < to; {
-		pivot, low, high := values[(from+to)/2], from, to
-		for low <= high {
-			for values[low] < pivot {
-				low++
+// SelectNth returns the value at index n of the sorted values (quickselect: C. A. R. Hoare, Algorithm 65: FIND, 1961). It
+// reorders v so that no value before index n is larger and none after it is smaller. Sorting takes three times as long.
+func SelectNth(v []float64, n int) float64 {
+	lo, hi := 0, len(v)-1
+	for lo < hi {
+		pivot := v[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for v[i] < pivot {
+				i++
 			}
-			for values[high] > pivot {
-				high--
+			for v[j] > pivot {
+				j--
 			}
-			if low <= high {
-				values[low], values[high] = values[high], values[low]
-				low, high = low+1, high-1
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i++
+				j--
 			}
 		}
 		switch {
-		case i <= high:
-			to = high
-		case i >= low:
-			from = low
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
 		default: // between equal values
-			return values[i]
+			return v[n]
 		}
 	}
-	return values[i]
+	return v[n]
 }
 
 // Thresholds of Deviates.

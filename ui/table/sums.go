@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Sums are the totals of the rows of a list. Quantiles are exact, over per-request values by nearest rank; NaN without
@@ -59,41 +60,9 @@ func (l *List) quantiles(f Field, now event.Time) (p50, p99 float64) {
 		return math.NaN(), math.NaN()
 	}
 	half := rank(len(all), 50)
-	p50 = selectNth(all, half)
-	return p50, selectNth(all[half:], rank(len(all), 99)-half)
+	p50 = metric.SelectNth(all, half)
+	return p50, metric.SelectNth(all[half:], rank(len(all), 99)-half)
 }
 
 // rank returns the index of the p-th percentile of n sorted values.
 func rank(n, p int) int { return (n*p+99)/100 - 1 }
-
-// selectNth returns the value at index n of the sorted values (quickselect: C. A. R. Hoare, Algorithm 65: FIND, 1961).
-// It reorders v so that no value before index n is larger and none after it is smaller.
-func selectNth(v []float64, n int) float64 {
-	lo, hi := 0, len(v)-1
-	for lo < hi {
-		pivot := v[lo+(hi-lo)/2]
-		i, j := lo, hi
-		for i <= j {
-			for v[i] < pivot {
-				i++
-			}
-			for v[j] > pivot {
-				j--
-			}
-			if i <= j {
-				v[i], v[j] = v[j], v[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case n <= j:
-			hi = j
-		case n >= i:
-			lo = i
-		default:
-			return v[n]
-		}
-	}
-	return v[n]
-}
