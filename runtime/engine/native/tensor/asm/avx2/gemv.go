@@ -28,14 +28,9 @@ func gemv(kind string, size, acts int, do func(step)) {
 	g.Emit(func(s Step) { do(step{s}) })
 }
 
-var repeated = map[uint32]operand.Mem{}
-
 // all returns the address of eight copies of a dword, where registers are scarce.
 func all(bits uint32) operand.Mem {
-	if _, ok := repeated[bits]; !ok {
-		repeated[bits] = constant(fmt.Sprintf("all%08xAVX2", bits), func(int) uint32 { return bits })
-	}
-	return repeated[bits]
+	return constant(fmt.Sprintf("all%08xAVX2", bits), func(int) uint32 { return bits })
 }
 
 const (
@@ -290,14 +285,9 @@ func stepQ6K(s step) {
 	})
 }
 
-var highBytesData [4]operand.Mem
-
 // highBytes returns a shuffle that copies byte i of each dword to the high bytes of both words.
 func highBytes(i int) operand.Mem {
-	if highBytesData[i].Symbol.Name == "" {
-		highBytesData[i] = constant(fmt.Sprintf("highBytes%dAVX2", i), func(dword int) uint32 {
-			return uint32(4*(dword%4)+i)<<8*0x00010001 | 0x00800080
-		})
-	}
-	return highBytesData[i]
+	return constant(fmt.Sprintf("highBytes%dAVX2", i), func(dword int) uint32 {
+		return uint32(4*(dword%4)+i)<<8*0x00010001 | 0x00800080
+	})
 }

@@ -74,36 +74,32 @@ func chosenLanes(n reg.GPVirtual) reg.VecVirtual {
 	return mask
 }
 
-var ascendingData, powersData, orderData operand.Mem
-
 // ascending returns a constant with the dwords 0, 1, …, 7.
 func ascending() operand.Mem {
-	if ascendingData.Symbol.Name == "" {
-		ascendingData = constant("ascendingAVX2", func(i int) uint32 { return uint32(i) })
-	}
-	return ascendingData
+	return constant("ascendingAVX2", func(i int) uint32 { return uint32(i) })
 }
 
 // powers returns a constant with the dwords 1, 2, …, 128.
 func powers() operand.Mem {
-	if powersData.Symbol.Name == "" {
-		powersData = constant("powersAVX2", func(i int) uint32 { return 1 << i })
-	}
-	return powersData
+	return constant("powersAVX2", func(i int) uint32 { return 1 << i })
 }
 
 // order returns a permutation that sorts dwords interleaved by two packing instructions.
 func order() operand.Mem {
-	if orderData.Symbol.Name == "" {
-		orderData = constant("orderAVX2", func(i int) uint32 { return uint32(i/2 + i%2*4) })
-	}
-	return orderData
+	return constant("orderAVX2", func(i int) uint32 { return uint32(i/2 + i%2*4) })
 }
 
+var constants = map[string]operand.Mem{}
+
+// constant returns the constant of a name, which it defines with the given dwords when it is first used.
 func constant(name string, value func(i int) uint32) operand.Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range lanes {
-		DATA(4*i, operand.U32(value(i)))
+	m, defined := constants[name]
+	if !defined {
+		m = GLOBL(name, RODATA|NOPTR)
+		for i := range lanes {
+			DATA(4*i, operand.U32(value(i)))
+		}
+		constants[name] = m
 	}
 	return m
 }

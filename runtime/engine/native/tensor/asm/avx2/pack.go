@@ -199,14 +199,9 @@ func scalesK(t Rows, dst func(which, j int) operand.Mem) {
 	}
 }
 
-var lowByteData [4]operand.Mem
-
 // lowByte returns a shuffle that moves byte i of each dword to its low byte, and clears the others.
 func lowByte(i int) operand.Mem {
-	if lowByteData[i].Symbol.Name == "" {
-		lowByteData[i] = constant(fmt.Sprintf("lowByte%dAVX2", i), func(dword int) uint32 { return 0x80808000 | uint32(4*(dword%4)+i) })
-	}
-	return lowByteData[i]
+	return constant(fmt.Sprintf("lowByte%dAVX2", i), func(dword int) uint32 { return 0x80808000 | uint32(4*(dword%4)+i) })
 }
 
 func packQ6K() {
