@@ -141,7 +141,7 @@ func (o *Options) addressError(at string, err error) error {
 
 // checkAddresses refuses flags that have no effect on the addresses, or lack what they need.
 func (o *Options) checkAddresses() error {
-	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), slices.ContainsFunc(o.Addresses, address.IsFleet)
+	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), o.fleets()
 	switch {
 	case o.headless && len(o.Addresses) == 0 && o.Traces.At == "":
 		return exit.Usagef("--headless needs an address: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
@@ -161,6 +161,9 @@ func (o *Options) checkAddresses() error {
 	return nil
 }
 
+// fleets reports whether the replicas of a Prometheus are watched.
+func (o *Options) fleets() bool { return slices.ContainsFunc(o.Addresses, address.IsFleet) }
+
 // several reports whether more than one engine may be watched. They share one recording.
 func (o *Options) several() bool {
 	sources := len(o.Addresses)
@@ -169,7 +172,7 @@ func (o *Options) several() bool {
 			sources++
 		}
 	}
-	return sources != 1 || slices.ContainsFunc(o.Addresses, address.IsFleet)
+	return sources != 1 || o.fleets()
 }
 
 // announce prints what a run without a screen does.
