@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Labels holds the unparsed labels of a sample.
+// Labels holds the labels of a sample as text. Those of a Scanner are well-formed.
 type Labels []byte
 
 // next removes the first label and returns its name and its value with escapes. ok is false at the end and at invalid
@@ -82,7 +82,8 @@ func (l Labels) Key() (key uint64, le []byte) {
 	}
 }
 
-// CutBound returns the value of the label le and the labels before it, if it is plainly the last one; nil if it is not.
+// CutBound returns the value of the label le and the labels before it, if it is plainly the last one; nil if it is not. The
+// labels must be well-formed.
 func (l Labels) CutBound() (before Labels, le []byte) {
 	i := bytes.LastIndexByte(l, '=') - len("le")
 	if i < 0 || string(l[i:i+3]) != "le=" || i > 0 && l[i-1] != ',' && l[i-1] != ' ' {

@@ -167,7 +167,7 @@ func trim(line []byte) []byte {
 	return line
 }
 
-// parse splits a line into name, labels and value.
+// parse splits a line into name, labels and value. It reports false for labels that are not all name="value".
 func (s *Scanner) parse(line []byte) bool {
 	n := 0
 	for n < len(line) && isNameByte[line[n]] {
@@ -180,35 +180,18 @@ func (s *Scanner) parse(line []byte) bool {
 	if line[n] != '{' {
 		return line[n] == ' ' || line[n] == '\t'
 	}
-	end := closingBrace(line[n:])
-	if end < 0 {
-		return false
-	}
-	s.labels, s.rest = line[n+1:n+end], line[n+end+1:]
-	return true
-}
-
-var quote = []byte{'"'}
-
-// closingBrace returns the index of the brace that closes the one at b[0]; -1 if it is not closed. Braces in quotes do not
-// count.
-func closingBrace(b []byte) int {
-	if i := bytes.IndexByte(b, '}'); i < 0 || bytes.IndexByte(b[:i], '\\') < 0 && bytes.Count(b[:i], quote)%2 == 0 {
-		return i // the common case: no open string, no escapes
-	}
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '}':
-			return i
-		case '"':
-			n := stringLen(b[i:])
-			if n < 0 {
-				return -1
-			}
-			i += n - 1
+	labels := Labels(line[n+1:])
+	for {
+		if _, _, ok := labels.next(); !ok {
+			break
 		}
 	}
-	return -1
+	end := len(line) - len(bytes.TrimLeft(labels, ", "))
+	if end == len(line) || line[end] != '}' {
+		return false
+	}
+	s.labels, s.rest = line[n+1:end], line[end+1:]
+	return true
 }
 
 // stringLen returns the length of the quoted string at the start of b, with its quotes; -1 if it is not closed.

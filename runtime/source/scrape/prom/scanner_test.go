@@ -40,6 +40,7 @@ func TestSamples(t *testing.T) {
 		{"a 1e18\nb 1.1e18\nc -1.7e308\nd 1e999\n", "a||1e+18 true\nb||0 false\nc||0 false\nd||0 false\n"},
 		{"a x\nb 0x10\nc 1_0\nd \n", "a||0 false\nb||0 false\nc||0 false\n"},
 		{"<html>\n\na{ 1\nb{x=\"1} 2\n{} 3\na 1\n", "a||1 true\n"},
+		{`a{x="1"y="2", } 1` + "\na{x=\"1\",le=\"+\"I,le=\"9\"} 2\na{x=1} 3\na{x=\"1\";} 4\n", "a|x=\"1\"y=\"2\", |1 true\n"},
 		{"a 1\n" + strings.Repeat("x", 3*MaxLine) + "\nb 2\n", "a||1 true\nb||2 true\n"},
 		{"a 1\n" + strings.Repeat("x", 3*MaxLine), "a||1 true\n"},
 	} {
@@ -154,7 +155,7 @@ func TestSamplesMatchPrometheus(t *testing.T) {
 }
 
 func FuzzScanner(f *testing.F) {
-	for _, seed := range []string{"a 1\n", `a{x="1",le="+Inf"} 3 4`, "a{x=\"\\\"}", "# TYPE\n", "a{", "a\n{} 1", "a 0x1p-2\nb 00.1\n", "\x00 1"} {
+	for _, seed := range []string{"a 1\n", `a{x="1",le="+Inf"} 3 4`, "a{x=\"\\\"}", "# TYPE\n", "a{", "a\n{} 1", "a 0x1p-2\nb 00.1\n", "\x00 1", "a{le=\"+\"I,le=\"9\"} 2"} {
 		f.Add([]byte(seed), 3)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, chunk int) {
@@ -169,7 +170,7 @@ func FuzzScanner(f *testing.F) {
 			l := s.Labels()
 			_, le := l.Key()
 			ParseBound(le)
-			if before, last := l.CutBound(); last != nil && le != nil && (!bytes.Equal(last, le) || !bytes.HasPrefix(l, before)) {
+			if before, last := l.CutBound(); last != nil && (le == nil || !bytes.Equal(last, le) || !bytes.HasPrefix(l, before)) {
 				t.Errorf("the bound of %q is %q, or %q", l, le, last)
 			}
 			_ = l.Get("model_name")
