@@ -8,7 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// BenchmarkSystem measures what the samples of this machine and of this process cost.
+// BenchmarkSystem measures what the samples of this machine, of this process and of its limits cost.
 func BenchmarkSystem(b *testing.B) {
 	l := newLinux("/")
 	defer l.close()
@@ -23,6 +23,13 @@ func BenchmarkSystem(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			l.process(os.Getpid(), time.Second, false)
+		}
+	})
+	b.Run("limits", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var h event.Host
+			l.limits(&h, os.Getpid(), time.Second)
 		}
 	})
 }

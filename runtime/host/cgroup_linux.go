@@ -17,7 +17,7 @@ func (l *linux) limits(h *event.Host, pid int, since time.Duration) {
 		return
 	}
 	if state.groups == nil {
-		state.groups = cgroup.Of(l.root, pid, l.readOnce)
+		state.groups = cgroup.Of(l.root, pid, l.read)
 	}
 	g := state.groups
 	g.Update()

@@ -25,7 +25,7 @@ type linux struct {
 	next    []coreTimes
 	procs   map[int]*processState
 	sums    map[string]uint64 // counters of the machine at the last sample, by name
-	fastest event.Reading     // highest frequency of the cores, in Hz
+	fastest event.Reading     // highest frequency of the cores, in Hz; zero before it is read
 
 	affinity func(pid int, set *unix.CPUSet) error
 }
@@ -198,14 +198,15 @@ func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 
 // maxClock returns the highest frequency that the cores can have, in Hz, as a mean over the cores. It does not change.
 func (l *linux) maxClock() event.Reading {
-	if l.fastest.OK() || len(l.cores) == 0 {
+	if l.fastest != (event.Reading{}) || len(l.cores) == 0 {
 		return l.fastest
 	}
 	var sum float64
 	for i := range l.cores {
 		khz, err := l.readOnce(cpuFolder(i) + "cpufreq/cpuinfo_max_freq")
 		if err != nil {
-			return readFailure(err)
+			l.fastest = readFailure(err)
+			return l.fastest
 		}
 		sum += float64(number(bytes.TrimSpace(khz))) * 1e3
 	}
@@ -321,7 +322,7 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 func (l *linux) threads(ids []int) event.Reading {
 	var sum float64
 	for _, id := range ids {
-		stat, err := l.readOnce("proc/self/task/" + strconv.Itoa(id) + "/stat")
+		stat, err := l.read("proc/self/task/" + strconv.Itoa(id) + "/stat")
 		times, ok := parseProcess(stat)
 		if err != nil || !ok {
 			return event.Absent(event.NotReported)

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -40,10 +42,13 @@ func (l *linux) threadIDs(pid int) (ids []int, err error) {
 // processThreads sums per-thread values of the kernel: the time waiting for a core, and voluntary and involuntary
 // context switches.
 func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64, closely bool) {
-	threads, err := l.threadIDs(p.PID)
-	if err != nil {
-		p.RunWait, p.Voluntary, p.Involuntary = readFailure(err), readFailure(err), readFailure(err)
-		return
+	threads := slices.Collect(maps.Keys(state.threads))
+	if !p.Threads.OK() || p.Threads.V != float64(len(threads)) { // some have begun or ended
+		var err error
+		if threads, err = l.threadIDs(p.PID); err != nil {
+			p.RunWait, p.Voluntary, p.Involuntary = readFailure(err), readFailure(err), readFailure(err)
+			return
+		}
 	}
 	own := p.PID == os.Getpid()
 	closely = !own && (closely || len(threads) <= fewThreads)
