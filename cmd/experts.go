@@ -91,6 +91,8 @@ there, else from the sums in the report.`,
 func (o *expertsPlan) run(ctx context.Context, name string, stdout, notes io.Writer) error {
 	plan := planTargets[o.target]
 	switch {
+	case o.target == "":
+		return exit.Usagef("experts plan needs the engine to plan for: add --for %s", planTargetNames)
 	case plan == nil:
 		return exit.Usagef("--for %q: must be %s", o.target, planTargetNames)
 	case o.budget.Parsed == nil && o.target != "sglang":

@@ -71,6 +71,7 @@ func TestPlanOfCounts(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"must be llamacpp, ik_llama, ktransformers or sglang": {"x.json", "--for", "vllm"},
+		"add --for llamacpp":       {"x.json", "--budget", "1GB"},
 		"add --budget 8GB":         {"x.json", "--for", "llamacpp"},
 		"--batch 0: must be 1":     {"x.json", "--for", "llamacpp", "--budget", "1GB", "--batch", "0"},
 		"needs one report":         {},

@@ -91,6 +91,14 @@ func (r *Reports) open() ([]*os.File, error) {
 	if r.text && r.Name("json") == "" && r.Name("jsonl") == "" {
 		return nil, exit.Usagef("--report-text needs --json FILE or --jsonl FILE: other formats have no text")
 	}
+	by := map[string]string{} // formats by file
+	for _, format := range formats {
+		name := r.Name(format.flag)
+		if other := by[name]; name != "" && other != "" {
+			return nil, exit.Usagef("--%s and --%s: both write to %s: name another file", other, format.flag, name)
+		}
+		by[name] = format.flag
+	}
 	outputs := make([]*os.File, len(formats))
 	for i, format := range formats {
 		file, err := OpenOutput(r.Name(format.flag), r.text && format.texts)
