@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,7 @@ func TestReportRefuses(t *testing.T) {
 		"no such file":                {"missing.json"},
 		"--compat \"x\": must be one": {empty, "--compat", "x"},
 		"has no stages":               {empty, "--csv-stages", "-"},
+		"--json and --csv: both":      {empty, "--csv", "-", "--json", "-"},
 	} {
 		if _, _, err := llmtop(t, append([]string{"report"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
@@ -83,6 +85,31 @@ func TestErrorsNameTheFileOnce(t *testing.T) {
 			if _, _, err := llmtop(t, args...); err == nil || strings.Count(err.Error()+" ", filepath.Base(name)) != 1 {
 				t.Errorf("%v: %v, want the name once", args, err)
 			}
+		}
+	}
+}
+
+// TestDamagedRecording checks that a report says what its recording lacks.
+func TestDamagedRecording(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.llmtop")
+	if _, stderr, err := llmtop(t, "run", "--headless", "-n", "64", "-p", "Call me Ishmael.", "--record", whole); err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	raw, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(raw)
+	damaged[len(raw)/2] ^= 0xff
+	for want, content := range map[string][]byte{"": raw, "the recording is damaged": damaged, "the recording has no end": raw[:len(raw)-1]} {
+		name := filepath.Join(t.TempDir(), "session.llmtop")
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, stderr, err := llmtop(t, "report", name)
+		partial := strings.Contains(out, "This report is partial")
+		if err != nil || !strings.Contains(stderr, want) || partial != (want != "") || want == "" && stderr != "" {
+			t.Errorf("%q: %v, partial %v, notes %q", want, err, partial, stderr)
 		}
 	}
 }

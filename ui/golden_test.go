@@ -91,7 +91,7 @@ func surroundings() (out []state) {
 		out = append(out, state{r.name, insight, func(w, h int) *app { return withRecording(r.RecordStatus, w, h) }})
 	}
 	for st := recording.Playing; st <= recording.Ended; st++ {
-		insight := []string{"", "", "✗ the recording is damaged: 2 unreadable frames, 5 unreadable lines", ""}[st]
+		insight := []string{"", "", "✗ the recording is damaged: unreadable frames: 2, unreadable lines: 5", ""}[st]
 		out = append(out, state{"replay " + st.String(), insight, func(w, h int) *app {
 			p := newPlayer()
 			p.State, p.Speed = st, []float64{1, 0.1, 10, 1000}[st]

@@ -88,7 +88,7 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 	ctx, stop := exit.WithSignals(ctx, exit.ErrInterrupted)
 	defer stop()
 	return o.reports.Write(stdout, func() (*report.Report, error) {
-		built, err := reportOf(ctx, rec, file, &o.View, nil)
+		built, err := reportOf(ctx, rec, file, &o.View, nil, notes)
 		if built == nil {
 			return nil, err
 		}

@@ -27,7 +27,7 @@ func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes i
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.NoTargets}, trace)
+		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.NoTargets}, trace, notes)
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", name, err)
 		}
@@ -48,15 +48,15 @@ func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes i
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if r.Partial {
-		fmt.Fprintf(notes, "%s: the run was interrupted\n", name)
+		fmt.Fprintf(notes, "%s is partial: %s\n", name, report.WhyPartial)
 	}
 	return r, nil
 }
 
 // reportOf plays a recording at full speed and returns its report, for several engines their common one, nil if it
 // cannot be played. With an error, the report covers the part before it. The engines are added to a trace, unless that is
-// nil.
-func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *screen.View, trace *timeline.Trace) (*report.Report, error) {
+// nil. notes receives what the recording lacks.
+func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *screen.View, trace *timeline.Trace, notes io.Writer) (*report.Report, error) {
 	var player *recording.Player
 	collectors, traced := map[int]*report.Collector{}, map[int]*timeline.Engine{} // by source
 	var p *played
@@ -90,8 +90,13 @@ func reportOf(ctx context.Context, rec *recording.Recording, name string, judged
 	if err == nil && ctx.Err() != nil {
 		err = exit.InterruptCause(ctx, ctx.Err())
 	}
+	status := player.Status()
+	problems := status.Problems()
+	for _, problem := range problems {
+		fmt.Fprintf(notes, "%s: %s\n", name, problem)
+	}
 	meta := replayed(rec, name, judged)
-	meta.Partial = err != nil
+	meta.Partial = err != nil || len(problems) > 0
 	var members []report.Member
 	for _, n := range p.listed() {
 		s, of := p.snapshot(n), meta
@@ -180,7 +185,7 @@ func timelineAction(name string, judged *screen.View) func(*store.Snapshot) ([]b
 		}
 		defer rec.Close() // read only
 		trace := timeline.New()
-		if _, err := reportOf(context.Background(), rec, name, judged, trace); err != nil {
+		if _, err := reportOf(context.Background(), rec, name, judged, trace, io.Discard); err != nil {
 			return nil, err
 		}
 		return session.Timeline(trace)

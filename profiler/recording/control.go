@@ -43,6 +43,21 @@ type PlayStatus struct {
 	Undecoded       uint64      // lines that could not be decoded
 	Dropped         event.Drops // events dropped by the recorder in the whole recording
 	MissingSegments int         // segments
+	Unended         bool        // the recording has no end: see Recording.EndReason
+}
+
+// Problems describes what the recording lacks, as far as it has been read.
+func (s *PlayStatus) Problems() (out []string) {
+	if d := s.Damage; s.Undecoded > 0 || d.Frames > 0 || d.Bytes > 0 {
+		out = append(out, fmt.Sprintf("the recording is damaged: unreadable frames: %d, unreadable lines: %d, foreign bytes: %d", d.Frames, s.Undecoded, d.Bytes))
+	}
+	if s.MissingSegments > 0 {
+		out = append(out, fmt.Sprintf("the recording lacks segments: %d", s.MissingSegments))
+	}
+	if s.Unended {
+		out = append(out, "the recording has no end: it was cut off, or is still being written")
+	}
+	return out
 }
 
 // Status returns the progress of the player. Like all methods except Run it is safe for concurrent use.
@@ -51,7 +66,7 @@ func (p *Player) Status() PlayStatus {
 	defer p.mu.Unlock()
 	s := PlayStatus{
 		State: Playing, Speed: p.speed, Now: p.position(), Begin: p.rec.Begin, End: p.rec.End, TotalsSince: p.totalsSince, Damage: p.damage,
-		Undecoded: p.undecoded, Dropped: p.rec.Dropped, MissingSegments: p.rec.MissingSegments,
+		Undecoded: p.undecoded, Dropped: p.rec.Dropped, MissingSegments: p.rec.MissingSegments, Unended: p.rec.EndReason == "",
 	}
 	s.Wall = p.rec.Wall(s.Now)
 	switch {

@@ -19,12 +19,15 @@ import (
 // removed or changes its meaning, not when one is added.
 const SchemaVersion = 1
 
+// WhyPartial says what a partial report is.
+const WhyPartial = "the run was interrupted, or its recording lacks parts"
+
 // Meta holds what a report needs besides the events: the program and its settings.
 type Meta struct {
 	Version       string            // of llmtop
 	Command       string            // arguments of llmtop that repeat the run; "": unknown
 	Configuration map[string]string // all settings by flag name
-	Partial       bool              // the run was interrupted
+	Partial       bool              // see WhyPartial
 	Remote        bool              // the run was, or may have been, on another machine
 	Machine       *Machine          // the recorded machine of the run; nil: this one, unless Remote
 }

@@ -55,7 +55,7 @@ func reportNotes(r *Report) (lines []string) {
 		lines = append(lines, "log: "+line)
 	}
 	if r.Partial {
-		lines = append(lines, "Interrupted: this report is partial.")
+		lines = append(lines, "This report is partial: "+WhyPartial+".")
 	}
 	for kind := range event.NumKinds {
 		if n := r.Dropped[kind.String()]; n > 0 {

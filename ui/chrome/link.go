@@ -117,15 +117,9 @@ func (t *Status) Problems() (out []string) {
 		out = append(out, "recording stopped: "+t.Record.Why)
 	}
 	if p := t.Replay; p != nil {
-		if n := p.Undecoded + uint64(p.Damage.Frames); n > 0 || p.Damage.Bytes > 0 {
-			out = append(out, "the recording is damaged: "+pane.CountOf(uint64(p.Damage.Frames), "unreadable frame", "unreadable frames")+", "+
-				pane.CountOf(p.Undecoded, "unreadable line", "unreadable lines")+", "+metric.Bytes(float64(p.Damage.Bytes))+" of foreign data")
-		}
+		out = append(out, p.Problems()...)
 		if n := p.Dropped.Total(); n > 0 && t.Engine != "" { // a single engine includes them in its own drops
 			out = append(out, "the recording lacks "+pane.CountOf(n, "event", "events")+" of these engines: writing to disk was too slow")
-		}
-		if p.MissingSegments > 0 {
-			out = append(out, "the recording lacks "+pane.CountOf(uint64(p.MissingSegments), "segment", "segments"))
 		}
 		if p.TotalsSince > p.Begin {
 			out = append(out, "totals start at "+pane.Clock(time.Duration(p.TotalsSince-p.Begin))+" of the recording")
