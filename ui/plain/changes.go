@@ -66,9 +66,9 @@ func (t *tracker) beforeAttach(s *store.Snapshot) bool {
 
 // engine reports changes of state and connection.
 func (t *tracker) engine(s *store.Snapshot) (lines []string) {
-	if link := s.Engine.Remote.Link; link != t.link && !s.NeverPolled() {
-		t.link = link
-		lines = append(lines, joinWords("connection to ", sanitize.Line(s.Engine.Remote.Address), ": ", link.String()))
+	if r := &s.Engine.Remote; r.Link != t.link && !s.NeverPolled() {
+		t.link = r.Link
+		lines = append(lines, joinWords("connection to ", sanitize.Line(r.Address), ": ", r.Link.String())+because(r.Reason))
 	}
 	words := engineWords(s)
 	if words != t.state {
@@ -81,13 +81,19 @@ func (t *tracker) engine(s *store.Snapshot) (lines []string) {
 // engineWords describes the engine, its state and its model.
 func engineWords(s *store.Snapshot) string {
 	words := joinWords("engine ", sanitize.Line(s.Engine.Name), ": ", s.Engine.State.String())
-	if why := sanitize.Line(s.Engine.Reason); why != "" {
-		words += ", " + why
-	}
+	words += because(s.Engine.Reason)
 	if m := s.Model; m.Name != "" {
 		words += ", model " + sanitize.Line(m.Name)
 	}
 	return words
+}
+
+// because returns the end of a line that gives a reason, "" without one.
+func because(reason string) string {
+	if why := sanitize.Line(reason); why != "" {
+		return ", " + why
+	}
+	return ""
 }
 
 // joinWords joins words and removes the double spaces of empty ones.

@@ -158,6 +158,18 @@ func TestManyRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// A lost connection is reported with its reason.
+func TestChangesOfAConnection(t *testing.T) {
+	p := play()
+	var states []alert.Status
+	sp, printed := newTestPrinter(p, &states)
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "far", Remote: event.Remote{Address: "unix:a", Link: event.LinkDisconnected, Reason: "no such file", Since: 1}}})
+	sp.poll()
+	if got := printed(); !strings.HasPrefix(got, "connection to unix:a: disconnected, no such file\n") {
+		t.Errorf("%q", got)
+	}
+}
+
 // An attached engine is only reported from attaching on; stalls are combined.
 func TestChangesOfAnAttachedEngine(t *testing.T) {
 	p := play()
