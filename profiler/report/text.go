@@ -32,6 +32,9 @@ func (w writer) title(format string, args ...any) {
 	w.line(format, args...)
 }
 
+// longer replaces characters by several.
+var longer = strings.NewReplacer("±", "+-", "→", "->")
+
 // plain returns a text as one line of ASCII: characters without an ASCII form become "?".
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -44,7 +47,7 @@ func plain(s string) string {
 			return '?'
 		}
 		return r
-	}, strings.ReplaceAll(clean.Line(s), "±", "+-"))
+	}, longer.Replace(clean.Line(s)))
 }
 
 // format formats a number with f, or returns the reason for its absence.

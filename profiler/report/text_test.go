@@ -27,6 +27,12 @@ func TestTextIsPlain(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	if got := plain("a → b ± 1 µs · é"); got != "a -> b +- 1 us - ?" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestTextHasWhatWasMeasured(t *testing.T) {
 	got := textOf(t, wholeRun().build(Meta{Version: "v1", Partial: true}))
 	for _, want := range []string{
