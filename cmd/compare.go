@@ -92,10 +92,13 @@ func metricNames() []string {
 	return names
 }
 
-// compareError gives errors other than outcomes the exit code exit.CodeNotCompared.
+// compareError gives errors other than outcomes the exit code exit.CodeNotCompared, and an interruption its own.
 func compareError(err error) error {
-	if err == nil || exit.IsOutcome(err) {
+	switch {
+	case err == nil || exit.IsOutcome(err):
 		return err
+	case errors.Is(err, exit.ErrInterrupted):
+		return exit.Outcome(exit.CodeInterrupted, errors.New("interrupted: nothing was compared"))
 	}
 	return exit.Outcome(exit.CodeNotCompared, err)
 }

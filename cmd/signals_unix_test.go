@@ -183,3 +183,31 @@ func TestHangup(t *testing.T) {
 		}
 	}
 }
+
+// TestInterruptedComparison checks that a signal between the runs of a comparison is no outcome of it.
+func TestInterruptedComparison(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path, "compare", "--repeats", "50", "--run", "run --headless -n 8", "--run", "run --headless -n 9")
+	notes, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(notes)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "run 2 of 100") {
+	}
+	_ = c.Process.Signal(unix.SIGINT)
+	last := ""
+	for lines.Scan() {
+		last = lines.Text()
+	}
+	_ = c.Wait() // see the exit code
+	if code := c.ProcessState.ExitCode(); code != 130 || last != "llmtop: interrupted: nothing was compared" {
+		t.Errorf("code %d, %q", code, last)
+	}
+}
