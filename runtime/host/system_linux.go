@@ -322,7 +322,7 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 func (l *linux) threads(ids []int) event.Reading {
 	var sum float64
 	for _, id := range ids {
-		stat, err := l.read("proc/self/task/" + strconv.Itoa(id) + "/stat")
+		stat, err := l.read(ownThread(id))
 		times, ok := parseProcess(stat)
 		if err != nil || !ok {
 			return event.Absent(event.NotReported)

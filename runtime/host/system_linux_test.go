@@ -194,12 +194,16 @@ func TestManyThreads(t *testing.T) {
 func TestOwnThreadsStayOpen(t *testing.T) {
 	pid := os.Getpid()
 	ended := threadTimes(fmt.Sprintf("proc/%d/", pid), 101)
-	root := tree(t, map[string]string{threadTimes(fmt.Sprintf("proc/%d/", pid), 100): "1 1 1\n", ended: "1 1 1\n"})
+	root := tree(t, map[string]string{threadTimes(fmt.Sprintf("proc/%d/", pid), 100): "1 1 1\n", ended: "1 1 1\n", ownThread(101): "1 (a) S"})
 	l := newLinux(root)
 	defer l.close()
 	l.process(pid, time.Second, false)
 	if n := len(l.files); n != 2 {
 		t.Errorf("%d files are open, want those of two threads", n)
+	}
+	l.threads([]int{101})
+	if n := len(l.files); n != 3 {
+		t.Errorf("%d files are open, want that of an engine's thread, too", n)
 	}
 	remove(t, root, filepath.Dir(ended))
 	l.process(pid, time.Second, false)

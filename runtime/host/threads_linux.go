@@ -21,6 +21,9 @@ func threadTimes(dir string, thread int) string {
 	return dir + "task/" + strconv.Itoa(thread) + "/schedstat"
 }
 
+// ownThread returns the name of the file with the counters of a thread of this process.
+func ownThread(thread int) string { return "proc/self/task/" + strconv.Itoa(thread) + "/stat" }
+
 // threadState holds the counters of a thread at the last sample.
 type threadState struct {
 	wait                   uint64 // ns that it was runnable but not running
@@ -43,7 +46,7 @@ func (l *linux) threadIDs(pid int) (ids []int, err error) {
 // context switches.
 func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64, closely bool) {
 	threads := slices.Collect(maps.Keys(state.threads))
-	if !p.Threads.OK() || p.Threads.V != float64(len(threads)) { // some have begun or ended
+	if !p.Threads.OK() || p.Threads.V != float64(len(threads)) { // some have begun or ended; state lacks those that could not be read
 		var err error
 		if threads, err = l.threadIDs(p.PID); err != nil {
 			p.RunWait, p.Voluntary, p.Involuntary = readFailure(err), readFailure(err), readFailure(err)
@@ -81,6 +84,9 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 	for id := range state.threads {
 		if _, lives := now[id]; !lives {
 			l.forgetFile(threadTimes(dir, id))
+			if own {
+				l.forgetFile(ownThread(id)) // see threads
+			}
 		}
 	}
 	state.threads = now
