@@ -32,22 +32,17 @@ func (w writer) title(format string, args ...any) {
 	w.line(format, args...)
 }
 
-// longer replaces characters by several.
-var longer = strings.NewReplacer("±", "+-", "→", "->")
+// asciiForms replaces characters that have an ASCII form.
+var asciiForms = strings.NewReplacer("µ", "u", "·", "-", "±", "+-", "→", "->")
 
 // plain returns a text as one line of ASCII: characters without an ASCII form become "?".
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == 'µ':
-			return 'u'
-		case r == '·':
-			return '-'
-		case r > 0x7f:
+		if r > 0x7f {
 			return '?'
 		}
 		return r
-	}, longer.Replace(clean.Line(s)))
+	}, asciiForms.Replace(clean.Line(s)))
 }
 
 // format formats a number with f, or returns the reason for its absence.

@@ -36,7 +36,7 @@ func TestPlain(t *testing.T) {
 func TestTextHasWhatWasMeasured(t *testing.T) {
 	got := textOf(t, wholeRun().build(Meta{Version: "v1", Partial: true}))
 	for _, want := range []string{
-		"llmtop v1 - engine native on CPU avx2, ready", "This report is partial: ", "Dropped 3 token events",
+		"llmtop v1 - engine native on CPU avx2, ready", "This report is partial: the run was interrupted, or its recording lacks parts.", "Dropped 3 token events",
 		"finished 3, cancelled 1, failed 0, running 0, queued 1", "24 prompt (6 cached, 0 padding), 11 generated, in 2.",
 		"TTFT of request 1: 59.0 ms (cold, model load included)", "TTFT of request 2: 19.0 ms (warm)",
 		"<- dominant", "ITL         8        5.00 ms", "0      0 (75 %)", "disk read     bytes not permitted, operations not reported", "70.0 MB", "not reported",
