@@ -90,8 +90,7 @@ func reportOf(ctx context.Context, rec *recording.Recording, name string, judged
 	if err == nil && ctx.Err() != nil {
 		err = exit.InterruptCause(ctx, ctx.Err())
 	}
-	status := player.Status()
-	problems := status.Problems()
+	problems := player.Status().Problems()
 	for _, problem := range problems {
 		fmt.Fprintf(notes, "%s: %s\n", name, problem)
 	}

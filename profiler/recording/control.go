@@ -47,7 +47,7 @@ type PlayStatus struct {
 }
 
 // Problems describes what the recording lacks, as far as it has been read.
-func (s *PlayStatus) Problems() (out []string) {
+func (s PlayStatus) Problems() (out []string) {
 	if d := s.Damage; s.Undecoded > 0 || d.Frames > 0 || d.Bytes > 0 {
 		out = append(out, fmt.Sprintf("the recording is damaged: unreadable frames: %d, unreadable lines: %d, foreign bytes: %d", d.Frames, s.Undecoded, d.Bytes))
 	}
