@@ -70,6 +70,6 @@ limit of decode), and matrix product throughput (the limit of prefill).`,
 		},
 	}
 	c.Flags().IntVar(&threads, "threads", 0, "worker threads; 0: one per core")
-	c.Flags().StringVar(&file, "json", "", "write the limits as JSON to `FILE`, - for stdout")
+	files.OutputFlag(c.Flags(), &file, "json", "write the limits as JSON to `FILE`, - for stdout")
 	return c
 }

@@ -49,7 +49,7 @@ from the requests in FILE. --perfetto writes the timeline of a recording for ui.
 	}
 	opts.files.Bind(c.Flags(), "")
 	opts.compat.Bind(c.Flags())
-	c.Flags().StringVar(&opts.trace, "perfetto", "", "write the timeline of a recording as a Chrome trace to `FILE`, - for stdout")
+	files.OutputFlag(c.Flags(), &opts.trace, "perfetto", "write the timeline of a recording as a Chrome trace to `FILE`, - for stdout")
 	playback.BindEngine(c.Flags(), &opts.engine)
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -65,10 +66,28 @@ func TestReportRefuses(t *testing.T) {
 		"no such file":                {"missing.json"},
 		"--compat \"x\": must be one": {empty, "--compat", "x"},
 		"has no stages":               {empty, "--csv-stages", "-"},
-		"--json and --csv: both":      {empty, "--csv", "-", "--json", "-"},
 	} {
 		if _, _, err := llmtop(t, append([]string{"report"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// TestOutputsToOneFile checks that a command refuses to write two outputs to one file, and leaves the file alone.
+func TestOutputsToOneFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out")
+	for _, args := range [][]string{
+		{"report", "r.json", "--json", name, "--csv", name},
+		{"report", "r.llmtop", "--perfetto", name, "--json", filepath.Dir(name) + "/./out"},
+		{"compare", "a", "b", "--json", name, "--markdown", name},
+		{"run", "--headless", "--json", name, "--record", name},
+		{"replay", "r.llmtop", "--cast", name, "--svg", name},
+	} {
+		if _, _, err := llmtop(t, args...); exit.Code(err) != exit.CodeUsage || !strings.Contains(err.Error(), "both write to") {
+			t.Errorf("%v: %v", args, err)
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Fatalf("%v: the file exists", args)
 		}
 	}
 }

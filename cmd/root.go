@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/runtime/host"
 )
@@ -56,9 +57,10 @@ model file llmtop run, with a recording llmtop replay, and with a report (.json)
 Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
 only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
 model, it runs the built-in model on prompts of five kinds at reading speed. Press p for your own.`,
-		Args:          refuseCommandArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Args:              refuseCommandArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return files.CheckOutputs(c.Flags()) },
 		RunE: func(c *cobra.Command, _ []string) error {
 			run.Demo = true
 			return begin(c, &run, &start)

@@ -2,7 +2,6 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -55,7 +54,8 @@ func (r *Reports) Any() bool {
 func (r *Reports) Bind(set *pflag.FlagSet, condition string) {
 	r.names = map[string]*string{}
 	for _, format := range formats {
-		r.names[format.flag] = set.String(format.flag, "", "write "+format.what+" to `FILE`, - for stdout"+condition)
+		r.names[format.flag] = new(string)
+		OutputFlag(set, r.names[format.flag], format.flag, "write "+format.what+" to `FILE`, - for stdout"+condition)
 	}
 	set.BoolVar(&r.text, "report-text", false, "include generated text in --json and --jsonl; only you can read the files"+condition)
 }
@@ -90,14 +90,6 @@ func (r *Reports) Write(stdout io.Writer, build func() (*report.Report, error)) 
 func (r *Reports) open() ([]*os.File, error) {
 	if r.text && r.Name("json") == "" && r.Name("jsonl") == "" {
 		return nil, exit.Usagef("--report-text needs --json FILE or --jsonl FILE: other formats have no text")
-	}
-	by := map[string]string{} // formats by file
-	for _, format := range formats {
-		name := r.Name(format.flag)
-		if other := by[name]; name != "" && other != "" {
-			return nil, exit.Usagef("--%s and --%s: both write to %s: name another file", other, format.flag, name)
-		}
-		by[name] = format.flag
 	}
 	outputs := make([]*os.File, len(formats))
 	for i, format := range formats {
@@ -134,36 +126,4 @@ func discard(outputs []*os.File) {
 			_ = os.Remove(file.Name()) // an empty file does no harm
 		}
 	}
-}
-
-// OpenOutput opens a file for writing, readable only by its owner if private; "-" is standard output, "" returns nil.
-func OpenOutput(name string, private bool) (*os.File, error) {
-	switch name {
-	case "":
-		return nil, nil
-	case "-":
-		return console.Raw, nil
-	}
-	file, err := Create(name, private)
-	if err != nil {
-		return nil, exit.Usagef("write report: %w", err)
-	}
-	return file, nil
-}
-
-// WriteOutput writes to a file of OpenOutput and closes it.
-func WriteOutput(file *os.File, to func(io.Writer) error) error {
-	if file == nil {
-		return nil
-	}
-	var err error
-	if file == console.Raw {
-		err = to(console.Out)
-	} else {
-		err = errors.Join(to(file), file.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
 }

@@ -37,8 +37,8 @@ type Camera struct {
 
 // Bind adds the flags.
 func (c *Camera) Bind(set *pflag.FlagSet) {
-	set.StringVar(&c.cast, "cast", "", "record the screen as an asciicast to `FILE` (needs no terminal)")
-	set.StringVar(&c.svg, "svg", "", "record the screen as an animated SVG to `FILE` (needs no terminal)")
+	files.OutputFlag(set, &c.cast, "cast", "record the screen as an asciicast to `FILE` (needs no terminal)")
+	files.OutputFlag(set, &c.svg, "svg", "record the screen as an animated SVG to `FILE` (needs no terminal)")
 	set.StringVar(&c.format, "cast-format", "v2", "asciicast `VERSION`: v2 (works in every player) or v3")
 	set.StringVar(&c.size, "size", "120x36", "size of the recorded screen, `COLUMNSxROWS`")
 	set.StringVar(&c.script, "script", "", "TOML `FILE` with keys, text and waits for the recorded screen")
@@ -70,8 +70,6 @@ func (c *Camera) Check() (err error) {
 		return exit.Usagef("--for %v: must be more than 0", c.length)
 	case strings.EqualFold(filepath.Ext(c.cast), ".svg"):
 		return exit.Usagef("--cast %s: to record an animated SVG use --svg %s", c.cast, c.cast)
-	case c.cast != "" && c.cast == c.svg:
-		return exit.Usagef("--cast and --svg name the same file")
 	case c.script == "":
 		return nil
 	}

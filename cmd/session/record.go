@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
@@ -23,7 +24,7 @@ type RecordFlags struct {
 }
 
 func (r *RecordFlags) bind(set *pflag.FlagSet) {
-	set.StringVar(&r.File, "record", "", "record events to the new `FILE`, for llmtop replay")
+	files.OutputFlag(set, &r.File, "record", "record events to the new `FILE`, for llmtop replay")
 	set.BoolVar(&r.Text, "record-text", false, "include prompts and completions in the recording")
 }
 
