@@ -3,6 +3,7 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"os"
@@ -35,6 +36,9 @@ func Main() {
 	root := newRootCommand()
 	root.SetArgs(withVerb(root, os.Args[1:]))
 	err := root.ExecuteContext(context.Background())
+	if lost := console.Out.Err(); err == nil && lost != nil {
+		err = fmt.Errorf("write output: %w", files.Cause(lost))
+	}
 	if err != nil && err.Error() != "" {
 		console.PrintError(err)
 	}

@@ -48,6 +48,28 @@ func TestFullDiskOnTheScreen(t *testing.T) {
 	}
 }
 
+// TestFullDiskOnOutput checks that no command succeeds whose output is lost.
+func TestFullDiskOnOutput(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"version"}, {"--help"}, {"discover"}, {"run", "--headless", "-n", "1", "-p", "x"}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr strings.Builder
+		cmd := exec.Command(path, args...)
+		cmd.Stdout, cmd.Stderr = full, &stderr
+		err = cmd.Run()
+		full.Close()
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%v: %v\n%s", args, err, stderr.String())
+		}
+	}
+}
+
 // requestsDone returns the number of finished requests on the screen.
 func requestsDone(screen string) (n int) {
 	for at := range screen {

@@ -1,6 +1,7 @@
 package clean
 
 import (
+	"cmp"
 	"io"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ type Writer struct {
 	mu   sync.Mutex // guards what follows
 	out  io.Writer
 	part []byte // start of an incomplete character or CR LF; at most 3 bytes
+	err  error  // first error of out
 }
 
 const crlf = "\r\n"
@@ -37,9 +39,17 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if _, err := io.WriteString(w.out, text); err != nil {
+		w.err = cmp.Or(w.err, err)
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Err returns the first error of writing, for those who do not check each line.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }
 
 // unfinished returns how many bytes at the end of p need the bytes after them to be judged.
