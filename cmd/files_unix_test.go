@@ -38,6 +38,7 @@ func TestEndlessFiles(t *testing.T) {
 		{"read prompt from /dev/zero: longer than 65536 KiB", exit.CodeUsage, []string{"run", "-f", zero}},
 		{"--prompts /dev/zero: line 1: longer than 16 MiB", exit.CodeUsage, []string{"bench", "--prompts", zero}},
 		{"/dev/zero is not a regular file", exit.CodeUsage, []string{"run", zero, "-p", "x"}},
+		{"open model missing.gguf: no such file or directory", exit.CodeUsage, []string{"run", "missing.gguf"}}, // not that it lacks a prompt
 		{"/dev/zero is not a regular file", exit.CodeUsage, []string{"attach", "--headless", "--imatrix", zero, server}},
 		{"it is not a regular file", exit.CodeUsage, []string{"replay", zero}},
 		{"it is not a regular file", exit.CodeUsage, []string{"report", zero}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +76,9 @@ func (r *Run) Start(c *cobra.Command) error {
 	}
 	if len(prompts) == 0 {
 		if r.Model != "" {
+			if _, err := os.Stat(r.Model); err != nil {
+				return exit.Usagef("open model %s: %w", r.Model, files.Cause(err))
+			}
 			return exit.Usagef("no prompt: use -p TEXT, -f FILE, or - for standard input")
 		}
 		prompts = r.builtinRequests()[:onePerKind]

@@ -191,6 +191,9 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 	if err := w.group.Record(s, recording.EngineEntry{Name: e.at, Fleet: e.fleet, Local: e.local()}); err != nil {
 		return nil, err
 	}
+	if !w.opt.shown {
+		s.AlsoTo(&linkNotes{to: w.opt.Notes, at: e.at})
+	}
 	if e.run != nil {
 		s.Add(e.doing, session.WithReason(w.opt.Note, e.run))
 	}
