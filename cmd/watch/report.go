@@ -22,10 +22,11 @@ func (w *watcher) unreached() error {
 	why := ""
 	for i, e := range engines {
 		s := e.session.Store.Snapshot()
-		if r := s.Engine.Remote; !s.NeverReached() && !(e.fleet && r.Link == event.LinkDisconnected) {
+		if !s.NeverReached() {
 			return nil
-		} else if i == 0 {
-			why = r.Reason
+		}
+		if i == 0 {
+			why = s.Engine.Remote.Reason
 		}
 	}
 	others := ""

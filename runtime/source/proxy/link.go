@@ -34,7 +34,7 @@ func (p *Proxy) newLink(sink event.Sink) *link {
 	return &link{
 		clock: p.opt.Clock, sink: sink, suspect: make(chan struct{}, 1),
 		engine: event.EngineInfo{
-			Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineReady,
+			Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineStarting,
 			Remote: event.Remote{Address: p.Target()},
 		},
 	}
@@ -74,6 +74,9 @@ func (l *link) set(to event.Link, why string) {
 	defer l.mu.Unlock()
 	if r := &l.engine.Remote; r.Link != to {
 		r.Link, r.Since = to, l.clock.Now()
+	}
+	if to == event.LinkConnected {
+		l.engine.State = event.EngineReady // and stays so: it has been reached
 	}
 	l.engine.Remote.Reason = why
 	l.introduce()

@@ -248,8 +248,8 @@ func TestServerThatCannotBeReached(t *testing.T) {
 	if !strings.HasPrefix(logged.outcome.Reason, "the server cannot be reached: connect") || logged.ended.State != event.StateFailed {
 		t.Errorf("%v %q", logged.ended.State, logged.outcome.Reason)
 	}
-	if remote := r.engine().Remote; remote.Link != event.LinkDisconnected || remote.Address != "http://"+at {
-		t.Errorf("link %v to %s: %s", remote.Link, remote.Address, remote.Reason)
+	if e := r.engine(); e.Remote.Link != event.LinkDisconnected || e.Remote.Address != "http://"+at || e.State != event.EngineStarting {
+		t.Errorf("%v, link %v to %s: %s", e.State, e.Remote.Link, e.Remote.Address, e.Remote.Reason)
 	}
 	l, err = net.Listen("tcp", at)
 	if err != nil {
@@ -258,7 +258,10 @@ func TestServerThatCannotBeReached(t *testing.T) {
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: answering(200, "application/json", `{}`)}}
 	server.Start()
 	defer server.Close()
-	eventtest.Wait(t, "the server is noticed", func() bool { return r.engine().Remote.Link == event.LinkConnected })
+	eventtest.Wait(t, "the server is noticed", func() bool {
+		e := r.engine()
+		return e.Remote.Link == event.LinkConnected && e.State == event.EngineReady
+	})
 	if res, _, logged := r.one(t, chat, `{}`); res.StatusCode != 200 || logged.ended.State != event.StateFinished {
 		t.Errorf("%d, %v", res.StatusCode, logged.ended.State)
 	}

@@ -85,7 +85,7 @@ func New(opt Options) (*Poller, error) {
 	}
 	s := &Poller{opt: opt, client: client, replicas: make(map[target]*replica), jobs: make(map[string]bool)}
 	s.self = event.EngineInfo{
-		Name: "Prometheus", Caps: event.CapAggregates, State: event.EngineReady, Epoch: opt.Clock.Epoch(),
+		Name: "Prometheus", Caps: event.CapAggregates, State: event.EngineStarting, Epoch: opt.Clock.Epoch(),
 		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Reason: "not polled yet"},
 	}
 	return s, nil

@@ -26,8 +26,12 @@ func TestMisbehavingPrometheus(t *testing.T) {
 			r.waitForLastLink(event.LinkConnected)
 			why := ""
 			for _, e := range w.self.OfKind(event.KindEngine) {
-				if remote := e.Data.(*event.EngineInfo).Remote; remote.Link == event.LinkDisconnected && remote.Reason != "not polled yet" {
-					why = remote.Reason
+				info := e.Data.(*event.EngineInfo)
+				if (info.Remote.Link == event.LinkConnected || why != "") && info.State != event.EngineReady {
+					t.Errorf("%v when it is %v", info.State, info.Remote.Link) // it has been reached
+				}
+				if info.Remote.Link == event.LinkDisconnected && info.Remote.Reason != "not polled yet" {
+					why = info.Remote.Reason
 				}
 			}
 			if why == "" {

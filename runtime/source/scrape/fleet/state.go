@@ -107,6 +107,9 @@ func (s *Poller) setLink(err error) {
 		s.sink.Emit(event.Event{Kind: event.KindLog, At: now, Layer: -1, Text: strconv.Itoa(s.omitted) + " replicas omitted: select fewer with --match"})
 		s.omitted = 0
 	}
+	if err == nil {
+		s.self.State = event.EngineReady // and stays so: it has been reached
+	}
 	if s.self.Remote.Update(link, why, now) {
 		info := s.self
 		s.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &info})
