@@ -19,13 +19,13 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hinshun/vt10x"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/store/storetest"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
@@ -115,7 +115,7 @@ func (w *taped) finish(stop func()) (live []*store.Snapshot) {
 		want.Verdicts, got.Verdicts = nil, nil // they stay for a while, and so depend on earlier frames
 		want.Version, got.Version = 0, 0       // depends on them, too
 		want.Wall = got.Wall                   // the clock was read twice
-		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.Exporter(inPackage), cmp.Transformer("All", store.TokenList.All)); diff != "" {
+		if diff := storetest.Diff(&want, &got); diff != "" {
 			t.Errorf("%s (-live +replayed):\n%s", w.names[i], diff)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +15,13 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hinshun/vt10x"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/store/storetest"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/ui"
@@ -70,7 +69,7 @@ func TestReplayedFramesEqualLiveOnes(t *testing.T) {
 		want := *want
 		want.Wall = rec.Wall(want.Now)         // the clock was read twice
 		want.Verdicts, got.Verdicts = nil, nil // they stay for a while, and so depend on earlier frames
-		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.Exporter(inPackage), cmp.Transformer("All", store.TokenList.All)); diff != "" {
+		if diff := storetest.Diff(&want, &got); diff != "" {
 			t.Fatalf("moment %d (-live +replayed):\n%s", i, diff)
 		}
 		if diff := cmp.Diff(drawn(t, &want), drawn(t, &got)); diff != "" {
@@ -78,9 +77,6 @@ func TestReplayedFramesEqualLiveOnes(t *testing.T) {
 		}
 	}
 }
-
-// inPackage makes cmp compare unexported fields.
-func inPackage(reflect.Type) bool { return true }
 
 // recorded generates a few texts with the built-in engine, and returns the snapshot after each.
 func recorded(t *testing.T, file string) (frames []*store.Snapshot) {

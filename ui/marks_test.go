@@ -42,7 +42,7 @@ func TestGoldenMark(t *testing.T) {
 
 // The box shows the numbers of the store, and a moment before the mark cannot be compared.
 func TestSinceTheMark(t *testing.T) {
-	a, _ := markedAt(120, 36)
+	a, s := markedAt(120, 36)
 	holds(t, a, "since m1 ")
 	a.press("M")
 	d := a.snap.ChangesSince(a.panes.Mark().Snapshot)
@@ -55,11 +55,15 @@ func TestSinceTheMark(t *testing.T) {
 	}
 	holds(t, a, "by chance")
 	now := a.snap
-	drifted, x, hits := *now, *now.Experts, *now.Experts.Hits[metric.Session][metric.Both]
-	hits.Counts = slices.Clone(hits.Counts)
-	hits.Counts[2*x.Experts+9] += 5000
-	x.Hits[metric.Session][metric.Both], drifted.Experts = &hits, &x
-	a.snap, a.dirty = &drifted, true
+	x := now.Experts
+	prompt, decode := x.Hits(metric.Session, metric.Prompt), x.Hits(metric.Session, metric.Decode)
+	picks := slices.Clone(decode.Counts)
+	picks[2*x.Experts+9] += 5000
+	s.Emit(event.Event{Kind: event.KindExperts, Data: &event.Experts{
+		Layers: x.Layers, Experts: x.Experts, Used: x.Used,
+		Prompt: prompt.Counts, PromptTokens: prompt.Tokens, Decode: picks, DecodeTokens: decode.Tokens + 2500,
+	}})
+	a.snap, a.dirty = s.Snapshot(), true
 	holds(t, a, "layer 2")
 	a.snap = a.panes.Mark().Snapshot
 	a.press("m")

@@ -42,12 +42,12 @@ func (s *gathering) experts(v *store.Experts) {
 		return
 	}
 	cells := v.Layers * v.Experts
-	session := &v.Hits[metric.Session]
-	created := s.countingSince(expertPicks, "", cells, session[metric.Decode].Tokens+session[metric.Prompt].Tokens)
-	recent := v.Hits[metric.TenSeconds][metric.Decode]
+	session := func(p metric.Phase) *store.Hits { return v.Hits(metric.Session, p) }
+	created := s.countingSince(expertPicks, "", cells, session(metric.Decode).Tokens+session(metric.Prompt).Tokens)
+	recent := v.Hits(metric.TenSeconds, metric.Decode)
 	for l := range v.Layers {
 		for _, p := range phases {
-			s.count(layerPicks, float64(session[p.phase].Layers[l].Total), created, strconv.Itoa(l), p.name)
+			s.count(layerPicks, float64(session(p.phase).Layers[l].Total), created, strconv.Itoa(l), p.name)
 		}
 		if recent.Layers[l].Total > 0 {
 			s.add(imbalance, recent.Layers[l].MaxMean, strconv.Itoa(l))
@@ -59,7 +59,7 @@ func (s *gathering) experts(v *store.Experts) {
 	s.cells -= cells
 	f := s.family(expertPicks)
 	for i, p := range phases {
-		f.Metric = append(f.Metric, s.engine.cells.metrics(s.engine.label, v, i, session[p.phase].Counts, created)...)
+		f.Metric = append(f.Metric, s.engine.cells.metrics(s.engine.label, v, i, session(p.phase).Counts, created)...)
 	}
 }
 

@@ -8,12 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/store/storetest"
 )
 
 const ms = event.Time(time.Millisecond)
@@ -145,9 +143,7 @@ func wallOf(at event.Time) time.Time {
 // same fails the test if two snapshots differ.
 func same(t testing.TB, what string, want, got *store.Snapshot) {
 	t.Helper()
-	points := cmp.Transformer("points", func(s store.Trend) []store.RatePoint { return s.Points(nil) })
-	tokens := cmp.Transformer("tokens", store.TokenList.All)
-	if d := cmp.Diff(want, got, points, tokens, cmpopts.EquateNaNs()); d != "" {
+	if d := storetest.Diff(want, got); d != "" {
 		t.Fatalf("%s at %v (-live +replayed):\n%s", what, time.Duration(want.Now), d)
 	}
 }

@@ -205,9 +205,9 @@ func experts(s *store.Snapshot) *Experts {
 		return nil
 	}
 	out := &Experts{Experts: x.Experts, Used: x.Used, EveryN: max(x.EveryN, 1)}
-	out.Layers = layerCounts(x.Hits[session][metric.Both], x.Experts)
-	out.Prompt = picks(x.Hits[session][metric.Prompt], x.Experts)
-	out.Decode = picks(x.Hits[session][metric.Decode], x.Experts)
+	out.Layers = layerCounts(x.Hits(session, metric.Both), x.Experts)
+	out.Prompt = picks(x.Hits(session, metric.Prompt), x.Experts)
+	out.Decode = picks(x.Hits(session, metric.Decode), x.Experts)
 	_, imbalance := store.Imbalance(s, session)
 	out.InMemory = expertsInMemory(s)
 	out.Imbalance, out.Trend = Number(imbalance), [][]Number{}
@@ -229,7 +229,7 @@ func expertsInMemory(s *store.Snapshot) *ExpertsInMemory {
 	if list == nil {
 		return nil
 	}
-	decode := s.Experts.Hits[session][metric.Decode]
+	decode := s.Experts.Hits(session, metric.Decode)
 	out := &ExpertsInMemory{Picks: Number(store.ResidentPicks(s, decode)), HotNotResident: []Expert{}}
 	for row := range slices.Chunk(list, s.Experts.Experts) {
 		shares := make([]Number, len(row))

@@ -35,13 +35,16 @@ func (x *experts) balance(sec int64) []float32 {
 }
 
 // trend returns the points of the last minute, oldest first.
-func (x *experts) trend() (out []BalancePoint) {
+func (x *experts) trend() []BalancePoint {
+	if x.balanceTrend != nil {
+		return x.balanceTrend
+	}
 	for sec := max(x.second-expertSlots, 0); sec < x.second; sec++ {
 		if i := sec % expertSlots; x.pastSecond[i] == sec && x.balances[i] != nil {
-			out = append(out, BalancePoint{sec, x.balances[i]})
+			x.balanceTrend = append(x.balanceTrend, BalancePoint{sec, x.balances[i]})
 		}
 	}
-	return out
+	return x.balanceTrend
 }
 
 // Imbalance returns max/mean of the most imbalanced layer while decoding, of those with at least 16 picks per expert;
@@ -55,7 +58,7 @@ func Imbalance(s *Snapshot, w metric.Window) (layer int, maxMean event.Reading) 
 		return -1, event.Absent(event.NotYet)
 	}
 	layer, maxMean = -1, event.Absent(event.NotYet)
-	for l, h := range x.Hits[w][metric.Decode].Layers {
+	for l, h := range x.Hits(w, metric.Decode).Layers {
 		if h.Total >= metric.LeastPicks*uint64(x.Experts) && h.MaxMean > maxMean.V {
 			layer, maxMean = l, event.DerivedValue(h.MaxMean)
 		}

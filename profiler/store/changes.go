@@ -124,7 +124,7 @@ func (x *Experts) PicksSince(then *Experts) (before, since []uint64) {
 	if x == nil || then == nil || x.Layers != then.Layers || x.Experts != then.Experts {
 		return nil, nil
 	}
-	before, now := then.Hits[metric.Session][metric.Both].Counts, x.Hits[metric.Session][metric.Both].Counts
+	before, now := then.Hits(metric.Session, metric.Both).Counts, x.Hits(metric.Session, metric.Both).Counts
 	since = make([]uint64, len(now))
 	for i := range now {
 		if now[i] < before[i] {

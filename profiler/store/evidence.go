@@ -148,7 +148,7 @@ func (v *Snapshot) expertEvidence(e *verdict.Evidence) {
 	if v.Experts == nil {
 		return
 	}
-	h := v.Experts.Hits[metric.Minute][metric.Decode]
+	h := v.Experts.Hits(metric.Minute, metric.Decode)
 	e.Experts = v.Experts.Experts
 	for i, l := range h.Layers {
 		if l.MaxMean > e.MaxMean {

@@ -20,16 +20,17 @@ func ExpertCache(s *Snapshot, p metric.Phase) *expertcache.Result {
 // StaticCache returns what a static set of experts would have served of the prompts or while decoding, by the counts of
 // both halves of the session; nil without picks.
 func (x *Experts) StaticCache(p metric.Phase) *expertcache.Result {
-	all, half := x.Hits[metric.Session][p], x.Halfway[p]
+	all, half := x.Hits(metric.Session, p), x.halves[p]
 	if all.Tokens == 0 {
 		return nil
 	}
 	if half == nil {
 		return expertcache.FromCounts(x.Layers, x.Experts, x.Used, all.Counts, nil, [2]uint64{all.Tokens})
 	}
+	first, tokens := half.between(p)
 	second := make([]uint64, len(all.Counts))
 	for i, n := range all.Counts {
-		second[i] = n - min(half.Counts[i], n)
+		second[i] = n - min(first[i], n)
 	}
-	return expertcache.FromCounts(x.Layers, x.Experts, x.Used, half.Counts, second, [2]uint64{half.Tokens, all.Tokens - half.Tokens})
+	return expertcache.FromCounts(x.Layers, x.Experts, x.Used, first, second, [2]uint64{tokens, all.Tokens - tokens})
 }

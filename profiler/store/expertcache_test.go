@@ -26,18 +26,19 @@ func TestHalfway(t *testing.T) {
 			p.emitPicks(1, 4, none, decode, [2]uint64{metric.Decode: tokens})
 		}
 		x := p.store.Snapshot().Experts
-		if x.Halfway[metric.Prompt] != nil || x.StaticCache(metric.Prompt) != nil {
+		if x.halves[metric.Prompt] != nil || x.StaticCache(metric.Prompt) != nil {
 			rt.Fatal("prompts have halves without tokens")
 		}
-		h, r := x.Halfway[metric.Decode], x.StaticCache(metric.Decode)
+		half, r := x.halves[metric.Decode], x.StaticCache(metric.Decode)
 		switch {
-		case tokens == 0 && (h != nil || r != nil):
+		case tokens == 0 && (half != nil || r != nil):
 			rt.Fatal("halves without tokens")
-		case h == nil && tokens > 0 && !r.SelfJudged:
+		case half == nil && tokens > 0 && !r.SelfJudged:
 			rt.Fatalf("judged without halves: %+v", r)
-		case h == nil:
+		case half == nil:
 			return
 		}
+		h := half.Hits(metric.Decode)
 		far := max(2*h.Tokens, tokens) - min(2*h.Tokens, tokens)
 		if far > 2*longest+tokens/2 {
 			rt.Fatalf("halfway at %d of %d tokens, at most %d at once", h.Tokens, tokens, longest)

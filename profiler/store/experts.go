@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -26,12 +27,12 @@ type experts struct {
 	pastCounts                    [expertSlots]pickCounts // counts at the end of second s at s % expertSlots
 	pastSecond                    [expertSlots]int64      // the second that each entry of pastCounts ends
 	balances                      [expertSlots][]float32  // max/mean of each layer at that second, never written again
+	balanceTrend                  []BalancePoint          // of balances, never written again; nil: a second has ended since
 	checkpoints                   []pickCounts            // in the order of time, nearly equal numbers of tokens apart
 	checkpointTokens              uint64                  // least number of tokens between two checkpoints
 	second                        int64                   // the current second
 	lastView                      *Experts
-	lastWindows                   [metric.NumWindows][2]pickCounts // what the windows of lastView begin and end with
-	viewCurrent                   bool                             // lastView is up to date
+	viewCurrent                   bool // lastView is up to date
 }
 
 // pickCounts are cumulative router picks and tokens.
@@ -83,15 +84,8 @@ func (x *experts) checkpoint() {
 	x.checkpointTokens = x.current.total() / (maxCheckpoints / 2)
 }
 
-// Halfway is the picks of a phase when about half of the tokens of the session had come. Counts is indexed
-// [layer*Experts+expert].
-type Halfway struct {
-	Counts []uint64
-	Tokens uint64
-}
-
-// halfway returns the checkpoint that divides the tokens of a phase best, nil if none does.
-func (x *experts) halfway(p metric.Phase) *Halfway {
+// halfway returns the span up to the checkpoint that divides the tokens of a phase best, nil if none does.
+func (x *experts) halfway(p metric.Phase) *pickSpan {
 	var best *pickCounts
 	from, all := x.baseline.tokens[p], x.current.tokens[p]
 	distance := func(n uint64) uint64 { return max(2*n, from+all) - min(2*n, from+all) }
@@ -104,8 +98,7 @@ func (x *experts) halfway(p metric.Phase) *Halfway {
 	if best == nil {
 		return nil
 	}
-	counts, tokens := x.between(&x.baseline, best, p)
-	return &Halfway{counts, tokens}
+	return x.span(&x.baseline, best)
 }
 
 // advance stores the current counts for each second that has ended. Seconds without samples get the same counts.
@@ -119,7 +112,7 @@ func (x *experts) advance(at event.Time) {
 		x.balances[i] = x.balance(ended)
 		x.pastCounts[i], x.pastSecond[i] = x.current, ended
 	}
-	x.second, x.viewCurrent = sec, false
+	x.second, x.viewCurrent, x.balanceTrend = sec, false, nil
 }
 
 // countsAtEndOf returns the counts at the end of second sec: the newest stored ones that are not later, else the
@@ -141,7 +134,7 @@ func (x *experts) countsAtEndOf(sec int64) *pickCounts {
 type RequestPicks struct {
 	ID         event.RequestID
 	Concurrent int // requests that were running when it was dispatched; some of the picks are theirs
-	Hits       [metric.NumPhases]*Hits
+	*pickSpan
 }
 
 // view returns the picks of all windows and phases. Snapshots share it until the counts or the second change.
@@ -158,22 +151,14 @@ func (x *experts) compute(at event.Time) *Experts {
 	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN, Balance: x.trend()}
 	for w := range metric.NumWindows {
 		from, to := x.window(w, int64(at)/int64(second))
-		last := &x.lastWindows[w]
-		if x.lastView != nil && last[0].same(from) && last[1].same(to) {
-			v.Hits[w] = x.lastView.Hits[w]
+		if x.lastView != nil && x.lastView.windows[w].is(from, to) {
+			v.windows[w] = x.lastView.windows[w]
 			continue
 		}
-		*last = [2]pickCounts{*from, *to}
-		for p := range metric.NumPhases {
-			v.Hits[w][p] = x.hits(from, to, p)
-		}
+		v.windows[w] = x.span(from, to)
 	}
-	if x.lastView != nil && v.Hits[metric.Session] == x.lastView.Hits[metric.Session] {
-		v.Halfway = x.lastView.Halfway
-		return v
-	}
-	for p := range v.Halfway {
-		v.Halfway[p] = x.halfway(metric.Phase(p))
+	for p := range v.halves {
+		v.halves[p] = x.halfway(metric.Phase(p))
 	}
 	return v
 }
@@ -193,22 +178,41 @@ func (x *experts) window(w metric.Window, now int64) (from, to *pickCounts) {
 	return from, to
 }
 
-// hits returns the difference of two counts in one phase.
-func (x *experts) hits(from, to *pickCounts, p metric.Phase) *Hits {
-	counts, tokens := x.between(from, to, p)
-	return NewHits(counts, tokens, x.layers, x.experts)
+// pickSpan is the picks between two moments.
+type pickSpan struct {
+	layers, experts int
+	from, to        pickCounts
+	// summaries are computed when they are first asked for: a screen shows few of them.
+	summaries [metric.NumPhases]atomic.Pointer[Hits]
 }
 
-// between returns the difference of two counts in one phase, and of their tokens.
-func (x *experts) between(from, to *pickCounts, p metric.Phase) (counts []uint64, tokens uint64) {
-	counts = make([]uint64, x.layers*x.experts)
-	for phase := range to.counts {
+func (x *experts) span(from, to *pickCounts) *pickSpan {
+	return &pickSpan{layers: x.layers, experts: x.experts, from: *from, to: *to}
+}
+
+// is reports whether s is the span between two counts.
+func (s *pickSpan) is(from, to *pickCounts) bool { return s.from.same(from) && s.to.same(to) }
+
+// Hits returns the picks of a phase. Every call returns the same.
+func (s *pickSpan) Hits(p metric.Phase) *Hits {
+	if h := s.summaries[p].Load(); h != nil {
+		return h
+	}
+	counts, tokens := s.between(p)
+	s.summaries[p].CompareAndSwap(nil, NewHits(counts, tokens, s.layers, s.experts))
+	return s.summaries[p].Load()
+}
+
+// between returns the picks of a phase, and its tokens.
+func (s *pickSpan) between(p metric.Phase) (counts []uint64, tokens uint64) {
+	counts = make([]uint64, s.layers*s.experts)
+	for phase := range s.to.counts {
 		if p != metric.Both && int(p) != phase {
 			continue
 		}
-		tokens += to.tokens[phase] - from.tokens[phase]
-		for i, c := range to.counts[phase] {
-			if start := from.counts[phase][i]; c > start {
+		tokens += s.to.tokens[phase] - s.from.tokens[phase]
+		for i, c := range s.to.counts[phase] {
+			if start := s.from.counts[phase][i]; c > start {
 				counts[i] += c - start
 			}
 		}

@@ -26,14 +26,14 @@ func TestExpertsByPhase(t *testing.T) {
 		for phase, counts := range map[metric.Phase][]uint64{
 			metric.Prompt: {1, 2, 3, 4, 0, 2}, metric.Decode: {10, 0, 0, 5, 5, 0}, metric.Both: {11, 2, 3, 9, 5, 2},
 		} {
-			if got := x.Hits[w][phase]; !slices.Equal(got.Counts, counts) {
+			if got := x.Hits(w, phase); !slices.Equal(got.Counts, counts) {
 				t.Errorf("%v, %v: %v, want %v", w, phase, got.Counts, counts)
 			}
 		}
 	}
-	decode := x.Hits[metric.Session][metric.Decode]
-	if decode.Tokens != 10 || decode.Max != 1 || x.Hits[metric.Session][metric.Both].Tokens != 16 {
-		t.Errorf("%d tokens of %d, largest share %v; want 10 of 16 and 1", decode.Tokens, x.Hits[metric.Session][metric.Both].Tokens, decode.Max)
+	decode := x.Hits(metric.Session, metric.Decode)
+	if decode.Tokens != 10 || decode.Max != 1 || x.Hits(metric.Session, metric.Both).Tokens != 16 {
+		t.Errorf("%d tokens of %d, largest share %v; want 10 of 16 and 1", decode.Tokens, x.Hits(metric.Session, metric.Both).Tokens, decode.Max)
 	}
 	even := decode.Layers[1]
 	if even.Total != 10 || even.MaxMean != 1.5 || even.Dead != 1 || !slices.Equal(even.Hot, []int{0, 1, 2}) || !slices.Equal(even.Cold, []int{2, 0, 1}) {
@@ -60,7 +60,7 @@ func TestCountsOfWrongShapeAreIgnored(t *testing.T) {
 
 func TestCountsRestartWithAnotherModel(t *testing.T) {
 	total := func(p *session) uint64 {
-		return p.store.Snapshot().Experts.Hits[metric.Session][metric.Decode].Layers[0].Total
+		return p.store.Snapshot().Experts.Hits(metric.Session, metric.Decode).Layers[0].Total
 	}
 	p := newSession()
 	p.emitPicks(1, 2, []uint64{0, 0}, []uint64{5, 5}, [2]uint64{10, 0})
@@ -82,7 +82,7 @@ func TestCountsRestartWithAnotherModel(t *testing.T) {
 		t.Errorf("a new model starts with operations %+v", o)
 	}
 	if x := p.store.Snapshot().Experts; x != nil {
-		t.Errorf("a new model starts with picks %+v", x.Hits[metric.Session][metric.Both].Counts)
+		t.Errorf("a new model starts with picks %+v", x.Hits(metric.Session, metric.Both).Counts)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestExpertWindowsMatchPicks(t *testing.T) {
 			last = within(now, now)
 		}
 		for w, want := range [metric.NumWindows][]uint64{last, within(now-9, now), within(now-59, now), counts} {
-			if got := x.Hits[w][metric.Decode].Counts; !slices.Equal(got, want) {
+			if got := x.Hits(metric.Window(w), metric.Decode).Counts; !slices.Equal(got, want) {
 				rt.Fatalf("%v: %v, want %v", metric.Window(w), got, want)
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
-
-	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // frozenExperts are the router picks of a frozen state: the checkpoints, then the counts at the end of each second, oldest
@@ -21,7 +19,7 @@ type frozenExperts struct {
 func (x *experts) freeze(pack func([]byte) []byte) *frozenExperts {
 	f := &frozenExperts{experts: *x}
 	f.checkpoints, f.pastCounts, f.current = nil, [expertSlots]pickCounts{}, pickCounts{}
-	f.lastView, f.lastWindows, f.viewCurrent = nil, [metric.NumWindows][2]pickCounts{}, false
+	f.lastView, f.viewCurrent, f.balanceTrend = nil, false, nil
 	var order []int
 	for i := range x.pastCounts {
 		if x.pastCounts[i].counts[0] != nil {

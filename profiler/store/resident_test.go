@@ -29,7 +29,7 @@ func TestHotNotResident(t *testing.T) {
 	p.cached(100, 20, 0, 0, 0, 0, 50, event.UnknownShare)
 	p.cached() // later samples keep it
 	s := p.store.Snapshot()
-	h := s.Experts.Hits[metric.Session][metric.Decode]
+	h := s.Experts.Hits(metric.Session, metric.Decode)
 	if hot := HotNotResident(s, h); !slices.Equal(hot, []int{1}) { // 0:2 and 0:3 are rarely picked, layer 1 is even
 		t.Errorf("hot but not resident: %v, want 0:1", hot)
 	}

@@ -252,7 +252,7 @@ func TestChangingExpertShapes(t *testing.T) {
 		shape(2, 8)
 		shape(4, 8)
 		shape(94, 256)
-		if s := p.store.Snapshot(); s.Experts.Layers != 94 || s.Experts.Experts != 256 || len(s.Experts.Hits[metric.Session][metric.Decode].Counts) != 94*256 {
+		if s := p.store.Snapshot(); s.Experts.Layers != 94 || s.Experts.Experts != 256 || len(s.Experts.Hits(metric.Session, metric.Decode).Counts) != 94*256 {
 			t.Fatalf("picks of %d x %d", s.Experts.Layers, s.Experts.Experts)
 		}
 		if i == 40 {
@@ -263,7 +263,7 @@ func TestChangingExpertShapes(t *testing.T) {
 		t.Errorf("%d MB are kept of earlier shapes", grown>>20)
 	}
 	shape(1, 4)
-	if h := p.store.Snapshot().Experts.Hits[metric.Session][metric.Decode]; len(h.Layers) != 1 || h.Counts[3] != 0 && h.Counts[3] != 5 {
+	if h := p.store.Snapshot().Experts.Hits(metric.Session, metric.Decode); len(h.Layers) != 1 || h.Counts[3] != 0 && h.Counts[3] != 5 {
 		t.Errorf("picks %v after a change", h.Counts)
 	}
 	runtime.KeepAlive(p)

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
-)
+import "github.com/llmtop/llmtop/profiler/event"
 
 // routing is the router picks of the current model.
 type routing struct {
@@ -73,11 +70,7 @@ func (r *routing) sinceDispatch() *RequestPicks {
 	if from == nil {
 		from = &x.baseline
 	}
-	picks := &RequestPicks{ID: n.id, Concurrent: n.concurrent}
-	for p := range metric.NumPhases {
-		picks.Hits[p] = x.hits(from, &x.current, p)
-	}
-	return picks
+	return &RequestPicks{ID: n.id, Concurrent: n.concurrent, pickSpan: x.span(from, &x.current)}
 }
 
 // view sets the picks of a snapshot.

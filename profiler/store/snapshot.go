@@ -256,12 +256,16 @@ type KV struct {
 // Experts holds the router picks per window and phase.
 type Experts struct {
 	Layers, Experts, Used int
-	EveryN                int // picks are counted in 1 step of N
-	Hits                  [metric.NumWindows][metric.NumPhases]*Hits
+	EveryN                int            // picks are counted in 1 step of N
 	Request               *RequestPicks  // since the newest request was dispatched; nil before the first
 	Balance               []BalancePoint // one per second of the last minute, oldest first
-	Halfway               [2]*Halfway    // by metric.Decode and metric.Prompt; nil: only one total was received
+
+	windows [metric.NumWindows]*pickSpan
+	halves  [2]*pickSpan // the first half of the session, by metric.Decode and metric.Prompt; nil: only one total was received
 }
+
+// Hits returns the picks of a window and phase.
+func (x *Experts) Hits(w metric.Window, p metric.Phase) *Hits { return x.windows[w].Hits(p) }
 
 // Picks holds the router picks of generated tokens since the model was loaded: those of the pass that generated each
 // token. For large models it may be one second old.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // format returns everything that a snapshot contains as text.
@@ -19,9 +20,9 @@ func format(s *Snapshot) string {
 	for _, r := range s.Requests {
 		fmt.Fprintf(&b, "%+v", *r)
 	}
-	for _, phases := range s.Experts.Hits {
-		for _, h := range phases {
-			fmt.Fprintf(&b, "%+v", *h)
+	for w := range metric.NumWindows {
+		for p := range metric.NumPhases {
+			fmt.Fprintf(&b, "%+v", *s.Experts.Hits(w, p))
 		}
 	}
 	return b.String()

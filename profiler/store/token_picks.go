@@ -36,6 +36,7 @@ type tokenPicks struct {
 type tally struct {
 	tokens uint64
 	counts []uint64 // [layer*experts+expert]
+	hits   *Hits    // of the counts; nil: something has been counted since
 }
 
 // pairCount returns how many pairs n experts form.
@@ -97,6 +98,7 @@ func (t *tokenPicks) tallyFor(tallies map[string]*tally, name string) *tally {
 // count adds the picks of a token. It ignores picks that are no index of an expert.
 func (t *tokenPicks) count(to *tally, picks []uint16) {
 	to.tokens++
+	to.hits = nil
 	for l := range t.layers {
 		row := to.counts[l*t.experts:][:t.experts]
 		for _, p := range picks[l*t.used:][:t.used] {
@@ -166,7 +168,10 @@ func (t *tokenPicks) view(at event.Time) *Picks {
 }
 
 func (t *tokenPicks) hits(picked *tally) *Hits {
-	return NewHits(slices.Clone(picked.counts), picked.tokens, t.layers, t.experts)
+	if picked.hits == nil {
+		picked.hits = NewHits(slices.Clone(picked.counts), picked.tokens, t.layers, t.experts)
+	}
+	return picked.hits
 }
 
 // namedHits returns the picks of tallies by name, the unnamed one last.

@@ -152,7 +152,7 @@ func TestPicksSinceDispatch(t *testing.T) {
 		if r = p.store.Snapshot().Experts.Request; r == nil {
 			return nil, nil, nil
 		}
-		return r.Hits[metric.Decode].Counts, r.Hits[metric.Both].Counts, r
+		return r.Hits(metric.Decode).Counts, r.Hits(metric.Both).Counts, r
 	}
 	p.emitPicks(1, 2, []uint64{0, 0}, []uint64{0, 0}, [2]uint64{})
 	if _, _, r := picks(); r != nil {
@@ -168,11 +168,11 @@ func TestPicksSinceDispatch(t *testing.T) {
 	p.state(0, 1, event.StateFinished, nil)
 	p.state(0, 2, event.StateQueued, nil)
 	p.state(0, 2, event.StateDispatched, nil)
-	if decode, _, r := picks(); r.ID != 2 || slices.Max(decode) != 0 || r.Hits[metric.Decode].Tokens != 0 {
+	if decode, _, r := picks(); r.ID != 2 || slices.Max(decode) != 0 || r.Hits(metric.Decode).Tokens != 0 {
 		t.Errorf("request %d starts with %v", r.ID, decode)
 	}
 	p.emitPicks(1, 2, []uint64{4, 1}, []uint64{6, 2}, [2]uint64{metric.Prompt: 5, metric.Decode: 8})
-	if decode, both, r := picks(); !slices.Equal(decode, []uint64{5, 0}) || !slices.Equal(both, []uint64{5, 1}) || r.Hits[metric.Both].Tokens != 6 {
+	if decode, both, r := picks(); !slices.Equal(decode, []uint64{5, 0}) || !slices.Equal(both, []uint64{5, 1}) || r.Hits(metric.Both).Tokens != 6 {
 		t.Errorf("request 2: %v, %v", decode, both)
 	}
 	p.state(0, 3, event.StateQueued, nil)
@@ -184,7 +184,7 @@ func TestPicksSinceDispatch(t *testing.T) {
 	if decode, _, _ := picks(); !slices.Equal(decode, []uint64{1, 0}) {
 		t.Errorf("after a restart %v", decode)
 	}
-	if again := early.Hits[metric.Decode].Counts; !slices.Equal(again, []uint64{1, 2}) {
+	if again := early.Hits(metric.Decode).Counts; !slices.Equal(again, []uint64{1, 2}) {
 		t.Errorf("the earlier snapshot has changed to %v", again)
 	}
 }

@@ -91,7 +91,7 @@ func shown(t *testing.T, binary string) {
 
 // decoded reports whether the last table of router picks has been received.
 func decoded(s *store.Snapshot) bool {
-	return s.Experts.Hits[metric.Session][metric.Decode].Tokens == plannedRequests*plannedTokens
+	return s.Experts.Hits(metric.Session, metric.Decode).Tokens == plannedRequests*plannedTokens
 }
 
 func checkEngine(t *testing.T, s *store.Snapshot, pid int) {
@@ -125,7 +125,7 @@ func checkTotals(t *testing.T, s *store.Snapshot) {
 	if s.Log[0].Text != "all is done" {
 		t.Errorf("log %+v", s.Log)
 	}
-	prompt, decode := s.Experts.Hits[metric.Session][metric.Prompt], s.Experts.Hits[metric.Session][metric.Decode]
+	prompt, decode := s.Experts.Hits(metric.Session, metric.Prompt), s.Experts.Hits(metric.Session, metric.Decode)
 	if want := []uint64{0, 0, 0, 0, n, n, n, n}; !slices.Equal(prompt.Counts, want) || prompt.Tokens != 2*n {
 		t.Errorf("router picks for %d prompt tokens: %v, want %v", prompt.Tokens, prompt.Counts, want)
 	}

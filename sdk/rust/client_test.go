@@ -85,7 +85,7 @@ func TestShown(t *testing.T) {
 	p.Go()
 	p.Done()
 	s := w.await("the end of the work", func(s *store.Snapshot) bool {
-		return len(s.Log) > 0 && s.Experts != nil && s.Experts.Hits[metric.Session][metric.Decode].Tokens == requests*tokens
+		return len(s.Log) > 0 && s.Experts != nil && s.Experts.Hits(metric.Session, metric.Decode).Tokens == requests*tokens
 	})
 	caps := event.CapStages | event.CapTokens | event.CapExperts | event.CapKV | event.CapSteps | event.CapQueue | event.CapCounters
 	if e := s.Engine; e.Name != "example-rust" || e.Version != "1.2" || e.PID != p.PID() || e.Caps != caps || e.Slots != 4 || s.Model.Experts != 4 {
@@ -97,7 +97,7 @@ func TestShown(t *testing.T) {
 	if r := s.Engine.Remote; r.Missed != 0 || r.Malformed != 0 || s.Drops.Total() != 0 {
 		t.Errorf("connection %+v, dropped %v", r, s.Drops)
 	}
-	if hits := s.Experts.Hits[metric.Session][metric.Decode].Counts; !slices.Equal(hits, []uint64{0, 300, 0, 300, 0, 0, 0, 0}) {
+	if hits := s.Experts.Hits(metric.Session, metric.Decode).Counts; !slices.Equal(hits, []uint64{0, 300, 0, 300, 0, 0, 0, 0}) {
 		t.Errorf("router picks %v", hits)
 	}
 	for _, r := range s.Requests {

@@ -154,7 +154,7 @@ func expertLines(s *store.Snapshot) []string {
 	if s.Experts == nil {
 		return []string{"no router picks: the model has no experts, or the engine does not report them"}
 	}
-	h := s.Experts.Hits[metric.Minute][metric.Decode]
+	h := s.Experts.Hits(metric.Minute, metric.Decode)
 	if h == nil || h.Tokens == 0 {
 		return []string{"no router picks in the last minute"}
 	}

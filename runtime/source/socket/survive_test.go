@@ -165,7 +165,7 @@ func TestShapesThatChange(t *testing.T) {
 	if v.Model.Name != "two" || v.Experts == nil || v.Experts.Layers != 1 || v.Experts.Experts != 4 {
 		t.Fatalf("model %q, experts %+v", v.Model.Name, v.Experts)
 	}
-	if h := v.Experts.Hits[metric.Session][metric.Decode]; h.Counts[3] != 3 && h.Counts[3] != 4 {
+	if h := v.Experts.Hits(metric.Session, metric.Decode); h.Counts[3] != 3 && h.Counts[3] != 4 {
 		t.Errorf("picks %v of the last shape", h.Counts)
 	}
 }

@@ -73,7 +73,7 @@ func sourceOf(s *store.Snapshot, phase metric.Phase) (cacheSource, *expertcache.
 	if phase == metric.Both {
 		phase = metric.Decode
 	}
-	return cacheSource{phase: phase, tokens: s.Experts.Hits[metric.Session][phase].Tokens}, nil
+	return cacheSource{phase: phase, tokens: s.Experts.Hits(metric.Session, phase).Tokens}, nil
 }
 
 // cacheTable draws what a cache of experts would serve by its slots per layer, with the budget as the cursor.

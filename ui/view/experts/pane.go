@@ -173,7 +173,7 @@ func windowHits(s *store.Snapshot, c *pane.Frame, p metric.Phase) *store.Hits {
 	if s.Experts == nil || s.Experts.Experts == 0 || s.Experts.Layers == 0 {
 		return nil
 	}
-	h := s.Experts.Hits[c.Window][p]
+	h := s.Experts.Hits(c.Window, p)
 	if h == nil || h.Tokens == 0 {
 		return nil
 	}

@@ -69,9 +69,9 @@ func (p Span) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
 	case x == nil || x.Experts == 0 || x.Layers == 0:
 		return nil
 	case p != SpanRequest:
-		h = x.Hits[spanWindows[p]][phase]
+		h = x.Hits(spanWindows[p], phase)
 	case x.Request != nil:
-		h = x.Request.Hits[phase]
+		h = x.Request.Hits(phase)
 	}
 	if h == nil || h.Tokens == 0 {
 		return nil
@@ -299,7 +299,7 @@ func (m *expertSums) compare(v *View, h *store.Hits, s *store.Snapshot, phase me
 	}
 	now := h.Counts
 	if v.overlaps(s) {
-		now = m.sinceMark(v.mark.Experts.Hits[metric.Session][phase], x.Hits[metric.Session][phase])
+		now = m.sinceMark(v.mark.Experts.Hits(metric.Session, phase), x.Hits(metric.Session, phase))
 	}
 	m.distances(was.Counts, now, x)
 }
