@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -48,8 +49,17 @@ type PlayStatus struct {
 
 // Problems describes what the recording lacks, as far as it has been read.
 func (s PlayStatus) Problems() (out []string) {
-	if d := s.Damage; s.Undecoded > 0 || d.Frames > 0 || d.Bytes > 0 {
-		out = append(out, fmt.Sprintf("the recording is damaged: unreadable frames: %d, unreadable lines: %d, foreign bytes: %d", d.Frames, s.Undecoded, d.Bytes))
+	var damage []string
+	for _, d := range [...]struct {
+		of    string
+		count uint64
+	}{{"unreadable frames", uint64(s.Damage.Frames)}, {"unreadable lines", s.Undecoded}, {"foreign bytes", uint64(s.Damage.Bytes)}} {
+		if d.count > 0 {
+			damage = append(damage, fmt.Sprintf("%s: %d", d.of, d.count))
+		}
+	}
+	if damage != nil {
+		out = append(out, "the recording is damaged: "+strings.Join(damage, ", "))
 	}
 	if s.MissingSegments > 0 {
 		out = append(out, fmt.Sprintf("the recording lacks segments: %d", s.MissingSegments))
