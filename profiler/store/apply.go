@@ -1,7 +1,9 @@
 package store
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/verdict"
@@ -148,4 +150,26 @@ func (s *state) applyLoad(e *event.Event) {
 	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
 		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
 	})
+}
+
+// applyUsage keeps what the engine's threads did.
+func (s *state) applyUsage(at event.Time, p *event.Usage) {
+	c := &s.causes
+	u := sample[event.Usage]{at - event.Time(p.Interval), at, p}
+	c.usage = push(c.usage, u, maxUsage)
+	if p.Read.OK() {
+		c.read += p.Read.V
+	}
+	s.explainPending(u.from, at)
+}
+
+// keepHost keeps a sample of the machine.
+func (s *state) keepHost(at event.Time, p *event.Host) {
+	c := &s.causes
+	h := sample[event.Host]{at - event.Time(p.Interval), at, p}
+	c.hosts = push(c.hosts, h, maxHosts)
+	if n := len(c.usage); p.Engine.Read.OK() && (n == 0 || c.usage[n-1].to <= h.from) { // otherwise usage counts it
+		c.read += p.Engine.Read.V * time.Duration(p.Interval).Seconds()
+	}
+	s.explainPending(math.MinInt64, at)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
@@ -229,4 +230,63 @@ func (s *state) viewRates(v *Snapshot) {
 	t.ReadBandwidth = s.readBandwidth()
 	t.ReadShare = shareOf(t.Bandwidth, t.ReadBandwidth)
 	t.Series = s.rates.trend
+}
+
+// LossView is what a snapshot shows of lost time. It is immutable.
+type LossView struct {
+	Windows [metric.NumWindows]verdict.Losses
+	Stalls  [metric.NumWindows]verdict.Losses      // of Windows, those of stalls
+	Worst   [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
+}
+
+// viewLosses returns the losses with those of the seconds that are not over; nil if no time of requests was observed.
+func (s *state) viewLosses(now event.Time) *LossView {
+	c, last := &s.causes, secondOf(now)
+	if c.total == nil {
+		return nil
+	}
+	v := &LossView{Worst: c.total.worst}
+	for w := range metric.NumWindows {
+		if w == metric.Session {
+			v.Windows[w], v.Stalls[w] = c.total.all, c.total.stalls
+			continue
+		}
+		span := int64(w.Span() / time.Second)
+		for i := range c.seconds {
+			if l := &c.seconds[i]; l.second > last-span {
+				v.Windows[w].Merge(&l.all)
+				v.Stalls[w].Merge(&l.stalls)
+			}
+		}
+	}
+	for sec := max(c.next, last-lossSeconds+1); sec <= last; sec++ { // not in c: the next events may bring more evidence
+		x, slow := s.judgeSecond(sec)
+		if !slow {
+			continue
+		}
+		for w := range metric.NumWindows {
+			if w == metric.Session || sec > last-int64(w.Span()/time.Second) {
+				v.Windows[w].Add(&x, 1)
+			}
+		}
+		if x.Lost > v.Worst[x.Cause].Lost {
+			v.Worst[x.Cause] = x
+		}
+	}
+	return v
+}
+
+// Over returns the losses of a window, and those of stalls among them.
+func (v *LossView) Over(w metric.Window) (all, stalls verdict.Losses) {
+	if v == nil {
+		return all, stalls
+	}
+	return v.Windows[w], v.Stalls[w]
+}
+
+// Rank returns the significant losses of a window, the largest first.
+func (v *LossView) Rank(w metric.Window) []verdict.Loss {
+	limits := verdict.Defaults()
+	all, _ := v.Over(w)
+	return all.Rank(&limits)
 }

@@ -1,0 +1,205 @@
+package gather
+
+import (
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
+)
+
+// reader holds what a gatherer needs while it reads.
+type reader struct {
+	scan   *prom.Scanner
+	counts []float64 // room for the bucket counts of the text
+	used   int       // of counts
+}
+
+// readers holds unused readers: of hundreds of gatherers only a few read at the same time, and each scanner has a large
+// buffer.
+var readers = sync.Pool{New: func() any { return &reader{scan: prom.NewScanner(nil), counts: make([]float64, 1024)} }}
+
+// room returns an empty list with room for n counts, which is valid until the end of the text.
+func (r *reader) room(n int) []float64 {
+	if r.used+n > len(r.counts) {
+		r.counts, r.used = make([]float64, 2*len(r.counts)+n), 0
+	}
+	r.used += n
+	return r.counts[r.used-n : r.used-n : r.used]
+}
+
+// Read parses a text. Errors: those of r; the text has no metrics of the engine. Samples before an error count in the
+// next report.
+func (g *Gatherer) Read(r io.Reader) error {
+	g.reader = readers.Get().(*reader)
+	g.scan.Reset(r)
+	defer func() {
+		g.scan.Reset(nil)
+		g.used = 0
+		readers.Put(g.reader)
+		g.reader = nil
+	}()
+	g.round++
+	g.models, g.ranks, g.adapters, g.adaptersAt = g.models[:0], g.ranks[:0], nil, -1
+	g.experts.text = nil
+	found := false
+	for g.scan.NextLine() {
+		found = g.readLine() || found
+	}
+	g.lines.end()
+	switch err := g.scan.Err(); {
+	case err != nil:
+		return err
+	case g.scan.Samples() == 0 && g.scan.Malformed() > 0:
+		return ErrNotMetrics
+	case !found:
+		return ErrNoKnownMetrics
+	}
+	g.Malformed += g.scan.Malformed()
+	g.finishText()
+	return nil
+}
+
+// readLine processes a line. It reports whether it has a sample that counts.
+func (g *Gatherer) readLine() (counts bool) {
+	head := g.scan.Head()
+	if known := g.lines.find(head); known != nil {
+		g.scan.Skip()
+		return known.series > 0 && g.again(known, g.lines.series[known.series-1])
+	}
+	if !g.scan.Parse() {
+		g.lines.learn(knownLine{}, nil)
+		return false
+	}
+	refs := g.named[string(g.scan.Name())]
+	g.added, g.addedTo, g.label = knownLine{}, nil, ""
+	applied := 0 // metrics that the line is of
+	for _, t := range refs {
+		if m := &g.metrics[t.metric]; g.applies(m) {
+			counts = g.sample(m, t.part) || counts
+			applied++
+		}
+	}
+	if g.scan.IsHead() && (applied == 0 || applied == 1 && g.addedTo != nil) {
+		g.added.head = head
+		g.lines.learn(g.added, g.addedTo)
+	} else {
+		g.lines.learn(knownLine{}, nil)
+	}
+	return counts
+}
+
+// again processes a line of a series that the previous text had. It reports whether the sample counts.
+func (g *Gatherer) again(k *knownLine, s *series) bool {
+	g.begin(s)
+	v, ok := g.scan.Value()
+	if !ok || v < 0 {
+		return false
+	}
+	g.count(s.metric)
+	g.add(k, s, v)
+	return true
+}
+
+// add adds a sample to its series.
+func (g *Gatherer) add(k *knownLine, s *series, v float64) {
+	switch k.part {
+	case valuePart:
+		s.metric.sum += v
+		s.metric.increase += g.increase(s, v)
+	case bucketPart:
+		s.addBucket(k.bound, v)
+	case sumPart:
+		s.nextSum = v
+	case countPart:
+		s.nextCount, s.countRound = v, g.round
+	}
+}
+
+// count counts a sample of a metric.
+func (g *Gatherer) count(m *metric) {
+	if m.round != g.round {
+		m.round, m.n, m.sum = g.round, 0, 0
+	}
+	m.n++
+}
+
+// applies reports whether the labels of the line are those of a metric with its name.
+func (g *Gatherer) applies(m *metric) bool {
+	return (m.label == "" || m.allows(g.labelValue(m.label))) && !(g.perRank && duplicatesRankZero(g.scan.Labels()))
+}
+
+// sample processes a sample. It reports whether the sample counts.
+func (g *Gatherer) sample(m *metric, p part) bool {
+	labels := g.scan.Labels()
+	v, ok := g.scan.Value()
+	if !ok || v < 0 { // none of the metrics can be negative
+		if m.hasSeries() {
+			g.seriesOf(m, labels) // keep the series: its next increase starts at the previous value
+		}
+		return false
+	}
+	g.count(m)
+	switch {
+	case m.role == processStart:
+		g.setProcessStart(v)
+		return true
+	case m.role == kvConfig:
+		v = configuredCells(labels)
+	case m.role == adapters:
+		g.setAdapters(v, labels)
+		return true
+	case m.role == rankPicks:
+		g.experts.add(labels, v)
+		return true
+	case m.role == running, m.role == inFlight:
+		g.addModel(labels)
+	}
+	g.addToRank(m, labels, v)
+	if !m.hasSeries() {
+		m.sum += v
+		return true
+	}
+	s, le := g.seriesOf(m, labels)
+	if s == nil {
+		g.Omitted++
+		return false
+	}
+	k := knownLine{part: p}
+	if p == bucketPart {
+		if k.bound, ok = prom.ParseBound(le); !ok {
+			return true
+		}
+	}
+	g.add(&k, s, v)
+	g.added, g.addedTo = k, s
+	return true
+}
+
+// labelValue returns the value of a label of the line. Several metrics with one name differ in the values of one label.
+func (g *Gatherer) labelValue(name string) []byte {
+	if g.label != name {
+		g.label, g.value = name, g.scan.Labels().Raw(name)
+	}
+	return g.value
+}
+
+// hasSeries reports whether samples add up over time, label combination by label combination.
+func (a *alias) hasSeries() bool { return a.histogram != "" || a.role.isCounter() }
+
+// allows reports whether a sample whose label has this value counts.
+func (a *alias) allows(value []byte) bool {
+	for one := range strings.SplitSeq(a.values, "|") {
+		if one == string(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// duplicatesRankZero reports whether a worker repeats the work of another one: tensor- and pipeline-parallel ranks
+// above 0, unless data-parallel ranks are labelled.
+func duplicatesRankZero(l prom.Labels) bool {
+	above := func(rank []byte) bool { return len(rank) > 0 && string(rank) != "0" }
+	return (above(l.Raw("tp_rank")) || above(l.Raw("pp_rank"))) && l.Raw("dp_rank") == nil
+}

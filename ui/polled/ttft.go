@@ -1,0 +1,194 @@
+package polled
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// DrawTTFT draws the TTFT pane of an engine with aggregate metrics.
+func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	in := ttftBox(c, a)
+	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
+		DrawLoad(in, s, c)
+		return
+	}
+	drawTTFT(c, in, s)
+}
+
+const noTTFT = "TTFT: not reported by this engine"
+
+func ttftBox(c *pane.Frame, a grid.Area) grid.Area {
+	return c.Box(a, "time to first token by component")
+}
+
+// drawTTFT draws the mean TTFT by component, one bar per window. Without latency histograms it shows probes, the load,
+// or the requests in slots.
+func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	r, known := s.Aggregates, countsTTFT(s.Aggregates)
+	switch {
+	case !known && drawProbes(c, a, s):
+		return
+	case noRequestData(r) && DrawLoadOnly(c, a, s, noTTFT):
+		return
+	case !known && len(r.Slots)+len(r.Models) > 0:
+		drawSlots(c, a, s)
+		return
+	case !known && drawStartup(c, a, s, "; TTFT: not reported"):
+		return
+	case !known && s.Engine.State == event.EnginePaused && s.Engine.Reason != "":
+		c.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
+		return
+	case !known:
+		c.Absent(a, pane.Dim, noTTFT, "")
+		return
+	}
+	top := longestTTFT(r)
+	if top == 0 && drawStartup(c, a, s, "; no request since llmtop attached") {
+		return
+	}
+	if top == 0 {
+		c.Absent(a, pane.Dim, "no request since llmtop attached", earlierTTFT(r))
+		return
+	}
+	const names, numbers = 12, 11
+	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
+	for w := range metric.NumWindows {
+		parts := r.Parts(w)
+		y := int(w)
+		a.Text(0, y, pane.Plain, w.String())
+		sum, _ := r.Summary(event.HistogramTTFT, w)
+		switch {
+		case sum.Count > 0:
+			a.Right(a.W, y, pane.Data, metric.Duration(int64(sum.Mean)))
+		case len(parts.Parts) == 0:
+			bar.Text(0, y, pane.Dim, "none")
+			continue
+		case !parts.Apart:
+			a.Right(a.W, y, pane.Dim, ">"+metric.Duration(int64(totalNs(parts.Parts))))
+		}
+		if parts.Apart {
+			bar.Elide(0, y, bar.W, pane.Dim, apartWords(parts.Parts), c.Skin.Glyphs.Ellipsis)
+			continue
+		}
+		segs := c.Scratch.Segs[:0]
+		for _, p := range parts.Parts {
+			k := pane.ComponentLook(p.Stage)
+			segs = append(segs, grid.Seg{Share: float64(p.Dur) / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
+		}
+		c.Scratch.Segs = segs
+		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+	}
+	aggregateParts(c, a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
+}
+
+// apartWords lists parts that must not be added, each with the number of its requests.
+func apartWords(parts []store.ServerPart) string {
+	words := ""
+	for _, p := range parts {
+		words += ", " + pane.ComponentLook(p.Stage).Name + " " + metric.Duration(int64(p.Dur)) + " of " + metric.Count(float64(p.Count))
+	}
+	return words[2:]
+}
+
+// earlierTTFT describes the TTFT before llmtop attached; "" if it is unknown.
+func earlierTTFT(r *store.Aggregates) string {
+	for _, t := range earlierTimes(r) {
+		if t.name == event.HistogramTTFT {
+			return metric.Count(float64(t.sum.Count)) + " before, mean TTFT " + metric.Duration(int64(t.sum.Mean))
+		}
+	}
+	return ""
+}
+
+// namedTimes is a row of the table of histograms.
+type namedTimes struct {
+	name string
+	sum  metric.BucketSummary
+}
+
+// earlierTimes returns what the engine had counted before llmtop attached.
+func earlierTimes(r *store.Aggregates) (out []namedTimes) {
+	if r.Earlier == nil {
+		return nil
+	}
+	for i := range r.Earlier.Histograms {
+		t := &r.Earlier.Histograms[i]
+		var b metric.Buckets
+		b.Add(t)
+		out = append(out, namedTimes{t.Name, b.Summary()})
+	}
+	return out
+}
+
+// longestTTFT returns the longest bar of all windows in ns, 0 without any.
+func longestTTFT(r *store.Aggregates) (top float64) {
+	for w := range metric.NumWindows {
+		top = max(top, totalNs(r.Parts(w).Parts))
+	}
+	return top
+}
+
+// countsTTFT reports whether an engine reports histograms for a TTFT bar.
+func countsTTFT(r *store.Aggregates) bool {
+	return r.Histogram(event.HistogramTTFT) != nil || r.Histogram(event.HistogramQueue) != nil || r.Histogram(event.HistogramPrefill) != nil
+}
+
+// noRequestData reports whether there is nothing to show of requests: no TTFT histograms and no busy slot.
+func noRequestData(r *store.Aggregates) bool {
+	return !countsTTFT(r) && !slices.ContainsFunc(r.Slots, func(v event.Slot) bool { return v.Request != 0 })
+}
+
+// totalNs returns the length of a bar in ns.
+func totalNs(parts []store.ServerPart) (sum float64) {
+	for _, p := range parts {
+		sum += float64(p.Dur)
+	}
+	return sum
+}
+
+// aggregateParts writes the components of the bar of the selected window, and its percentiles.
+func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	parts := s.Aggregates.Parts(c.Window)
+	l := a.Line(0, 0)
+	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.ServerPart) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
+		if parts.Undivided() {
+			break
+		}
+		k := pane.ComponentLook(p.Stage)
+		words := k.Name + " " + metric.Duration(int64(p.Dur))
+		switch {
+		case parts.Total > 0:
+			words += " " + metric.Percent(p.Share)
+		case parts.Apart:
+			words += " of " + metric.Count(float64(p.Count))
+		}
+		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
+	}
+	sum, reported := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
+	note := "means from engine histograms; < and > mark the outermost buckets"
+	switch {
+	case parts.Undivided():
+		l.Put(pane.Dim, "components of TTFT: not reported by this engine")
+	case len(parts.Parts) == 0, parts.Total > 0:
+	case !reported:
+		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
+		return
+	case parts.Apart:
+		note = "means of different requests: they do not add up to TTFT"
+	}
+	if sum.Count > 0 {
+		l := a.Line(0, 1)
+		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.QuantileOf(sum.P50)).Put(pane.Dim, "  p95 ").Put(pane.Plain, metric.QuantileOf(sum.P95))
+		l.Put(pane.Dim, "  p99 ").Put(pane.Plain, metric.QuantileOf(sum.P99))
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + c.Window.String()})
+	}
+	probeLine(c, a, 3, s)
+	a.Elide(0, 2, a.W, pane.Dim, note, c.Skin.Glyphs.Ellipsis)
+}
