@@ -7,7 +7,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,18 +19,12 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// gcPercent is how much llmtop's heap grows, in percent of the data, before the garbage collector runs: the engine needs
-// the memory, and collecting more often takes less than 0.1 % of a core.
-const gcPercent = 40
-
 // Main runs the command line and exits.
 func Main() {
 	if host.ChildMain() {
 		return
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	tuneGC()
 	log.SetOutput(io.Discard) // messages of libraries about broken connections would disturb the screen
 	root := newRootCommand()
 	root.SetArgs(withVerb(root, os.Args[1:]))
