@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// maxWaits bounds the parts of a wait. The shorter ones of more join the unknown.
+// maxWaits bounds the parts of a wait, before the shorter ones of more are joined by cause.
 const maxWaits = 8
 
 // maxNear bounds the requests that had a slot during a wait. The wait of one with more is not divided.
@@ -194,24 +194,26 @@ func promptAt(near []holder, at event.Time) (verdict.Cause, event.RequestID) {
 func addWait(out []Wait, w Wait) []Wait {
 	for i := range out {
 		if p := &out[i]; p.Cause == w.Cause && p.By == w.By {
-			p.To, p.NS = w.To, p.NS+w.NS
+			p.From, p.To, p.NS = min(p.From, w.From), max(p.To, w.To), p.NS+w.NS
 			return out
 		}
 	}
 	return append(out, w)
 }
 
-// longest keeps maxWaits parts, the longest first.
+// longest returns the parts, the longest first. Beyond maxWaits, those of a cause become one that names no request.
 func longest(ws []Wait) []Wait {
-	slices.SortStableFunc(ws, func(a, b Wait) int { return cmp.Compare(b.NS, a.NS) })
+	byLength := func(a, b Wait) int { return cmp.Compare(b.NS, a.NS) }
+	slices.SortStableFunc(ws, byLength)
 	if len(ws) <= maxWaits {
 		return ws
 	}
-	out := slices.Clone(ws[:maxWaits-1])
-	for _, w := range ws[maxWaits-1:] {
-		w.Cause, w.By = verdict.Unknown, 0
+	out := slices.Clone(ws[:maxWaits])
+	for _, w := range ws[maxWaits:] {
+		w.By = 0
 		out = addWait(out, w)
 	}
+	slices.SortStableFunc(out, byLength)
 	return out
 }
 
@@ -222,6 +224,8 @@ func (w *Wait) Words() string {
 		return fmt.Sprintf("slot of #%d", w.By)
 	case w.Cause == verdict.Queue:
 		return "all slots busy"
+	case w.Cause == verdict.PromptOfOther && w.By == 0:
+		return "other prompts"
 	case w.Cause == verdict.PromptOfOther:
 		return fmt.Sprintf("#%d's prompt", w.By)
 	case w.Cause == verdict.ModelLoad:

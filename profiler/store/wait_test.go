@@ -108,3 +108,30 @@ func TestWaitsWithoutQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestManyWaits checks that all of a wait behind many requests is explained, the longest part first.
+func TestManyWaits(t *testing.T) {
+	p := newSession()
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: event.CapQueue | event.CapTokens, Slots: 1, State: event.EngineReady}})
+	const last = 20
+	for id := range event.RequestID(last) {
+		p.state(0, id+1, event.StateQueued, nil)
+	}
+	for id := event.RequestID(1); id < last; id++ {
+		p.state(0, id, event.StateDispatched, nil)
+		p.token(int64(id)*10*ms, id, 1)
+		p.state(0, id, event.StateFinished, nil)
+	}
+	p.state(0, last, event.StateDispatched, nil)
+	p.token(0, last, 1)
+	waits, sum := p.request(t, last).Waits, int64(0)
+	for i, w := range waits {
+		sum += w.NS
+		if w.Cause != verdict.Queue || i > 0 && w.NS > waits[i-1].NS || w.NS > int64(w.To-w.From) {
+			t.Errorf("part %d: %+v", i, w)
+		}
+	}
+	if len(waits) != maxWaits+1 || sum != 1900*ms {
+		t.Errorf("%d parts, %d ms: %+v", len(waits), sum/ms, waits)
+	}
+}
