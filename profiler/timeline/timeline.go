@@ -249,7 +249,7 @@ func (e *Engine) experts(at event.Time, x *event.Experts) {
 	last := e.counted
 	switch {
 	case last == nil || last.Layers != x.Layers || last.Experts != x.Experts || last.DecodeTokens > x.DecodeTokens || last.PromptTokens > x.PromptTokens:
-		e.counted, e.countedAt = x, at // the first, or of another model
+		e.counted, e.countedAt = x, max(at, e.countedAt) // the first, or of another model: slices do not overlap
 		return
 	case at-e.countedAt < picksInterval:
 		return
