@@ -131,14 +131,13 @@ func (s *gathering) requests(v *store.Snapshot) {
 	s.add(requests, float64(c.Finished), event.StateFinished.String())
 	s.add(requests, float64(c.Cancelled), event.StateCancelled.String())
 	s.add(requests, float64(c.Failed), event.StateFailed.String())
-	s.add(promptTokens, float64(c.PromptTokens))
-	s.reading(cachedTokens, v.Totals().Cached)
-	s.add(paddingTokens, float64(c.PadTokens))
+	totals := v.Totals()
+	s.reading(promptTokens, totals.Prompt)
+	s.reading(cachedTokens, totals.Cached)
+	s.reading(paddingTokens, totals.Padding)
 	s.add(generatedTokens, float64(c.GeneratedTokens))
 	s.add(stalls, float64(v.Latency.StallCount[metric.Session]))
-	if v.Engine.Caps.Has(event.CapSteps) {
-		s.add(passes, float64(c.Steps))
-	}
+	s.reading(passes, totals.Steps)
 	type sums struct{ requests, tokens uint64 }
 	groups := make(map[string]sums) // different names may be equal after cleaning
 	for _, g := range c.Groups {

@@ -98,7 +98,7 @@ func (in *importer) request(r *row) bool {
 	}
 	state, reason := d.outcome()
 	in.emit(t.end, event.Event{Kind: event.KindRequest, Req: id, State: state, Data: &event.Outcome{
-		Reason: reason, Prompt: intOrZero(prompt), Cached: cached, Generated: intOrZero(d.Output),
+		Reason: reason, Prompt: intOrZero(prompt), Cached: cached, AnyCached: d.Cached == nil, Generated: intOrZero(d.Output),
 	}})
 	return true
 }

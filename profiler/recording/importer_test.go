@@ -69,7 +69,7 @@ func TestRequestTraceOfFewFields(t *testing.T) {
 	if took := time.Duration(r.Closed - r.Enqueued); took != time.Second {
 		t.Errorf("duration %v, want 1s", took)
 	}
-	if r.TTFT.OK() || r.TPOT.OK() || r.STIL.OK() || r.Dispatched != 0 {
+	if r.TTFT.OK() || r.TPOT.OK() || r.STIL.OK() || r.Dispatched != 0 || !r.AnyCached {
 		t.Errorf("numbers that the trace lacks are present: TTFT %v, TPOT %v, STIL %v", r.TTFT, r.TPOT, r.STIL)
 	}
 	if want := time.UnixMilli(1787400001000); !v.Wall.Equal(want) {

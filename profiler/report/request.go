@@ -184,7 +184,7 @@ func (c *Collector) build(s *store.Snapshot) []Request {
 		if final == nil { // its end was dropped
 			final = &store.Request{ID: r.id, Enqueued: r.enqueued}
 		}
-		out = append(out, r.build(final, s.Started))
+		out = append(out, r.build(final, s))
 	}
 	return out
 }
@@ -198,18 +198,18 @@ func interval(f *store.Request, from, to event.Time) Number {
 	return nanos(int64(to - from))
 }
 
-// build returns the request with its tokens. began is the start of the session.
-func (r *record) build(f *store.Request, began event.Time) Request {
+// build returns the request with its tokens.
+func (r *record) build(f *store.Request, s *store.Snapshot) Request {
 	out := Request{
 		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
-		Enqueued: interval(f, began, f.Enqueued),
+		Enqueued: interval(f, s.Started, f.Enqueued),
 		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
 		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, TokensCut: r.omitted, stages: r.rows(f),
 	}
-	if !f.Polled {
+	if s.Totals().Padding.OK() && !f.Polled {
 		out.Padding = Number(event.MeasuredValue(float64(f.PadTokens)))
 	}
 	if f.PromptTokens > 0 && !f.AnyCached {

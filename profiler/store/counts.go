@@ -32,6 +32,9 @@ func (c *counts) addEnd(how event.State, o *event.Outcome) {
 	c.PromptTokens += uint64(o.Prompt)
 	c.CachedTokens += uint64(o.Cached)
 	c.PadTokens += uint64(o.Padding)
+	if o.Prompt == 0 && o.Generated > 0 {
+		c.AnyPrompt++
+	}
 	if o.AnyCached {
 		c.AnyCached++
 	}
@@ -66,12 +69,12 @@ func (c *counts) addToGroup(r *Request) {
 	}
 }
 
-// cached returns the sum of cached tokens; absent if that of a request is unknown.
-func (c *Counts) cached() event.Reading {
-	if c.AnyCached > 0 {
+// sum returns n, a sum over the ended requests, absent if unknown of them did not report it.
+func sum(n, unknown uint64) event.Reading {
+	if unknown > 0 {
 		return event.Absent(event.NotReported)
 	}
-	return event.MeasuredValue(float64(c.CachedTokens))
+	return event.MeasuredValue(float64(n))
 }
 
 // view returns the counts with the groups by name.

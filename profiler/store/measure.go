@@ -91,13 +91,21 @@ func measureUnstreamed(v *Request) {
 	missing := event.Absent(event.NotReported)
 	v.TTFT, v.Prefill, v.PrefillRate, v.Decode, v.TPOT, v.DecodeRate = missing, missing, missing, missing, missing, missing
 	v.E2EL = seconds(int64(v.Closed - v.Enqueued))
-	v.TPS, v.Overall = rate(v.Generated, v.E2EL), rate(v.PromptTokens+v.Generated, v.E2EL)
+	v.TPS, v.Overall = rate(v.Generated, v.E2EL), overallRate(v)
 }
 
 // nanos returns a reading in s as whole ns.
 func nanos(r event.Reading) int64 { return int64(math.Round(r.V * second)) }
 
 func seconds(ns int64) event.Reading { return event.DerivedValue(float64(max(ns, 0)) / second) }
+
+// overallRate returns the prompt and generated tokens per second of E2EL; not reported if the prompt tokens are unknown.
+func overallRate(v *Request) event.Reading {
+	if v.PromptTokens == 0 {
+		return event.Absent(event.NotReported)
+	}
+	return rate(v.PromptTokens+v.Generated, v.E2EL)
+}
 
 // rate returns n per second: undefined if no time has passed, absent if the time is absent.
 func rate(n int, elapsed event.Reading) event.Reading {
@@ -189,7 +197,7 @@ func measureDecode(l *liveRequest) {
 	decode := int64(v.Last-v.First) - l.pacedTotal
 	v.E2EL = seconds(nanos(v.TTFT) + decode)
 	v.TPS = rate(v.Generated, v.E2EL)
-	v.Overall = rate(v.PromptTokens+v.Generated, v.E2EL)
+	v.Overall = overallRate(v)
 	if v.Generated < 2 || decode == 0 { // one token, or all with the same stamp
 		undefined := event.Absent(event.Undefined)
 		v.Decode, v.TPOT, v.DecodeRate = undefined, undefined, undefined

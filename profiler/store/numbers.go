@@ -28,7 +28,7 @@ var Rates = []Number{
 	{
 		Name: "prefill", JSON: "throughput.prefill_tokens_per_s", Metric: "llmtop.prefill.tokens", Alert: "prefill", Unit: "{token}/s",
 		Help:   "prefill throughput: prompt tokens of the last 10 s / time of the forward passes with prompt tokens",
-		Detail: "sampling included", Absent: "no prompt in the last 10 s",
+		Detail: "sampling included", Absent: "no prompt in the last 10 s; the engine times no prompts",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Prefill },
 	},
 	{
@@ -169,7 +169,8 @@ var Totalled = []Number{
 	},
 	{
 		Name: "prompt tokens", JSON: "totals.prompt_tokens", Metric: "llmtop.prompt_tokens", Unit: "{token}", Sum: true,
-		Help: "prompt tokens of ended requests, cached ones included",
+		Help:   "prompt tokens of ended requests, cached ones included",
+		Absent: "a server does not report them for a request that generated",
 	},
 	{
 		Name: "cached tokens", JSON: "totals.cached_tokens", Metric: "llmtop.cached_tokens", Unit: "{token}", Sum: true,
@@ -179,7 +180,8 @@ var Totalled = []Number{
 	},
 	{
 		Name: "padding tokens", JSON: "totals.padding_tokens", Metric: "llmtop.padding_tokens", Unit: "{token}", Sum: true,
-		Help: "padding tokens of ended requests",
+		Help:   "padding tokens of ended requests",
+		Absent: "the engine reports neither padding nor forward passes",
 	},
 	{
 		Name: "generated tokens", JSON: "totals.generated_tokens", Metric: "llmtop.generated_tokens", Unit: "{token}", Sum: true,
@@ -187,7 +189,8 @@ var Totalled = []Number{
 	},
 	{
 		Name: "forward passes", JSON: "totals.steps", Metric: "llmtop.forward_passes", Unit: "{pass}", Sum: true,
-		Help: "forward passes of the model",
+		Help:   "forward passes of the model",
+		Absent: "the engine does not report them",
 	},
 	{
 		Name: "stalls", Title: "stall", JSON: "totals.stalls", Metric: "llmtop.stalls", Alert: "stalls", Unit: "{stall}", Sum: true,

@@ -137,7 +137,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		}
 	}
 	if !s.excluded(l) {
-		s.counts.addEnd(v.State, &event.Outcome{Prompt: v.PromptTokens, Cached: v.CachedTokens, Padding: v.PadTokens, AnyCached: v.AnyCached})
+		s.counts.addEnd(v.State, &event.Outcome{Prompt: v.PromptTokens, Cached: v.CachedTokens, Padding: v.PadTokens, AnyCached: v.AnyCached, Generated: v.Generated})
 		if v.State == event.StateFinished {
 			s.rates.addFinished(v.Closed, 1)
 		}
@@ -186,6 +186,9 @@ func (s *state) recordEnd(r *Request) {
 // Their gaps are unknown.
 func (s *state) addUnstampedTokens(l *liveRequest, ns int64, missed int) {
 	v := &l.view
+	if v.First == 0 && !s.excluded(l) { // they came as a whole
+		s.rates.addGenerated(v.Closed, missed)
+	}
 	if ns <= 0 || v.First == 0 || v.Last != v.First {
 		return
 	}

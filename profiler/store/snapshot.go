@@ -83,7 +83,7 @@ type Counts struct {
 	Finished, Cancelled, Failed                     uint64 // requests
 	Polled                                          uint64 // ended requests seen in polled slots; others may be missed
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
-	AnyCached                                       uint64 // ended requests whose cached tokens are unknown
+	AnyPrompt, AnyCached                            uint64 // ended requests whose prompt tokens, cached tokens are unknown
 	GeneratedTokens                                 uint64
 	AtLeast                                         bool    // GeneratedTokens is a lower bound, see event.Aggregates
 	Steps                                           uint64  // forward passes

@@ -39,7 +39,7 @@ var Terms = [...]struct {
 			Name: "TPS", Title: "TPS", JSON: "`tps`", Unit: "tokens/s", Help: "tokens per second of a request or group: generated tokens / E2EL of its requests",
 			Detail: "Of a running request: over the time until its last token", Absent: "no token came",
 		},
-		{Name: "overall throughput", JSON: "`overall_tokens_per_s`", Unit: "tokens/s", Help: "(prompt + n) / E2EL", Absent: "no token came"},
+		{Name: "overall throughput", JSON: "`overall_tokens_per_s`", Unit: "tokens/s", Help: "(prompt + n) / E2EL", Absent: "no token came; the number of prompt tokens is unknown"},
 		{Name: "prompt", JSON: "`prompt_tokens`", Unit: "tokens", Help: "tokens of the prompt, cached ones included", Absent: "the request ended before the server reported them"},
 		{Name: "cached", JSON: "`cached_tokens`", Unit: "tokens", Help: "prompt tokens whose keys and values came from a cache and were not computed", Absent: "the server does not report them, and may have a cache"},
 		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice; TPOT is the sum over choices of the time from first to last token / (generated - choices)", Absent: "one choice"},

@@ -40,11 +40,15 @@ func (s *Snapshot) Totals() Totals {
 	kind := s.Kind()
 	if !kind.Has(Polled) {
 		count := func(n uint64) event.Reading { return event.MeasuredValue(float64(n)) }
+		ofPasses := optionalCount // what engines know that report their passes
+		if s.Engine.Caps.Has(event.CapSteps) {
+			ofPasses = count
+		}
 		return Totals{
 			Queued: event.MeasuredValue(float64(c.Queued)), Running: event.MeasuredValue(float64(c.Running)),
 			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
-			Prompt: count(c.PromptTokens), Cached: c.cached(), Padding: count(c.PadTokens), Generated: count(c.GeneratedTokens),
-			Steps: count(c.Steps), Stalls: count(stalls),
+			Prompt: sum(c.PromptTokens, c.AnyPrompt), Cached: sum(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
+			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls),
 		}
 	}
 	if !kind.Has(Reported) {

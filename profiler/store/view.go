@@ -207,6 +207,9 @@ func (s *state) viewRates(v *Snapshot) {
 	t := &v.Throughput
 	recent := s.rates.sum(v.Now, 10)
 	t.Prefill = busyRate(recent.promptTokens, recent.promptBusy)
+	if timed := event.CapStages | event.CapSteps; !t.Prefill.OK() && s.engine.Caps != 0 && s.engine.Caps&timed == 0 {
+		t.Prefill = event.Absent(event.NotReported)
+	}
 	t.TTPS, t.SessionTTPS = event.Absent(event.NotYet), event.Absent(event.NotYet)
 	// The window starts at a whole second, or with the session.
 	window := event.Time((int64(v.Now)/int64(second) - 9) * int64(second))

@@ -46,7 +46,10 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	took := time.Duration(e.TTFT.V * float64(time.Second))
-	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("request #%d, %d prompt tokens", e.Request, e.Prompt)}
+	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("request #%d", e.Request)}
+	if e.Prompt > 0 {
+		v.Evidence += fmt.Sprintf(", %d prompt tokens", e.Prompt)
+	}
 	mostly := ""
 	if e.DomShare < 1 || e.Dominant != "other" { // otherwise no component was reported
 		if e.DomPerTok > 0 {

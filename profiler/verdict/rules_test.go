@@ -268,6 +268,10 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 	if v := judged(e)["TTFT"]; v.Text != "TTFT 300 ms, 100 ms over the target of 200 ms" || v.Try != "" || v.Evidence != "request #4, 30 prompt tokens" {
 		t.Errorf("without reported components: %+v", v)
 	}
+	e.Prompt = 0 // unknown
+	if v := judged(e)["TTFT"]; v.Evidence != "request #4" {
+		t.Errorf("evidence %q without prompt tokens", v.Evidence)
+	}
 	e.Target, e.Dominant, e.DomShare = 0, "queue", .94
 	if v := judged(e)["TTFT"]; v.Text != "TTFT 300 ms: 94 % of it queue" || v.Severity != Info {
 		t.Errorf("without a target: %+v", v)
