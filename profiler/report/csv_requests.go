@@ -20,11 +20,18 @@ func inRequestsCSV(name string) bool { return name != "" && name != "text" && na
 // length. Absent ones are "".
 func eachCell(s reflect.Value, path string, put func(name, cell string)) {
 	for i := range s.NumField() {
-		name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
 		if !inRequestsCSV(name) {
 			continue
 		}
 		name = path + name
+		putCount := func(n int) {
+			if n == 0 && options != "" { // JSON omits it
+				put(name, "")
+				return
+			}
+			put(name, strconv.Itoa(n))
+		}
 		switch x := s.Field(i).Interface().(type) {
 		case Number:
 			put(name, decimal(x))
@@ -42,13 +49,13 @@ func eachCell(s reflect.Value, path string, put func(name, cell string)) {
 		case uint64:
 			put(name, strconv.FormatUint(x, 10))
 		case int:
-			put(name, strconv.Itoa(x))
+			putCount(x)
 		case []Stall:
-			put(name, strconv.Itoa(len(x)))
+			putCount(len(x))
 		case []Wait:
-			put(name, strconv.Itoa(len(x)))
+			putCount(len(x))
 		case []Token:
-			put(name, strconv.Itoa(len(x)))
+			putCount(len(x))
 		case Parts:
 			for _, stage := range append(event.Components(), event.StageNone) {
 				part := partName(stage)

@@ -98,6 +98,11 @@ func TestRequestsCSVHasWhatJSONHas(t *testing.T) {
 				compare(name, v)
 			}
 		}
+		for _, name := range []string{"choices", "waits"} { // empty means absent
+			if _, ok := doc[name]; !ok && rows[i][name] != "" {
+				t.Errorf("%s of request %d is %q, JSON has none", name, i, rows[i][name])
+			}
+		}
 	}
 }
 
