@@ -138,7 +138,8 @@ func (d *driver) prepare() {
 	d.info.PID = d.opt.Engine.PID
 	d.info.Slots = len(d.slots)
 	d.info.Caps |= d.opt.Engine.Caps & event.CapSample
-	d.info.Caps |= event.CapStages | event.CapTokens | event.CapText | event.CapKV | event.CapSteps | event.CapQueue | event.CapPrompt
+	d.info.Caps |= event.CapStages | event.CapTokens | event.CapText | event.CapKV | event.CapSteps | event.CapQueue |
+		event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks
 	if d.model.Experts > 0 {
 		d.info.Caps |= event.CapExperts | event.CapPicks
 	}
