@@ -55,6 +55,9 @@ func (r *Remote) Update(link Link, why string, since Time) bool {
 	return true
 }
 
+// Down reports whether nothing can arrive.
+func (r *Remote) Down() bool { return r.Link == LinkDisconnected || r.Link == LinkRefused }
+
 // Link is the state of a connection.
 type Link uint8
 

@@ -39,9 +39,13 @@ func newActiveWindows(v *Snapshot) *activeWindows {
 }
 
 // in returns v with the windows instead of its own; nil if something runs or has just run, or if the engine does not
-// report.
+// report. Without a connection they are the last that is known.
 func (w *activeWindows) in(v *Snapshot) *Snapshot {
-	if w == nil || v.Now-w.at < event.Time(IdleAfter) || v.Throughput.Running+v.Throughput.Queued > 0 || v.Throughput.Series.Last().Silent {
+	if w == nil {
+		return nil
+	}
+	runs := v.Now-w.at < event.Time(IdleAfter) || v.Throughput.Running+v.Throughput.Queued > 0
+	if !v.Engine.Remote.Down() && (runs || v.Throughput.Series.Last().Silent) {
 		return nil
 	}
 	last, now := *v, v.Throughput

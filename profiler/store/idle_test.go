@@ -61,3 +61,39 @@ func TestLastActive(t *testing.T) {
 		t.Error("last values after the engine runs again")
 	}
 }
+
+// TestLastValuesWithoutConnection checks that values stay as they were when the connection broke, also while a request
+// was running.
+func TestLastValuesWithoutConnection(t *testing.T) {
+	p := newSession()
+	info := &event.EngineInfo{Name: "native", Caps: event.CapSteps | event.CapTokens, State: event.EngineReady, Remote: event.Remote{Address: "unix:/e", Link: event.LinkConnected, Since: p.now}}
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: info})
+	p.state(0, 1, event.StateQueued, nil)
+	p.state(0, 1, event.StateDispatched, nil)
+	for range 100 {
+		p.step(20*ms, 1, 0)
+		p.token(0, 1, 1)
+	}
+	if p.store.Snapshot().LastActive != nil {
+		t.Error("last values while connected")
+	}
+	lost := *info
+	lost.Remote.Update(event.LinkDisconnected, "closed", p.now)
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &lost})
+	at := p.now
+	for _, later := range []int64{0, sec, 30 * sec, 120 * sec} {
+		p.now = at + event.Time(later)
+		last := p.store.Snapshot().LastActive
+		if last == nil || last.Now > at || last.Throughput.Decode.V != 50 {
+			t.Fatalf("%v s after the end: %+v", later/sec, last)
+		}
+	}
+	back := lost
+	back.Remote.Update(event.LinkConnected, "", p.now)
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &back})
+	p.step(20*ms, 1, 0)
+	p.token(0, 1, 1)
+	if p.store.Snapshot().LastActive != nil {
+		t.Error("last values after the engine is connected again")
+	}
+}

@@ -59,7 +59,7 @@ func WallClock(s *store.Snapshot, at event.Time) string {
 func LinkError(c *pane.Frame, s *store.Snapshot) (words string, st grid.Style, ok bool) {
 	r := &s.Engine.Remote
 	switch {
-	case r.Link != event.LinkDisconnected && r.Link != event.LinkRefused, s.NeverPolled():
+	case !r.Down(), s.NeverPolled():
 		return "", pane.Plain, false
 	case r.Reason != "":
 		return sanitize.Line(r.Reason), pane.Bad, true
