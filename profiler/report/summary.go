@@ -216,7 +216,7 @@ func throughputSection(r *Report) section {
 func wholeTokens(v float64) string { return fmt.Sprint(v) }
 
 func requestsSection(r *Report) section {
-	s := section{title: "Requests", left: 3, header: []string{"id", "state", "label", "prompt", "cached", "padding", "generated", "queue", "TTFT", "TPOT", "E2EL", "tokens/s"}}
+	s := section{title: "Requests", left: 3, header: []string{"id", "state", "label", "prompt", "cached", "padding", "generated", "queue", "TTFT", "TPOT", "E2EL", "decode tokens/s"}}
 	for i := range r.Requests[:min(len(r.Requests), listed)] {
 		q := &r.Requests[i]
 		s.rows = append(s.rows, []string{
