@@ -95,7 +95,8 @@ func pointSections(r *Report) (out []section) {
 	return out
 }
 
-// tokenWords returns the counts of tokens, and the rates in other units.
+// tokenWords returns the counts of tokens, and the mean rates in other units. A time per token is only given where it was
+// measured: the mean of rates is not 1 / the mean of times.
 func (p *Point) tokenWords() []string {
 	t := &p.Tokens
 	cached := "cached " + t.Cached.absence()
@@ -112,7 +113,12 @@ func (p *Point) tokenWords() []string {
 			continue
 		}
 		if v, ok := rate.s.Mean.Positive(); ok {
-			words = append(words, fmt.Sprintf("%s: %s tokens/s = %.3g tokens/ms = %.3g ms/token.", rate.name, metric.Rate(v), v/1000, 1000/v))
+			words = append(words, fmt.Sprintf("%s: %s tokens/s = %.3g tokens/ms.", rate.name, metric.Rate(v), v/1000))
+		}
+	}
+	if p.TPOT != nil {
+		if v, ok := p.TPOT.Mean.Positive(); ok {
+			words = append(words, fmt.Sprintf("TPOT: %.3g ms/token.", 1000*v))
 		}
 	}
 	return words

@@ -78,6 +78,25 @@ func TestBenchIsValidAndReadable(t *testing.T) {
 	}
 }
 
+// TestTimePerTokenIsMeasured checks that ms/token is the mean TPOT, not the inverse of a mean rate.
+func TestTimePerTokenIsMeasured(t *testing.T) {
+	r := benched()
+	for i, tpot := range []float64{0.001, 0.002, 0.003, 0.01} {
+		r.Requests[i].TPOT, r.Requests[i].DecodeRate, r.Requests[i].PrefillRate = Measured(tpot), Measured(1/tpot), Measured(1/tpot)
+	}
+	p := Point{Name: "1 at a time", Runs: r.Bench.Points[0].Runs}
+	p.describe(requestsByID(r), Profiles)
+	var times []string
+	for _, words := range p.tokenWords() {
+		if strings.Contains(words, "ms/token") {
+			times = append(times, words)
+		}
+	}
+	if want := []string{"TPOT: 4 ms/token."}; !slices.Equal(times, want) {
+		t.Errorf("times per token %q, want %q", times, want)
+	}
+}
+
 // TestMeanInterval checks that the interval contains the true mean about 95 % of the time, also if runs differ.
 func TestMeanInterval(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
