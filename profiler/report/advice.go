@@ -42,7 +42,7 @@ func (r *Report) trySlots(n int) string {
 	if r.ownsSlots() {
 		return fmt.Sprintf("set --parallel %d", n)
 	}
-	return fmt.Sprintf("send %d requests at a time", n)
+	return "send " + plural(n, "request") + " at a time"
 }
 
 // moreSlots names the setting of the engine that lets it decode more requests together.
@@ -87,16 +87,35 @@ func adviseConcurrency(r *Report) (out []Verdict) {
 		if best == nil {
 			continue // advisePoint reports the missed targets of each point
 		}
+		from, to, finding := least, best, ""
+		if best.Concurrency == least.Concurrency { // compare it with the next one, not with itself
+			if from, to = best, nextConcurrency(points, best); to == nil {
+				continue
+			}
+			if finding = "higher concurrency does not help: "; !to.meets() {
+				finding = "higher concurrency misses the targets: "
+			}
+		}
 		out = append(out, Verdict{
 			Severity: severityInfo, Topic: "concurrency",
-			Text: fmt.Sprintf("%s: concurrency %d generates %s tokens/s, %.2f times concurrency %d", name, best.Concurrency, metric.Rate(best.Output.Mean.V),
-				best.Output.Mean.V/least.Output.Mean.V, least.Concurrency),
-			Evidence: fmt.Sprintf("TTFT p50 %s vs. %s, TPOT p50 %s vs. %s", best.TTFT.cell("p50", metric.Seconds), least.TTFT.cell("p50", metric.Seconds),
-				best.TPOT.cell("p50", metric.Seconds), least.TPOT.cell("p50", metric.Seconds)),
+			Text: fmt.Sprintf("%s: %sconcurrency %d generates %s tokens/s, %.2f times concurrency %d", name, finding, to.Concurrency, metric.Rate(to.Output.Mean.V),
+				to.Output.Mean.V/from.Output.Mean.V, from.Concurrency),
+			Evidence: fmt.Sprintf("TTFT p50 %s vs. %s, TPOT p50 %s vs. %s", to.TTFT.cell("p50", metric.Seconds), from.TTFT.cell("p50", metric.Seconds),
+				to.TPOT.cell("p50", metric.Seconds), from.TPOT.cell("p50", metric.Seconds)),
 			Try: fmt.Sprintf("%s: no measured concurrency within the targets generates %s more", r.trySlots(best.Concurrency), metric.Percent(minGain-1)),
 		})
 	}
 	return out
+}
+
+// nextConcurrency returns the point with the next higher concurrency; nil if there is none.
+func nextConcurrency(points []*Point, p *Point) (next *Point) {
+	for _, other := range points {
+		if other.Concurrency > p.Concurrency && (next == nil || other.Concurrency < next.Concurrency) {
+			next = other
+		}
+	}
+	return next
 }
 
 // advisePoint returns the recommendations for one point.

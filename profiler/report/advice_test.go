@@ -73,3 +73,26 @@ func TestQuietBenchmarkHasNoAdvice(t *testing.T) {
 		t.Errorf("%+v", r.Bench.Advice)
 	}
 }
+
+// TestLowestConcurrencyIsNotComparedWithItself checks what is advised if the lowest concurrency is the best one.
+func TestLowestConcurrencyIsNotComparedWithItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		output, met float64 // of concurrency 2
+		want        string
+	}{
+		"no gain":        {97, 1, "32 tokens: higher concurrency does not help: concurrency 2 generates 97.0 tokens/s, 0.97 times concurrency 1"},
+		"missed targets": {180, 0.5, "32 tokens: higher concurrency misses the targets: concurrency 2 generates 180 tokens/s, 1.80 times concurrency 1"},
+	} {
+		r := swept()
+		r.Bench.Points = r.Bench.Points[:2]
+		two := &r.Bench.Points[1]
+		two.Output.Mean, two.Compliance.All = Measured(c.output), Measured(c.met)
+		advice := adviseConcurrency(r)
+		if len(advice) != 1 || advice[0].Text != c.want || !strings.HasPrefix(advice[0].Evidence, "TTFT p50 120 ms vs. 100 ms") || !strings.HasPrefix(advice[0].Try, "send 1 request at a time: ") {
+			t.Errorf("%s: %+v, want %q", name, advice, c.want)
+		}
+		if two.Concurrency = 1; len(adviseConcurrency(r)) != 0 {
+			t.Errorf("%s: advice on the only concurrency", name)
+		}
+	}
+}
