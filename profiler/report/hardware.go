@@ -47,7 +47,7 @@ func (h Host) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (h *Host) UnmarshalJSON(src []byte) error {
 	type plain Host
-	return readNumbers(src, (*plain)(h), event.MachineFields[:], h.Readings[:])
+	return readNumbers(src, (*plain)(h), &h.Absent, event.MachineFields[:], h.Readings[:])
 }
 
 // MarshalJSON writes the numbers after the other members.
@@ -59,7 +59,7 @@ func (p Process) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (p *Process) UnmarshalJSON(src []byte) error {
 	type plain Process
-	return readNumbers(src, (*plain)(p), event.ProcessFields[:], p.Readings[:])
+	return readNumbers(src, (*plain)(p), &p.Absent, event.ProcessFields[:], p.Readings[:])
 }
 
 // MarshalJSON writes the numbers after the other members.
@@ -71,7 +71,7 @@ func (g GPU) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (g *GPU) UnmarshalJSON(src []byte) error {
 	type plain GPU
-	return readNumbers(src, (*plain)(g), event.GPUFields[:], g.Readings[:])
+	return readNumbers(src, (*plain)(g), &g.Absent, event.GPUFields[:], g.Readings[:])
 }
 
 // appendNumbers returns an object with the numbers of the catalogue's rows as further members.
@@ -95,14 +95,16 @@ func appendNumbers[T any](object any, rows []event.Field[T], numbers []Number) (
 	return append(out, '}'), nil
 }
 
-// readNumbers reads what appendNumbers writes.
-func readNumbers[T any](src []byte, object any, rows []event.Field[T], numbers []Number) error {
+// readNumbers reads what appendNumbers writes. absent is the member of the object with the reasons of absent numbers.
+func readNumbers[T any](src []byte, object any, absent *map[string]string, rows []event.Field[T], numbers []Number) error {
 	if err := json.Unmarshal(src, object); err != nil {
 		return err
 	}
 	return eachMember(src, func(name string, v []byte) error {
 		if i := slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name }); i >= 0 {
-			return numbers[i].UnmarshalJSON(v)
+			err := numbers[i].UnmarshalJSON(v)
+			numbers[i].explain((*absent)[name])
+			return err
 		}
 		return nil
 	})

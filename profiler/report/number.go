@@ -49,6 +49,50 @@ func absences(v any) map[string]string {
 	return mapNumbers(v, func(n Number) (string, bool) { return n.absence(), !n.OK() })
 }
 
+// restoreAbsences gives the absent numbers below v the reasons that absences returned for them: those of the field Absent
+// of their struct.
+func restoreAbsences(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			restoreAbsences(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		if kind := v.Type().Elem().Kind(); kind == reflect.Struct || kind == reflect.Pointer {
+			for i := range v.Len() {
+				restoreAbsences(v.Index(i))
+			}
+		}
+	case reflect.Struct:
+		var reasons map[string]string
+		if field := v.FieldByName("Absent"); field.IsValid() {
+			reasons, _ = field.Interface().(map[string]string)
+		}
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() {
+				continue
+			}
+			if n, ok := v.Field(i).Addr().Interface().(*Number); ok {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				n.explain(reasons[name])
+				continue
+			}
+			restoreAbsences(v.Field(i))
+		}
+	}
+}
+
+// explain sets the reason of an absent number.
+func (n *Number) explain(reason string) {
+	for origin := event.NotReported; origin < event.Measured && !n.OK(); origin++ {
+		if origin.String() == reason {
+			*n = Number(event.Absent(origin))
+			return
+		}
+	}
+}
+
 // origins returns the origins of the numbers of a struct, by JSON name; nil if it has no numbers.
 func origins(v any) map[string]string {
 	return mapNumbers(v, func(n Number) (string, bool) { return n.Origin.String(), n.OK() })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -43,10 +44,11 @@ func Read(r io.Reader) (*Report, error) {
 	if out.Fleet != nil && slices.ContainsFunc(out.Fleet.Replicas, func(r Replica) bool { return r.Report == nil }) {
 		return nil, errors.New("read report: a replica has no report")
 	}
+	restoreAbsences(reflect.ValueOf(out))
 	return out, nil
 }
 
-// UnmarshalJSON reads a number; null becomes "not reported".
+// UnmarshalJSON reads a number; null becomes "not reported" until restoreAbsences sets its reason.
 func (n *Number) UnmarshalJSON(src []byte) error {
 	*n = Number{}
 	if bytes.Equal(src, []byte("null")) {

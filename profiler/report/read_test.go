@@ -41,6 +41,41 @@ func TestReadRoundTrip(t *testing.T) {
 	}
 }
 
+// TestReadKeepsReasons checks that the formats for people are the same from a document, reasons of absent numbers
+// included.
+func TestReadKeepsReasons(t *testing.T) {
+	run := wholeRun()
+	run.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{
+		Interval: 1e9, CPU: event.Absent(event.NotYet), GPUs: []event.GPU{{Name: "card", Power: event.Absent(event.NotPermitted), MemTotal: event.Absent(event.NoDevice)}},
+	}})
+	whole := run.build(Meta{Version: "1"})
+	whole.Requests[1].Label = "verse" // the other one is not valid UTF-8, which JSON cannot keep
+	for name, r := range map[string]*Report{
+		"whole": whole, "empty": newRun().build(Meta{}), "benchmark": benched(),
+		"fleet": BuildFleet(Meta{Version: "1"}, []Member{replica("a", time.Second, event.LinkConnected), replica("b", 0, event.LinkStale)}),
+	} {
+		read, err := Read(strings.NewReader(in(t, r.WriteJSON)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, format := range []string{"text", "Markdown", "HTML"} {
+			if was, is := in(t, formats(r)[format]), in(t, formats(read)[format]); was != is {
+				t.Errorf("%s of the %s report:\n%s\nafter reading:\n%s", format, name, was, is)
+			}
+		}
+		again := func(origin event.Origin, n Number) {
+			if n.OK() || n.Origin != origin {
+				t.Errorf("%s: %v, want the reason %q", name, n, origin)
+			}
+		}
+		if name == "whole" {
+			again(event.NotYet, numberNamed(event.MachineFields[:], read.Host.Readings[:], "cpu_share"))
+			again(event.NoDevice, numberNamed(event.GPUFields[:], read.Host.GPUs[0].Readings[:], "memory_bytes"))
+			again(event.NotPermitted, read.Host.RunUsage.GPUs[0].Power)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                     "read report: unexpected end of JSON input",

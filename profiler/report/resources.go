@@ -38,10 +38,11 @@ type ProcessRunUsage struct {
 
 // AcceleratorUse is the use of one GPU.
 type AcceleratorUse struct {
-	Name       string `json:"name"`
-	Util       Number `json:"utilisation"`
-	Power      Number `json:"power_w"`
-	MemoryPeak Number `json:"memory_peak_bytes"`
+	Name       string            `json:"name"`
+	Util       Number            `json:"utilisation"`
+	Power      Number            `json:"power_w"`
+	MemoryPeak Number            `json:"memory_peak_bytes"`
+	Absent     map[string]string `json:"absent,omitempty"`
 }
 
 // weightedMean accumulates a reading: its integral over the time in which it was available, and its peak.
@@ -141,7 +142,9 @@ func (u *hostUsage) runUsage() RunUsage {
 	}
 	for i := range u.gpus {
 		g := &u.gpus[i]
-		out.GPUs = append(out.GPUs, AcceleratorUse{g.name, g.util.mean(), g.power.mean(), g.memory.peakValue()})
+		use := AcceleratorUse{Name: g.name, Util: g.util.mean(), Power: g.power.mean(), MemoryPeak: g.memory.peakValue()}
+		use.Absent = absences(use)
+		out.GPUs = append(out.GPUs, use)
 	}
 	out.Absent = absences(out)
 	return out
