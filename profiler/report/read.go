@@ -26,7 +26,12 @@ func Read(r io.Reader) (*Report, error) {
 	var version struct {
 		SchemaVersion *int `json:"schema_version"`
 	}
+	text := bytes.TrimSpace(src)
 	switch err := json.Unmarshal(src, &version); {
+	case len(text) == 0:
+		return nil, errors.New("read report: it is empty")
+	case err != nil && text[0] != '{':
+		return nil, errors.New("read report: it is neither a report nor a recording of llmtop")
 	case err != nil:
 		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	case version.SchemaVersion == nil:

@@ -78,7 +78,11 @@ func TestReadKeepsReasons(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
-		"":                                     "read report: unexpected end of JSON input",
+		"":                                     "read report: it is empty",
+		"\n ":                                  "read report: it is empty",
+		"\x89LLM":                              "read report: it is neither a report nor a recording of llmtop",
+		"[":                                    "read report: it is neither a report nor a recording of llmtop",
+		`{"schema_version": 1`:                 "read report: unexpected end of JSON input",
 		"{}":                                   "no schema_version: not a report of llmtop",
 		`{"schema_version": 99}`:               "schema version 99, this llmtop reads 1",
 		`{"schema_version": 1, "requests": 7}`: "cannot unmarshal number",
