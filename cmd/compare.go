@@ -130,6 +130,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	}
 	if turns, ok := result.NeedsRuns(); ok {
 		result.Notes = append(result.Notes, o.advice(c, base, next, turns, len(result.Differences) > 0))
+	} else if gates, others, onlyCold := result.NoData(); len(gates) > 0 {
+		result.Notes = append(result.Notes, noDataAdvice(gates, others, onlyCold))
 	}
 	if err := o.show(ctx, result, c.OutOrStdout()); err != nil {
 		return err
@@ -168,6 +170,19 @@ func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, turn
 		words = append(words, "--run", local.Quote(cmp.Or(side.Command, "bench ENGINE")))
 	}
 	return strings.Join(words, " ")
+}
+
+// noDataAdvice says what can decide a comparison whose gates lack data, which more runs of the same requests do not have.
+func noDataAdvice(gates, others []string, onlyCold bool) string {
+	words := "more runs cannot decide, without data of " + strings.Join(gates, " and ") + ": "
+	if onlyCold {
+		words += "measure several requests per run (only the first is cold), or "
+	}
+	words += "choose other gates with --gate"
+	if len(others) > 0 {
+		words += " " + strings.Join(others, ",")
+	}
+	return words
 }
 
 // advisedTurns is the number of turns that finds a slowdown of 5 % on a quiet machine.

@@ -80,7 +80,8 @@ type Row struct {
 	Outcome   Outcome `json:"outcome"`
 	Why       string  `json:"why"`
 
-	higher bool // higher is better
+	higher   bool // higher is better
+	onlyCold bool // it has no data, because a side has it only of cold requests
 }
 
 // Sides compares a new side with a base. It skips metrics without data, unless they decide: they are inconclusive.
@@ -112,10 +113,15 @@ func Sides(base, next *Side, o Options) *Result {
 }
 
 // NeedsRuns reports whether more runs may decide an inconclusive comparison, and how many turns were measured: 0 if the
-// runs were not in turns.
+// runs were not in turns. They cannot if a gate has no data.
 func (r *Result) NeedsRuns() (turns int, ok bool) {
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Gate && row.Outcome == Inconclusive && !math.IsNaN(row.Change) {
+		row := &r.Rows[i]
+		switch {
+		case !row.Gate:
+		case math.IsNaN(row.Change):
+			return 0, false
+		case row.Outcome == Inconclusive:
 			ok = r.Outcome == Inconclusive
 			if row.InTurns {
 				turns = max(turns, row.Runs)
@@ -123,6 +129,25 @@ func (r *Result) NeedsRuns() (turns int, ok bool) {
 		}
 	}
 	return turns, ok
+}
+
+// NoData returns the gates that lack data at a point and leave the comparison inconclusive, the other gates, and whether
+// the requests that a side has of one of them are all cold. Points that are meant to be cold do not count as such.
+func (r *Result) NoData() (gates, others []string, onlyCold bool) {
+	if r.Outcome != Inconclusive {
+		return nil, nil, false
+	}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Gate && math.IsNaN(row.Change) && !slices.Contains(gates, row.Metric) {
+			gates, onlyCold = append(gates, row.Metric), onlyCold || row.onlyCold && row.Point == ""
+		}
+	}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Gate && !slices.Contains(gates, row.Metric) && !slices.Contains(others, row.Metric) {
+			others = append(others, row.Metric)
+		}
+	}
+	return gates, others, onlyCold
 }
 
 // judge sets the outcome of each row, and the overall one: Worse if any gate is worse; otherwise Inconclusive if any
@@ -178,10 +203,10 @@ func compareMetric(m *Metric, base, next *Point, o Options) Row {
 	}
 	switch {
 	case len(a) == 0:
-		row.Why = base.missing(m, "base")
+		row.Why, row.onlyCold = base.missing(m, "base")
 		return row
 	case len(b) == 0:
-		row.Why = next.missing(m, "new side")
+		row.Why, row.onlyCold = next.missing(m, "new side")
 		return row
 	}
 	a, b = a.comparable(b)
@@ -194,8 +219,8 @@ func compareMetric(m *Metric, base, next *Point, o Options) Row {
 	return row
 }
 
-// missing says why a side has no data of a metric.
-func (p *Point) missing(m *Metric, side string) string {
+// missing says why a side has no data of a metric, and whether that is because its requests are cold.
+func (p *Point) missing(m *Metric, side string) (why string, onlyCold bool) {
 	cold, all := 0, 0
 	for _, run := range p.Runs {
 		all += len(run.Requests)
@@ -208,11 +233,11 @@ func (p *Point) missing(m *Metric, side string) string {
 	}
 	switch {
 	case all == 0:
-		return "the " + side + " has no finished requests"
+		return "the " + side + " has no finished requests", false
 	case cold > 0:
-		return fmt.Sprintf("the %s has it only of cold requests (%d of %d)", side, cold, all)
+		return fmt.Sprintf("the %s has it only of cold requests (%d of %d)", side, cold, all), true
 	}
-	return fmt.Sprintf("not reported by the %s (%d requests)", side, all)
+	return fmt.Sprintf("not reported by the %s (%d requests)", side, all), false
 }
 
 // forTheWorse returns the change and its interval with the sign that makes a positive one worse.

@@ -147,6 +147,32 @@ func TestGateWithoutPoint(t *testing.T) {
 	}
 }
 
+// TestGateWithoutDataNeedsNoRuns checks that no more runs are advised if a gate has no data, and which gates have none.
+func TestGateWithoutDataNeedsNoRuns(t *testing.T) {
+	noisy := each(func(q *report.Request, v float64) {
+		q.TTFT, q.TPOT, q.E2EL, q.Cold = number(v), number(v), number(v), true
+	}, 1, 1.4, 0.8, 1.2, 0.7, 1.3)
+	r := compare.Sides(side(t, "a", noisy...), side(t, "b", noisy...), options)
+	gates, others, onlyCold := r.NoData()
+	if _, ok := r.NeedsRuns(); ok || r.Outcome != compare.Inconclusive || !slices.Equal(gates, []string{"ttft", "e2el"}) || !slices.Equal(others, []string{"tpot"}) || !onlyCold {
+		t.Errorf("%v, more runs %v: no data of %q, of cold requests only: %v; others %q", r.Outcome, ok, gates, onlyCold, others)
+	}
+	bench := *noisy[0]
+	bench.Bench = &report.Bench{Points: []report.Point{{Name: "cold", Runs: []report.Run{{Requests: []event.RequestID{bench.Requests[0].ID}}}}}}
+	if gates, _, onlyCold := compare.Sides(side(t, "a", &bench), side(t, "b", &bench), options).NoData(); len(gates) != 2 || onlyCold {
+		t.Errorf("a cold point: no data of %q, warm requests advised: %v", gates, onlyCold)
+	}
+	o := options
+	o.Gates = []string{"tpot"}
+	r = compare.Sides(side(t, "a", noisy...), side(t, "b", noisy...), o)
+	if gates, _, _ := r.NoData(); len(gates) > 0 {
+		t.Errorf("no data of %q", gates)
+	}
+	if _, ok := r.NeedsRuns(); !ok || r.Outcome != compare.Inconclusive {
+		t.Errorf("%v, more runs %v", r.Outcome, ok)
+	}
+}
+
 // TestWorseTakesPrecedence checks that a worse gate decides although another one is inconclusive or better.
 func TestWorseTakesPrecedence(t *testing.T) {
 	both := func(ttft float64) []*report.Report {
