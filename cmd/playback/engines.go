@@ -51,9 +51,8 @@ func (p *played) storeOptions(player *recording.Player, targets store.Targets) s
 
 // playedEngine is one engine.
 type playedEngine struct {
-	store     *store.Store // nil: no events yet
-	sink      event.Sink
-	undrained int // events since the last drain
+	store *store.Store // nil: no events yet
+	sink  event.Sink   // drops nothing, see store.Patient
 }
 
 // sinkOf returns the sink for the events of a source, see recording.PlayOptions.
@@ -65,13 +64,15 @@ func (p *played) sinkOf(source int) event.Sink {
 	}
 	e := &p.engines[source]
 	if e.store == nil {
-		e.store, e.sink = p.newStore(source)
-	}
-	if e.undrained++; e.undrained >= session.ServerQueue {
-		e.undrained = 0
-		e.store.Drain()
+		*e = p.newEngine(source)
 	}
 	return e.sink
+}
+
+// newEngine returns an engine without events.
+func (p *played) newEngine(source int) playedEngine {
+	s, sink := p.newStore(source)
+	return playedEngine{store: s, sink: s.Patient(sink)}
 }
 
 // only is the sink of the only engine of a recording.
@@ -85,9 +86,8 @@ func (p *played) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.engines {
-		if e := &p.engines[i]; e.undrained > 0 {
-			e.undrained = 0
-			e.store.Drain()
+		if s := p.engines[i].store; s != nil {
+			s.Drain()
 		}
 	}
 }
@@ -100,9 +100,7 @@ func (p *played) reset() event.Sink {
 		clear(p.engines)
 		return nil
 	}
-	fresh := playedEngine{}
-	fresh.store, fresh.sink = p.newStore(0)
-	p.engines = []playedEngine{fresh}
+	p.engines = []playedEngine{p.newEngine(0)}
 	return only{p}
 }
 
