@@ -2,8 +2,10 @@ package chrome
 
 import (
 	"regexp"
+	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -17,19 +19,26 @@ var evidenceViews = map[string]string{
 	"KV cache": "Requests", "preemptions": "Requests", "engine": "Engines",
 }
 
-// DrawVerdict draws one line that says whether the engine serves as it should: since when not, why, and what to try. key
-// returns the key of a view by its name, "" if the view is not offered.
+// DrawVerdict draws one line that says whether the engine serves as it should: since when not, why, and what to try; or
+// why there is no verdict, as while the connection is broken. key returns the key of a view by its name, "" if the view
+// is not offered.
 func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, key func(view string) string) {
 	h := s.Health
 	l := a.Line(1, 0)
 	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, c.Skin.Glyphs.Ellipsis) }
-	switch h.Status {
-	case verdict.Unjudged:
-		l.Put(pane.Dim, "no verdict yet: it needs a few requests")
+	if why := unjudged(s, c); why != "" {
+		l.Put(pane.Dim, why)
 		return
-	case verdict.Healthy:
+	}
+	words, outdated := strings.CutSuffix(sanitize.Line(h.Verdict.Text), verdict.Past)
+	past := ""
+	if outdated {
+		past = verdict.Past
+	}
+	if h.Status == verdict.Healthy {
 		l.Rune(pane.Good.With(grid.Bold), c.Skin.Glyphs.Good).Gap(1).Put(pane.Good.With(grid.Bold), "HEALTHY").Gap(2)
-		elided(pane.Dim, sanitize.Line(h.Verdict.Text), l.Room())
+		elided(pane.Dim, words, l.Room()-grid.Width(past))
+		elided(pane.Dim, past, l.Room())
 		return
 	}
 	st, mark := pane.Watch.With(grid.Bold), c.Skin.Glyphs.Watch
@@ -42,15 +51,35 @@ func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, key func(view st
 	}
 	l.Rune(st, mark).Gap(1).Put(st, "DEGRADED")
 	l.Put(pane.Plain, " since "+s.Wall.Add(-time.Duration(s.Now-h.Verdict.Since)).Format("15:04:05")+": ")
-	words, try := sanitize.Line(h.Verdict.Text), ""
+	try := ""
 	if h.Verdict.Try != "" {
 		try = " " + string(c.Skin.Glyphs.Arrow) + " " + sanitize.Line(h.Verdict.Try)
 	}
-	if grid.Width(words)+grid.Width(try) > l.Room() {
+	fits := func() bool { return grid.Width(words)+grid.Width(past)+grid.Width(try) <= l.Room() }
+	if !fits() {
 		words = asides.ReplaceAllString(words, "")
 	}
-	elided(pane.Data, words, max(l.Room()-grid.Width(try), l.Room()/2))
+	if outdated && !fits() { // the advice is no longer urgent
+		try = ""
+	}
+	elided(pane.Data, words, max(l.Room()-grid.Width(past)-grid.Width(try), (l.Room()-grid.Width(past))/2))
+	elided(pane.Dim, past, l.Room())
 	elided(pane.Plain, try, l.Room())
+}
+
+// unjudged returns why there is no verdict on an engine, "" if there is one. The last verdict before the connection broke
+// says nothing about the engine now.
+func unjudged(s *store.Snapshot, c *pane.Frame) string {
+	_, _, _, broken := LinkState(c, s)
+	switch {
+	case broken && s.Engine.Remote.Link == event.LinkStale:
+		return "no verdict: no data from the engine"
+	case broken:
+		return "no verdict: not connected"
+	case s.Health.Status == verdict.Unjudged:
+		return "no verdict yet: it needs a few requests"
+	}
+	return ""
 }
 
 // asides are the parts of a verdict that a narrow screen leaves out, such as limits.
