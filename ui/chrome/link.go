@@ -28,6 +28,9 @@ func (n RecordNote) Style() grid.Style {
 	return pane.Plain
 }
 
+// Unreachable is the state of an engine that has never answered.
+const Unreachable = "UNREACHABLE"
+
 // LinkState returns how to show a broken connection to an engine in another process; broken is false if the connection is
 // fine.
 func LinkState(c *pane.Frame, s *store.Snapshot) (mark rune, words string, st grid.Style, broken bool) {
@@ -40,7 +43,7 @@ func LinkState(c *pane.Frame, s *store.Snapshot) (mark rune, words string, st gr
 		return gl.Watch, "STALE since " + WallClock(s, r.Since), pane.Watch, true
 	case event.LinkDisconnected:
 		if s.NeverReached() {
-			return gl.Failed, "UNREACHABLE since llmtop started", pane.Bad, true
+			return gl.Failed, Unreachable + " since llmtop started", pane.Bad, true
 		}
 		return gl.Failed, "DISCONNECTED since " + WallClock(s, r.Since), pane.Bad, true
 	case event.LinkRefused:

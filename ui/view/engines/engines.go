@@ -42,6 +42,9 @@ var engineColumns = []struct {
 	{"queue", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.QueuedCount(s) }, metric.Count, true, false, nil},
 	{"TTFT p50", 9, func(s *store.Snapshot, c *pane.Frame) event.Reading { return ttft(s, c).Reading }, metric.Seconds, false, false, ttftEdge},
 	{"drops", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading {
+		if s.NeverReached() {
+			return event.Absent(event.NotYet)
+		}
 		return event.DerivedValue(float64(s.Drops.Total()))
 	}, metric.Count, true, true, nil},
 }
@@ -98,7 +101,7 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 	for _, p := range []struct {
 		word string
 		st   grid.Style
-	}{{"STALE", pane.Watch}, {"DISCONNECTED", pane.Bad}, {"REFUSED", pane.Bad}, {chrome.NotKeptWord, pane.Watch}} {
+	}{{"STALE", pane.Watch}, {chrome.Unreachable, pane.Bad}, {"DISCONNECTED", pane.Bad}, {"REFUSED", pane.Bad}, {chrome.NotKeptWord, pane.Watch}} {
 		if n := counts[p.word]; n > 0 {
 			l.Put(p.st.With(grid.Bold), strconv.Itoa(n)+" "+p.word).Gap(2)
 		}
@@ -113,7 +116,12 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 }
 
 // linkWord returns the state of a broken connection in capitals.
-func linkWord(s *store.Snapshot) string { return strings.ToUpper(s.Engine.Remote.Link.String()) }
+func linkWord(s *store.Snapshot) string {
+	if link := s.Engine.Remote.Link; link != event.LinkDisconnected || !s.NeverReached() {
+		return strings.ToUpper(link.String())
+	}
+	return chrome.Unreachable
+}
 
 // ListPlacement is the screen position of the rows of a list; the engine First is in the top row.
 type ListPlacement struct {
@@ -206,7 +214,7 @@ func engineRow(c *pane.Frame, a grid.Area, y int, r Row, selected bool) {
 	a.Elide(2+name+state, y, model-1, pane.Plain, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
 	columns := engineColumns
-	if why, _, down := chrome.LinkError(c, s); down && s.Polled() && !s.Reported() { // it has never reported anything
+	if why, _, down := chrome.LinkError(c, s); down && (s.Polled() && !s.Reported() || s.NeverReached()) { // it has never reported anything
 		a.Elide(x+1, y, a.W-x-1, pane.Dim, "since "+chrome.WallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
 		columns = nil
 	}
@@ -221,7 +229,7 @@ func engineRow(c *pane.Frame, a grid.Area, y int, r Row, selected bool) {
 		switch {
 		case s == chrome.NotKept:
 			words, st = "-", pane.Dim
-		case col.alarm && words != "0":
+		case col.alarm && words != "0" && words != "-":
 			st = pane.Bad.With(grid.Bold)
 		case broken: // last known value
 			st = pane.Dim
@@ -277,7 +285,7 @@ func engineSums(c *pane.Frame, a grid.Area, y int, rows []Row) {
 		x += col.width
 		if col.sums {
 			words, st := formatCell(sumReadings(c, rows, col.cell, col.alarm), col.format)
-			if col.alarm && words != "0" {
+			if col.alarm && words != "0" && words != "-" {
 				st = pane.Bad
 			}
 			a.Right(x, y, st.With(grid.Bold), words)
@@ -285,14 +293,18 @@ func engineSums(c *pane.Frame, a grid.Area, y int, rows []Row) {
 	}
 }
 
-// sumReadings adds up a reading over all engines, or over the connected ones.
+// sumReadings adds up a reading over all engines, or over the connected ones; NotYet without any.
 func sumReadings(c *pane.Frame, rows []Row, reading func(*store.Snapshot, *pane.Frame) event.Reading, all bool) event.Reading {
-	out := event.Absent(event.NotReported)
+	out, first := event.Absent(event.NotYet), true
 	for _, r := range rows {
 		v := reading(r.Snapshot, c)
 		_, _, _, broken := chrome.LinkState(c, r.Snapshot)
+		if broken && !all {
+			continue
+		}
 		switch {
-		case broken && !all:
+		case first:
+			out, first = v, false
 		case v.OK():
 			out = event.DerivedValue(out.V + v.V)
 		case !out.OK() && v.Origin > out.Origin:
@@ -313,17 +325,20 @@ func engineDetail(c *pane.Frame, a grid.Area, r Row) {
 		}
 	}
 	a.Elide(0, 0, a.W, pane.Plain, words, gl.Ellipsis)
-	loss, whole := chrome.DropCounts(c, s)
-	l := a.Line(0, 1)
-	if whole {
-		l.Put(pane.Dim, loss)
-	} else {
-		l.Put(pane.Bad, loss)
+	y := 1
+	if !s.NeverReached() {
+		loss, whole := chrome.DropCounts(c, s)
+		l := a.Line(0, y)
+		if whole {
+			l.Put(pane.Dim, loss)
+		} else {
+			l.Put(pane.Bad, loss)
+		}
+		if e.Remote.Restarts > 0 {
+			l.Gap(2).Put(pane.Watch, "RESTARTED ("+strconv.Itoa(e.Remote.Restarts)+")")
+		}
+		y++
 	}
-	if e.Remote.Restarts > 0 {
-		l.Gap(2).Put(pane.Watch, "RESTARTED ("+strconv.Itoa(e.Remote.Restarts)+")")
-	}
-	y := 2
 	for _, n := range chrome.LinkWarnings(c, s) {
 		for _, line := range grid.Wrap(nil, n, a.W) {
 			a.Text(0, y, pane.Bad, line)

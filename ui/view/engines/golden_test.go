@@ -2,7 +2,9 @@ package engines
 
 import (
 	"testing"
+	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -48,8 +50,18 @@ func TestGoldenSingle(t *testing.T) {
 	for state, s := range map[string]*store.Snapshot{
 		"traced": viewtest.LiveSnapshot(), "counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "probed": viewtest.Probed(),
 		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(),
-		"untimed": viewtest.Untimed(),
+		"untimed": viewtest.Untimed(), "unreached": unreached(),
 	} {
 		show(viewtest.NewScreen(t, s, viewtest.Wide), viewtest.Engine{Name: s.Engine.Name, Snapshot: s}).Golden("single_" + state)
 	}
+}
+
+// unreached returns an engine at an event socket that has never answered.
+func unreached() *store.Snapshot {
+	s := viewtest.NewScene()
+	s.Now += event.Time(time.Second)
+	s.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{Remote: event.Remote{
+		Address: "tcp:127.0.0.1:7999", Link: event.LinkDisconnected, Reason: "connect: connection refused", Since: s.Now,
+	}}})
+	return s.Snapshot()
 }

@@ -45,8 +45,11 @@ func unknownProcess(s *store.Snapshot) bool {
 // noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on
 // this machine.
 func noMachine(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
-	if s.Host.Sampled {
+	switch {
+	case s.Host.Sampled:
 		return false
+	case s.NeverReached():
+		return c.Waiting(a, s)
 	}
 	words := "no host sample yet"
 	if s.Engine.Remote.Link != event.LinkNone && !s.Engine.Caps.Has(event.CapHost) {
