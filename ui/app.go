@@ -138,7 +138,8 @@ type app struct {
 	tabs       []view.View // those with a number key, in order
 	view       viewID
 	offered    viewSet // those with something to show of the engine on the screen
-	viewBefore viewID  // the view from which help or engines was opened
+	viewBefore viewID  // the view from which engines was opened
+	helpFrom   viewID  // the view from which the help was opened
 	overview   *overview.View
 	requests   *requests.View
 	request    *request.View

@@ -43,7 +43,7 @@ func (h *help) Click(int, int) {}
 
 // Draw draws the help for the view from which it was opened.
 func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
-	in, of, keys := a.Inset(2, 1), h.app.viewBefore, &h.app.bindings[0]
+	in, of, keys := a.Inset(2, 1), h.app.helpFrom, &h.app.bindings[0]
 	if h.w != in.W || h.view != of || h.keys != keys {
 		h.w, h.view, h.keys, h.lines = in.W, of, keys, grid.Styled(h.text(in.W, of))
 	}

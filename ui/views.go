@@ -166,6 +166,9 @@ func (a *app) show(v viewID) {
 		a.explain(v)
 		return
 	}
+	if a.view != viewHelp {
+		a.helpFrom = a.view
+	}
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
@@ -234,10 +237,14 @@ func (a *app) back() {
 	}
 	switch a.view {
 	case viewEngines, viewHelp:
-		if !a.offers(a.viewBefore) { // another engine has been selected
-			a.viewBefore = viewOverview
+		to := a.viewBefore
+		if a.view == viewHelp {
+			to = a.helpFrom
 		}
-		a.show(a.viewBefore)
+		if !a.offers(to) { // another engine has been selected
+			to = viewOverview
+		}
+		a.show(to)
 	case viewOverview:
 		if len(a.sessions) > 1 {
 			a.show(viewEngines)
