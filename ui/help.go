@@ -22,7 +22,7 @@ type help struct {
 
 	lines [][]grid.Piece // the text as last drawn, for the following
 	w     int
-	keys  *binding // first key of the table
+	keys  []binding
 	view  viewID
 }
 
@@ -43,9 +43,10 @@ func (h *help) Click(int, int) {}
 
 // Draw draws the help for the view from which it was opened.
 func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
-	in, of, keys := a.Inset(2, 1), h.app.helpFrom, &h.app.bindings[0]
-	if h.w != in.W || h.view != of || h.keys != keys {
-		h.w, h.view, h.keys, h.lines = in.W, of, keys, grid.Styled(h.text(in.W, of))
+	in, of, keys := a.Inset(2, 1), h.app.helpFrom, h.app.working()
+	same := func(x, y binding) bool { return x.is(&y) && x.views == y.views }
+	if h.w != in.W || h.view != of || !slices.EqualFunc(h.keys, keys, same) {
+		h.w, h.view, h.keys, h.lines = in.W, of, keys, grid.Styled(h.text(in.W, of, keys))
 	}
 	h.first = max(min(h.first, len(h.lines)-in.H), 0)
 	hint := "esc back"
@@ -57,11 +58,11 @@ func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
 }
 
 // text returns all rows of the help for a view, w cells wide, in order: the keys of the view and what helps there, then
-// the rest.
-func (h *help) text(w int, v viewID) string {
+// the rest of a table of keys.
+func (h *help) text(w int, v viewID, table []binding) string {
 	t := helpText{w: w}
 	t.heading("Keys")
-	inTime, table := false, distinct(h.app.bindings)
+	inTime := false
 	for _, b := range table {
 		inTime = inTime || b.time
 		if b.views.has(v) {
@@ -72,7 +73,7 @@ func (h *help) text(w int, v viewID) string {
 		t.filters()
 	}
 	t.heading("Values to set after :")
-	for _, s := range allSettings(h.app) {
+	for _, s := range settings(h.app) {
 		t.add(s.name, "", s.usage+": "+s.help)
 	}
 	t.heading("What each number means")
@@ -107,7 +108,9 @@ func (h *help) text(w int, v viewID) string {
 	if !inTime {
 		t.heading("Keys while the view is paused")
 		for _, k := range h.app.history.keys() {
-			t.add(strings.Join(k.Keys, " "), "", k.Help)
+			if b := (binding{Key: k}); b.available() {
+				t.add(b.names(), "", b.Help)
+			}
 		}
 	}
 	return strings.Join(t.rows, "\n")

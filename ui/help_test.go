@@ -6,12 +6,13 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // keysInHelp returns the first part of the help: the keys of the view from which it was opened.
 func keysInHelp(a *app) string {
-	words, _, _ := strings.Cut(ansi.Strip(a.help.text(160, a.helpFrom)), "Values to set")
+	words, _, _ := strings.Cut(ansi.Strip(a.help.text(160, a.helpFrom, a.working())), "Values to set")
 	return words
 }
 
@@ -29,6 +30,57 @@ func TestHelpOfEngines(t *testing.T) {
 		}
 		if a.press("esc"); a.view != viewRequests {
 			t.Errorf("esc leads from the list of engines to view %d", a.view)
+		}
+	}
+}
+
+// The help lists only keys and settings that can work: not those of other sources, nor of one engine among one.
+func TestHelpOmitsKeysThatCannotWork(t *testing.T) {
+	const prompt, cancel, pace, phase, next, filter = "type a prompt", "cancel the request", "raise the pace", "switch router picks", "switch to the next engine", "filter three or more servers"
+	replayed := openReplay(newPlayer(), 160, 45)
+	proxied := open(tracesOnly(), theme.TrueColour, false, 160, 45)
+	proxied.session.Actions = Actions{}
+	for name, c := range map[string]struct {
+		app  *app
+		want map[string]bool
+	}{
+		"live":   {open(viewtest.LiveSnapshot(), theme.TrueColour, false, 160, 45), map[string]bool{prompt: true, cancel: true, pace: true, phase: true}},
+		"replay": {replayed, map[string]bool{phase: true, "play or pause": true}},
+		"proxy":  {proxied, nil},
+	} {
+		words := ansi.Strip(c.app.help.text(300, viewOverview, c.app.working()))
+		for _, key := range []string{prompt, cancel, pace, phase, next, filter, "play or pause"} {
+			if strings.Contains(words, key) != c.want[key] {
+				t.Errorf("%s: the help lists %q: %v", name, key, !c.want[key])
+			}
+		}
+		if strings.Contains(words, "limit generation to N") != c.want[pace] {
+			t.Errorf("%s: the help lists the setting of the pace: %v", name, !c.want[pace])
+		}
+		if c.app.view != viewOverview {
+			t.Errorf("%s: the view changed", name)
+		}
+	}
+	if a := proxied; a.find("e").available() {
+		t.Error("the phase of router picks is offered without picks")
+	}
+}
+
+// The list of engines offers filter and order only with replicas to compare, in the help as in the footer.
+func TestFilterOfEnginesIsOfferedWithReplicas(t *testing.T) {
+	for name, engines := range map[string][]viewtest.Engine{"list": viewtest.SeveralEngines()[:2], "replicas": viewtest.Replicas(9)} {
+		all, filters := sessionsOf(engines), name == "replicas"
+		a := openFleet(&all, false, 160, 45)
+		if got := strings.Contains(a.screen(), "/ filter"); got != filters {
+			t.Errorf("%s: the footer offers a filter: %v", name, got)
+		}
+		a.press("?")
+		if got := strings.Contains(keysInHelp(a), "filter three or more servers"); got != filters {
+			t.Errorf("%s: the help offers a filter: %v", name, got)
+		}
+		a.press("esc", "/", "w")
+		if got := a.typist() != nil; got != filters {
+			t.Errorf("%s: letters go to a filter: %v", name, got)
 		}
 	}
 }

@@ -86,6 +86,23 @@ func distinct(table []binding) (rows []binding) {
 	return rows
 }
 
+// working returns the rows of the key table that do anything now, in the views in which they do.
+func (a *app) working() (rows []binding) {
+	shown := a.view // conditions of keys depend on it
+	for _, b := range distinct(a.bindings) {
+		for a.view = range numViews {
+			if b.views.has(a.view) && !b.available() {
+				b.views &^= only(a.view)
+			}
+		}
+		if b.views != 0 {
+			rows = append(rows, b)
+		}
+	}
+	a.view = shown
+	return rows
+}
+
 func (a *app) firstKeys() []view.Key {
 	var digits, offered, names []string // the keys of views that are not offered show why
 	for v, room := range a.tabs {
@@ -124,13 +141,14 @@ func (a *app) engineSupports(c event.Caps) bool {
 func (a *app) engineKeys() []view.Key {
 	shown := func() bool { return a.view != viewEngines } // in the list no engine is selected for them
 	paced := func() bool { return shown() && a.session.Actions.SetPace != nil }
+	picked := func() bool { return shown() && a.offers(viewExperts) }
 	cancellable := func() bool {
 		return shown() && a.session.Actions.Cancel != nil && a.engineSupports(event.CapCancel)
 	}
 
 	return []view.Key{
 		{Keys: []string{"w"}, Show: "w", Word: "window", Help: "switch the window of percentiles and router picks: 1 s, 10 s, 1 min, session", Do: a.nextWindow},
-		{Keys: []string{"e"}, Show: "e", Word: "phase", Help: "switch router picks between decode, prompt and both", Do: a.nextPhase, When: shown},
+		{Keys: []string{"e"}, Show: "e", Word: "phase", Help: "switch router picks between decode, prompt and both", Do: a.nextPhase, When: picked},
 		{Keys: []string{"c"}, Show: "c", Word: "cancel", Help: "cancel the request on the screen", Do: a.cancel, When: cancellable},
 		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, When: paced},
 		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, When: paced},

@@ -93,6 +93,8 @@ func (a *app) viewNames(s viewSet) string {
 		return ""
 	case scrollViews:
 		return "lists, texts and tables"
+	case everywhere &^ only(viewEngines): // in the help of the engines
+		return "all other views"
 	}
 	var out []string
 	for v, room := range a.tabs {
