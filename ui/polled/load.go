@@ -1,6 +1,7 @@
 package polled
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // DrawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
-// wide as needed, up to half of the area. Where not all stages fit, the shortest are omitted.
+// wide as needed, up to half of the area. Where not all stages fit, the shortest are omitted. Where their times are
+// unknown, all bars begin at the left.
 func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 	gl := c.Skin.Glyphs
 	if len(s.Load) == 0 {
@@ -40,7 +42,11 @@ func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 	}
 	const numbers = 9
 	names = min(names, a.W/2)
+	begins := func(p store.StageSpan) event.Time { return p.Start - from }
 	span := max(float64(to-from), 1)
+	if unplacedLoad(s) {
+		begins, span = func(store.StageSpan) event.Time { return 0 }, max(float64(pane.KthLongest(stages, 1)), 1)
+	}
 	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
 	y := 0
 	for i, p := range s.Load {
@@ -48,8 +54,9 @@ func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 			continue
 		}
 		a.Elide(0, y, names-1, pane.Dim, stages[i].Name, gl.Ellipsis)
-		x0 := int(float64(p.Start-from) / span * float64(bar.W))
-		x1 := int(float64(p.End-from) / span * float64(bar.W))
+		begin := begins(p)
+		x0 := int(float64(begin) / span * float64(bar.W))
+		x1 := int(float64(begin+p.End-p.Start) / span * float64(bar.W))
 		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
 		a.Right(a.W, y, pane.Data, metric.Duration(int64(p.Dur())))
 		y++
@@ -64,6 +71,21 @@ func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 		y++
 	}
 	return y
+}
+
+// unplacedLoad reports whether a stage ended before the clock of this session started, as for an engine that was
+// attached later. The store keeps the length of such a stage, but gives all of them the same end, 1 ns.
+func unplacedLoad(s *store.Snapshot) bool {
+	return slices.ContainsFunc(s.Load, func(p store.StageSpan) bool { return p.End <= 1 })
+}
+
+// LoadTitle draws the heading above DrawLoad.
+func LoadTitle(a grid.Area, s *store.Snapshot) {
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "Model load")
+	if unplacedLoad(s) {
+		l.Gap(2).Fit(grid.Piece{Style: pane.Dim, Words: "before this session: lengths only"})
+	}
 }
 
 // loadStageName returns the short name of a load stage.
@@ -94,7 +116,7 @@ func DrawLoadOnly(c *pane.Frame, a grid.Area, s *store.Snapshot, missing string)
 	if len(s.Load) == 0 || s.Engine.Remote.Link == event.LinkNone || a.H < 4 {
 		return false
 	}
-	a.Text(0, 0, pane.Heading, "Model load")
+	LoadTitle(a, s)
 	y := DrawLoad(a.Sub(0, 1, min(a.W, WidestLoad), a.H-2), s, c) + 2
 	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, missing, c.Skin.Glyphs.Ellipsis)
 	return true
@@ -165,7 +187,7 @@ func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		return
 	}
 	drawTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
-	a.Text(0, a.H-rows-1, pane.Heading, "Model load")
+	LoadTitle(a.Sub(0, a.H-rows-1, a.W, 1), s)
 	DrawLoad(a.Sub(0, a.H-rows, min(a.W, WidestLoad), rows), s, c)
 }
 

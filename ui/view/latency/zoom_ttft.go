@@ -60,7 +60,7 @@ func drawLower(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		pane.DrawLayers(a.Sub(a.W/2+1, 0, a.W-a.W/2-1, a.H), r, c)
 	}
 	if len(s.Load) > 0 {
-		left.Text(0, 0, pane.Heading, "Model load")
+		polled.LoadTitle(left, s)
 		polled.DrawLoad(left.Sub(0, 1, min(left.W, polled.WidestLoad), left.H-1), s, c)
 	}
 }
