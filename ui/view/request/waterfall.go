@@ -55,24 +55,48 @@ func requestAxis(s *store.Snapshot, r *store.Request, whole bool) axis {
 
 // waterfallRows returns the known TTFT components of a request, and the time that no component covers.
 func waterfallRows(c *pane.Frame, s *store.Snapshot, r *store.Request, x axis) (rows []stageRow) {
+	spans := timeline(r)
 	for _, p := range ttftParts(s, r) {
 		k := pane.ComponentLook(p.Stage)
 		row := stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(c, k), mark: pane.PartSwatch(c, k), dur: int64(p.Dur), perToken: p.PerToken}
 		switch p.Stage {
 		case event.StageNone:
-			row.at = uncovered(r, x)
+			row.at = uncovered(r, spans, x)
 		case event.StageLoad:
-			row.at = append(stagesAt(r, p.Stage, x), x.place(x.from, r.Enqueued))
+			row.at = stagesAt(spans, p.Stage, x)
+			if x.from < r.Enqueued {
+				row.at = append(row.at, x.place(x.from, r.Enqueued))
+			}
 		case event.StageQueue:
-			if row.at = stagesAt(r, p.Stage, x); len(row.at) == 0 {
+			if row.at = stagesAt(spans, p.Stage, x); len(row.at) == 0 {
 				row.at = [][2]float64{x.place(r.Enqueued, r.Enqueued+event.Time(p.Dur))}
 			}
 		default:
-			row.at = stagesAt(r, p.Stage, x)
+			row.at = stagesAt(spans, p.Stage, x)
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// timeline returns the spans of a request, so that none of the queue covers the model load. Its queue time excludes the
+// load, but is one span that ends when the request is dispatched: the part before the load belongs before it.
+func timeline(r *store.Request) (out []store.StageSpan) {
+	for _, p := range r.Spans {
+		if p.Stage == event.StageQueue {
+			for _, l := range r.Spans {
+				if l.Stage == event.StageLoad && l.Start < p.End && p.Start < l.End {
+					before := p
+					before.Start, before.End = max(p.Start-event.Time(l.Dur()), r.Enqueued), l.Start
+					if p.Start = l.End; before.Start < before.End {
+						out = append(out, before)
+					}
+				}
+			}
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // ttftParts returns the components of TTFT; without a first token, those reported so far.
@@ -104,9 +128,9 @@ func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 }
 
 // stagesAt returns the positions of the spans of a stage.
-func stagesAt(r *store.Request, st event.Stage, x axis) (out [][2]float64) {
-	for _, p := range r.Spans {
-		if p.Stage == st {
+func stagesAt(spans []store.StageSpan, st event.Stage, x axis) (out [][2]float64) {
+	for _, p := range spans {
+		if p.Stage == st && p.Start < p.End {
 			out = append(out, x.place(p.Start, p.End))
 		}
 	}
@@ -114,11 +138,11 @@ func stagesAt(r *store.Request, st event.Stage, x axis) (out [][2]float64) {
 }
 
 // uncovered returns the intervals before the first token that no component covers.
-func uncovered(r *store.Request, x axis) (out [][2]float64) {
+func uncovered(r *store.Request, spans []store.StageSpan, x axis) (out [][2]float64) {
 	at := r.Enqueued
 	for at < r.First {
 		next, end := r.First, at
-		for _, p := range r.Spans {
+		for _, p := range spans {
 			if p.Stage == event.StageNone || p.Stage > event.StageSend {
 				continue
 			}

@@ -1,0 +1,38 @@
+package request
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/pane"
+)
+
+// A request that waited before the model load, too, shows that part of its queue time before the load: no row covers
+// another, and nothing of it is "other".
+func TestQueueAroundTheLoad(t *testing.T) {
+	const ms = event.Time(1e6)
+	span := func(st event.Stage, from, to event.Time) store.StageSpan {
+		return store.StageSpan{Stage: st, Start: from * ms, End: to * ms}
+	}
+	r := &store.Request{
+		Enqueued: 10 * ms, First: 30 * ms, Closed: 40 * ms, Cold: true,
+		TTFT:  event.DerivedValue(0.020),
+		Spans: []store.StageSpan{span(event.StageLoad, 12, 24), span(event.StageQueue, 22, 25), span(event.StagePrompt, 25, 30)},
+		Parts: []store.Part{{Stage: event.StageLoad, Dur: 12e6}, {Stage: event.StageQueue, Dur: 3e6}, {Stage: event.StagePrompt, Dur: 5e6}, {}},
+	}
+	s := &store.Snapshot{}
+	c := &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}
+	got := map[string][][2]float64{}
+	for _, row := range waterfallRows(c, s, r, requestAxis(s, r, false)) {
+		got[row.name] = row.at
+	}
+	want := map[string][][2]float64{
+		"load": {{0.1, 0.7}}, "queue": {{0, 0.1}, {0.7, 0.75}}, "prompt": {{0.75, 1}}, "other": nil,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+}
