@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/cmd"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // TestScreenReportAgrees checks that a benchmark ended early on the screen, the report written from that screen, and
@@ -72,6 +73,39 @@ func TestScreenReportAgrees(t *testing.T) {
 	}
 	if ended == 0 {
 		t.Error("no request had ended when the screen wrote its report")
+	}
+}
+
+// TestColdRequestsAreNotOfTheSession checks that the totals of a benchmark agree with its requests, and that the cold
+// requests, which are apart, began after them and in order.
+func TestColdRequestsAreNotOfTheSession(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, "bench", "--cold", "2", "--prompt-tokens", "16", "-n", "4", "--requests", "2", "--repeats", "1", "--limits=false", "--json", "-").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := decodeReport(t, out)
+	generated := 0
+	for _, q := range r.Requests {
+		generated += q.Generated
+	}
+	if r.Totals.Finished.V != float64(len(r.Requests)) || r.Totals.GeneratedTokens.V != float64(generated) || r.Percentiles[store.ColdTTFT].Count != 1 {
+		t.Errorf("%d requests with %d tokens; totals %+v, cold TTFT %+v", len(r.Requests), generated, r.Totals, r.Percentiles[store.ColdTTFT])
+	}
+	cold := r.Bench.Points[len(r.Bench.Points)-1]
+	if len(r.Bench.Cold) != 2 || len(cold.Runs) != 2 || cold.ColdTTFT == nil || cold.ColdTTFT.Count != 2 {
+		t.Fatalf("%d cold requests, cold TTFT %+v of runs %+v", len(r.Bench.Cold), cold.ColdTTFT, cold.Runs)
+	}
+	last := r.Requests[len(r.Requests)-1].Enqueued.V
+	for i, q := range r.Bench.Cold {
+		began, run := q.Enqueued.V, cold.Runs[i]
+		if !q.Cold || began <= last || began < run.Started.V || began > run.Started.V+run.Duration.V {
+			t.Errorf("cold request %d is enqueued at %v, in a run from %v for %v s; the one before at %v", q.ID, began, run.Started, run.Duration, last)
+		}
+		last = began
 	}
 }
 

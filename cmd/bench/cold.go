@@ -5,14 +5,16 @@ import (
 	"fmt"
 
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
-// measureCold reloads the model o.cold times for one request each, and adds these requests to the report as a point.
-func (o *Benchmark) measureCold(ctx context.Context, source prompts, built *report.Report, m *meter) error {
+// measureCold reloads the model o.cold times for one request each, and adds these requests to the report of the main
+// session as a point.
+func (o *Benchmark) measureCold(ctx context.Context, main *local.Engine, source prompts, built *report.Report, m *meter) error {
 	point := report.Point{Name: source.name + ", cold", Concurrency: 1, Runs: []report.Run{}}
 	var next event.RequestID
 	for _, q := range built.Requests {
@@ -20,31 +22,33 @@ func (o *Benchmark) measureCold(ctx context.Context, source prompts, built *repo
 	}
 	for i := range o.cold {
 		m.line(fmt.Sprintf("cold request %d of %d", i+1, o.cold))
-		q, took, err := o.coldRequest(ctx, source)
+		q, run, err := o.coldRequest(ctx, main, source)
 		if err != nil {
 			built.AddPoint(point, o.targets())
 			return exit.InterruptCause(ctx, err)
 		}
 		next++
-		q.ID = next
-		built.Requests = append(built.Requests, q)
-		point.Runs = append(point.Runs, report.Run{Requests: []event.RequestID{next}, Duration: report.Measured(took)})
+		q.ID, run.Requests = next, []event.RequestID{next}
+		built.Bench.Cold = append(built.Bench.Cold, q)
+		point.Runs = append(point.Runs, run)
 	}
 	m.end()
 	built.AddPoint(point, o.targets())
 	return nil
 }
 
-// coldRequest loads the model, runs one request, and returns it with the time both took, in s.
-func (o *Benchmark) coldRequest(ctx context.Context, source prompts) (q report.Request, took float64, err error) {
+// coldRequest loads the model, runs one request, and returns it with the run of both. Their times count from the start of
+// the main session.
+func (o *Benchmark) coldRequest(ctx context.Context, main *local.Engine, source prompts) (q report.Request, run report.Run, err error) {
 	once := *o
 	once.requests, once.repeats, once.warmup = 1, 1, 0
 	once.Outputs, once.Listen, once.Shown = session.Outputs{}, session.ListenFlags{}, false // only for the main run
 	s, err := once.Open(ctx, report.NewCollector())
 	if err != nil {
-		return q, 0, err
+		return q, run, err
 	}
 	began := s.Clock.Now()
+	offset := main.Clock.Now() - began - main.Store.Snapshot().Started
 	err = s.Run(ctx, func(ctx context.Context) error {
 		load, err := once.workload(ctx, s.Scheduler, []prompts{source})
 		if err != nil {
@@ -59,11 +63,14 @@ func (o *Benchmark) coldRequest(ctx context.Context, source prompts) (q report.R
 		return err
 	})
 	if err != nil {
-		return q, 0, err
+		return q, run, err
 	}
-	requests := report.Build(o.Meta(nil), s.Store.Snapshot(), s.Collector).Requests
+	took, snapshot := s.Clock.Now()-began, s.Store.Snapshot()
+	requests := report.Build(o.Meta(nil), snapshot, s.Collector).Requests
 	if len(requests) != 1 {
-		return q, 0, fmt.Errorf("measure cold request: got %d requests, want 1", len(requests))
+		return q, run, fmt.Errorf("measure cold request: got %d requests, want 1", len(requests))
 	}
-	return requests[0], float64(s.Clock.Now()-began) / 1e9, nil
+	q = requests[0]
+	q.Enqueued = report.Measured(q.Enqueued.V + float64(snapshot.Started+offset)/1e9)
+	return q, report.Run{Started: report.Measured(float64(began+offset) / 1e9), Duration: report.Measured(float64(took) / 1e9)}, nil
 }

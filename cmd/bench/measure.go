@@ -57,7 +57,7 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 		return err
 	})
 	if err == nil && o.cold > 0 {
-		err = o.measureCold(ctx, sources[0], built, m)
+		err = o.measureCold(ctx, s, sources[0], built, m)
 	}
 	if built != nil {
 		o.addLimits(ctx, built, m)

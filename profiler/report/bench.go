@@ -9,13 +9,16 @@ import (
 
 // Bench holds the points and the results of a benchmark. Warm-up requests are in no run.
 type Bench struct {
-	Targets   string     `json:"targets"` // targets of goodput and compliance
-	Points    []Point    `json:"points"`
-	Failed    int        `json:"failed_requests"` // failed or refused requests, including the warm-up
-	Economics *Economics `json:"economics"`       // null: not measured
-	Limits    *Limits    `json:"limits"`          // null: not measured
-	Client    *Client    `json:"client"`          // null: the engine ran inside llmtop
-	Compat    *Compat    `json:"compat"`          // null: not requested
+	Targets string  `json:"targets"` // targets of goodput and compliance
+	Points  []Point `json:"points"`
+	Failed  int     `json:"failed_requests"` // failed or refused requests, including the warm-up
+	// Cold holds the requests of cold points. The model was loaded again for each, so they are not in the session's
+	// requests, totals and distributions.
+	Cold      []Request  `json:"cold_requests,omitempty"`
+	Economics *Economics `json:"economics"` // null: not measured
+	Limits    *Limits    `json:"limits"`    // null: not measured
+	Client    *Client    `json:"client"`    // null: the engine ran inside llmtop
+	Compat    *Compat    `json:"compat"`    // null: not requested
 
 	Capacity *capacity.Result `json:"capacity,omitempty"` // null: not searched
 	Advice   []Verdict        `json:"recommendations"`

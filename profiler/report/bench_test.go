@@ -78,6 +78,55 @@ func TestBenchIsValidAndReadable(t *testing.T) {
 	}
 }
 
+// TestColdRequestsAreApart checks that requests for which the model was loaded again are in their own point and list, and
+// not among those of the session.
+func TestColdRequestsAreApart(t *testing.T) {
+	r := benched()
+	session := in(t, r.WriteText)
+	cold, text := r.Requests[0], "secret"
+	cold.ID, cold.Label, cold.Enqueued, cold.TTFT, cold.Text = 10, "again", Measured(100), Measured(0.7), &text
+	r.Bench.Cold = []Request{cold}
+	r.AddPoint(Point{Name: "again, cold", Concurrency: 1, Runs: []Run{{Requests: []event.RequestID{10}, Started: Measured(99), Duration: Measured(2)}}}, Profiles)
+	if p := r.Bench.Points[2]; p.ColdTTFT == nil || p.ColdTTFT.Mean.V != 0.7 || p.Tokens.Requests != 1 {
+		t.Errorf("the cold point has %+v of %+v", p.ColdTTFT, p.Tokens)
+	}
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	r, err := Read(strings.NewReader(in(t, r.WriteJSON)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range allCharts(r) {
+		for _, box := range c.Boxes {
+			if strings.HasPrefix(box.Hint, "#10") {
+				t.Errorf("%s has the cold request: %s", c.Title, box.Hint)
+			}
+		}
+	}
+	doc := in(t, r.WriteText)
+	for _, title := range []string{"REQUESTS\n", "LATENCY OF ALL REQUESTS OF THE SESSION"} {
+		section := func(doc string) string {
+			_, after, _ := strings.Cut(doc, "\n"+title)
+			section, _, _ := strings.Cut(after, "\n\n")
+			return section
+		}
+		if was, is := section(session), section(doc); was == "" || was != is {
+			t.Errorf("%s without the cold request:\n%s\nwith it:\n%s", title, was, is)
+		}
+	}
+	_, list, ok := strings.Cut(doc, "\nCOLD REQUESTS\n")
+	if !ok || !strings.Contains(list, "10  finished  again") {
+		t.Errorf("the cold request is not listed:\n%s", doc)
+	}
+	if n := len(strings.Split(strings.TrimSpace(in(t, r.WriteJSONL)), "\n")); n != len(r.Requests)+1 {
+		t.Errorf("%d lines for %d requests and a cold one", n, len(r.Requests))
+	}
+	if r.DropText(); strings.Contains(in(t, r.WriteJSON), text) {
+		t.Error("the cold request has its text still")
+	}
+}
+
 // TestTimePerTokenIsMeasured checks that ms/token is the mean TPOT, not the inverse of a mean rate.
 func TestTimePerTokenIsMeasured(t *testing.T) {
 	r := benched()

@@ -99,8 +99,8 @@ func compatPoint(name string, rows []compat.Row, ours *Point) CompatPoint {
 // requestsByID returns the requests by id.
 func requestsByID(r *Report) map[event.RequestID]*Request {
 	out := make(map[event.RequestID]*Request, len(r.Requests))
-	for i := range r.Requests {
-		out[r.Requests[i].ID] = &r.Requests[i]
+	for q := range r.all() {
+		out[q.ID] = q
 	}
 	return out
 }

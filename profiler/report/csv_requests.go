@@ -123,8 +123,8 @@ func (r *Report) WriteTokensCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	_ = w.Write(tokenColumns) // the first error sticks
 	r.eachReport(func(r *Report, replica string) {
-		for i := range r.Requests {
-			r.Requests[i].writeTokens(w, replica)
+		for q := range r.all() {
+			q.writeTokens(w, replica)
 		}
 	})
 	w.Flush()

@@ -3,8 +3,8 @@
 package report
 
 import (
+	"iter"
 	goruntime "runtime"
-	"slices"
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
@@ -231,8 +231,7 @@ func totals(s *store.Snapshot) Totals {
 
 // DropText removes the generated text from the report, including that of tokens and alternatives.
 func (r *Report) DropText() {
-	for i := range r.Requests {
-		q := &r.Requests[i]
+	for q := range r.all() {
 		q.Text = nil
 		for j := range q.Tokens {
 			t := &q.Tokens[j]
@@ -250,6 +249,28 @@ func (r *Report) DropText() {
 }
 
 // Finished returns the requests that finished, in the order in which they were enqueued.
-func (r *Report) Finished() []Request {
-	return slices.DeleteFunc(slices.Clone(r.Requests), func(q Request) bool { return q.State != event.StateFinished.String() })
+func (r *Report) Finished() (out []Request) {
+	for q := range r.all() {
+		if q.State == event.StateFinished.String() {
+			out = append(out, *q)
+		}
+	}
+	return out
+}
+
+// all yields the requests of the session, then those that a benchmark sent to an engine that was loaded again.
+func (r *Report) all() iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		lists := [][]Request{r.Requests}
+		if r.Bench != nil {
+			lists = append(lists, r.Bench.Cold)
+		}
+		for _, list := range lists {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -35,7 +35,7 @@ func bodySections(r *Report) []section {
 	parts = append(parts, pointSections(r)...)
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
-		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
+		economicsSection(r), clientSection(r), requestsSection("Requests", r.Requests), coldSection(r), latencySection(r), probesSection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
 		hostSection(r), expertsSection(r), expertCacheSection(r), placementSection(r), speculationSection(r), opsSection(r))
 	return filled(append(parts, compatSections(r)...))
 }
@@ -116,7 +116,7 @@ func latencySection(r *Report) section {
 	s := section{title: "Latency", left: 1, header: []string{"", "samples", "mean", "stddev", "p50", "p90", "p95", "p99", "max"}}
 	switch {
 	case r.Bench != nil:
-		s.title += " of all requests, including the warm-up"
+		s.title += " of all requests of the session, including the warm-up"
 	case r.Reported != nil:
 		s.title += " of requests polled from slots"
 	}
@@ -215,17 +215,30 @@ func throughputSection(r *Report) section {
 // wholeTokens formats a number of tokens without a unit.
 func wholeTokens(v float64) string { return fmt.Sprint(v) }
 
-func requestsSection(r *Report) section {
-	s := section{title: "Requests", left: 3, header: []string{"id", "state", "label", "prompt", "cached", "padding", "generated", "queue", "TTFT", "TPOT", "E2EL", "decode tokens/s"}}
-	for i := range r.Requests[:min(len(r.Requests), listed)] {
-		q := &r.Requests[i]
+// coldSection lists the requests for which a benchmark loaded the model again.
+func coldSection(r *Report) section {
+	if r.Bench == nil {
+		return section{}
+	}
+	s := requestsSection("Cold requests", r.Bench.Cold)
+	if len(s.rows) > 0 {
+		s.words = append(s.words, "The model was loaded again for each of them. They are not in the totals and latencies of the session.")
+	}
+	return s
+}
+
+// requestsSection lists requests.
+func requestsSection(title string, requests []Request) section {
+	s := section{title: title, left: 3, header: []string{"id", "state", "label", "prompt", "cached", "padding", "generated", "queue", "TTFT", "TPOT", "E2EL", "decode tokens/s"}}
+	for i := range requests[:min(len(requests), listed)] {
+		q := &requests[i]
 		s.rows = append(s.rows, []string{
 			fmt.Sprint(q.ID), q.State, q.Label, short(q.Prompt, wholeTokens), short(q.Cached, wholeTokens), short(q.Padding, wholeTokens), q.generatedText(),
 			short(q.STIL, metric.Seconds), short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate),
 		})
 	}
-	if more := len(r.Requests) - listed; more > 0 {
-		s.words = []string{fmt.Sprintf("The first %d of %d.", listed, len(r.Requests))}
+	if len(requests) > listed {
+		s.words = []string{fmt.Sprintf("The first %d of %d.", listed, len(requests))}
 	}
 	return s
 }

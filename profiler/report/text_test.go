@@ -83,7 +83,7 @@ func TestReadingsHaveEachReasonOnce(t *testing.T) {
 
 // TestDecodeRateIsNamed checks that the rate of a request is headed by its name: it is not TPS, which includes TTFT.
 func TestDecodeRateIsNamed(t *testing.T) {
-	s := requestsSection(wholeRun().build(Meta{}))
+	s := requestsSection("Requests", wholeRun().build(Meta{}).Requests)
 	if last := s.header[len(s.header)-1]; last != "decode tokens/s" {
 		t.Errorf("the decode rate of requests is headed %q", last)
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/csv"
 	"io"
-	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -32,8 +31,8 @@ func (r *Report) WriteJSONL(w io.Writer) error {
 	e := clean.NewEncoder(b)
 	var err error
 	r.eachReport(func(r *Report, _ string) {
-		for i := range r.Requests {
-			err = cmp.Or(err, e.Encode(&r.Requests[i]))
+		for q := range r.all() {
+			err = cmp.Or(err, e.Encode(q))
 		}
 	})
 	return cmp.Or(err, b.Flush())
@@ -44,7 +43,9 @@ func (r *Report) WriteJSONL(w io.Writer) error {
 func (r *Report) Stageless() bool {
 	some := false
 	r.eachReport(func(r *Report, _ string) {
-		some = some || slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
+		for q := range r.all() {
+			some = some || len(q.stages) > 0
+		}
 	})
 	return !some
 }
@@ -79,8 +80,8 @@ func (r *Report) WriteStagesCSV(w io.Writer) error {
 				}
 			}
 		}
-		for i := range r.Requests {
-			for _, s := range r.Requests[i].stages {
+		for q := range r.all() {
+			for _, s := range q.stages {
 				row(partName(s.stage), int64(s.dur))
 			}
 		}
