@@ -36,7 +36,6 @@ type target struct {
 	server *remote.Client       // of an HTTP address
 	engine *remote.SocketEngine // of an event socket
 	watch  clientWatch
-	self   session.SelfSample
 
 	machine session.Machine // for a server
 }
@@ -107,9 +106,11 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 		}
 		l.Scheduler = r.engine
 		l.Add("use "+r.at, func(ctx context.Context, sink event.Sink) error {
-			return r.engine.Run(ctx, r.self.In(sink))
+			own := session.NewWithSelf(l.Clock.Now, sink)
+			defer own.Close()
+			return r.engine.Run(ctx, own)
 		})
-		l.Add("sample host", func(ctx context.Context, _ event.Sink) error { return l.Sampler.Run(ctx, event.Tee{&r.watch, &r.self}) })
+		l.Add("sample host", func(ctx context.Context, _ event.Sink) error { return l.Sampler.Run(ctx, &r.watch) })
 		return nil
 	}
 	key, err := r.key()
@@ -169,7 +170,7 @@ func (r *target) ready(ctx context.Context) error {
 func (r *target) samples(s *local.Engine) event.Sink {
 	switch {
 	case r.engine != nil:
-		return event.Tee{&r.watch, &r.self}
+		return &r.watch
 	case r.server != nil:
 		return event.Tee{&r.watch, &r.machine}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -124,33 +123,27 @@ func (m *Machine) Close() {
 	}
 }
 
-// SelfSample keeps the last sample of this process.
-type SelfSample struct{ last atomic.Pointer[event.Host] }
-
-// Emit implements event.Sink.
-func (s *SelfSample) Emit(e event.Event) {
-	if h, ok := e.Data.(*event.Host); ok {
-		s.last.Store(h)
-	}
-}
-
-// In returns a sink for the events of a remote engine that passes them to sink, with the last sample of this process in
-// place of that of the remote llmtop.
-func (s *SelfSample) In(sink event.Sink) event.Sink { return withSelfSample{s, sink} }
-
-type withSelfSample struct {
-	self *SelfSample
+// WithSelf passes the events of a remote engine to another sink. Samples of its machine get the usage of this process in
+// place of that of the remote llmtop. It must not be used concurrently.
+type WithSelf struct {
+	now  func() event.Time
+	self *host.SelfSampler
 	sink event.Sink
 }
 
+// NewWithSelf returns a sink before sink; the caller must call Close.
+func NewWithSelf(now func() event.Time, sink event.Sink) *WithSelf {
+	return &WithSelf{now, host.NewSelfSampler(), sink}
+}
+
+// Close closes the files kept open between samples.
+func (w *WithSelf) Close() { w.self.Close() }
+
 // Emit implements event.Sink.
-func (w withSelfSample) Emit(e event.Event) {
+func (w *WithSelf) Emit(e event.Event) {
 	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
 		here := *h
-		here.Self = event.Process{}
-		if own := w.self.last.Load(); own != nil {
-			here.Self = own.Self
-		}
+		here.Self = w.self.Sample(w.now())
 		e.Data = &here
 	}
 	w.sink.Emit(e)

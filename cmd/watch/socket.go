@@ -28,7 +28,9 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 		e.inspector = inspector
 	}
 	e.run = func(ctx context.Context, sink event.Sink) error {
-		return client.Run(ctx, e.session.Store.Patient(w.self.In(inspector.In(sink))))
+		own := session.NewWithSelf(w.clock.Now, inspector.In(sink))
+		defer own.Close()
+		return client.Run(ctx, e.session.Store.Patient(own))
 	}
 	_, err = w.start(ctx, e, func(s *session.Session) { s.Add("inspect model", inspector.Run) })
 	return err

@@ -33,8 +33,7 @@ type watcher struct {
 	key     string // API key of servers
 	clock   engine.Clock
 	group   *session.Group
-	tasks   *errgroup.Group // everything that runs next to the screen
-	self    session.SelfSample
+	tasks   *errgroup.Group         // everything that runs next to the screen
 	machine session.Machine         // passes samples of this machine to the sessions of its servers
 	sampled chan struct{}           // closed after the last sample
 	limits  *scrape.PollLimits      // shared by all servers
@@ -93,7 +92,7 @@ func (w *watcher) runAll(ctx context.Context) error {
 	tasks.Go(session.Guarded("sample host", func() error {
 		defer close(w.sampled)
 		defer w.machine.Close()
-		return host.New(host.Options{Clock: w.clock, NoGPU: !w.watchesLocal(), NoRead: w.onlyServers()}).Run(ctx, event.Tee{&w.self, &w.machine})
+		return host.New(host.Options{Clock: w.clock, NoGPU: !w.watchesLocal(), NoRead: w.onlyServers()}).Run(ctx, &w.machine)
 	}))
 	o.announce()
 	tasks.Go(func() error {

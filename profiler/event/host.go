@@ -61,6 +61,7 @@ const UnknownShare = 255
 // Process is one process in a Host sample.
 type Process struct {
 	PID              int
+	Interval         int64   // ns that its rates cover; 0: as long as the sample
 	CPU              Reading // cores in use: CPU time / wall time
 	RunWait          Reading // share of wall time a runnable thread waited for a core, summed over threads
 	RSS, Peak        Reading // bytes

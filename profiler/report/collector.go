@@ -70,17 +70,16 @@ func NewCollector() *Collector {
 
 // Emit implements event.Sink.
 func (c *Collector) Emit(e event.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.usage.begin(e.At)
 	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.usage.add(h)
+		c.usage.add(e.At, h)
 		return
 	}
 	if e.Req == 0 || (e.Kind != event.KindRequest && e.Kind != event.KindStage && e.Kind != event.KindToken) {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	r := c.record(e.Req, e.At)
 	switch {
 	case e.Kind == event.KindToken:

@@ -88,6 +88,9 @@ func (g *weightedMean) sum() Number {
 
 // hostUsage accumulates the samples of a machine.
 type hostUsage struct {
+	begun                             bool
+	began                             event.Time // earliest event
+	until                             event.Time // time of the last sample
 	ns                                int64
 	cores                             int
 	cpu, frequency, memory, memoryAll weightedMean
@@ -102,26 +105,44 @@ type gpuUsage struct {
 	util, power, memory weightedMean
 }
 
-func (u *hostUsage) add(h *event.Host) {
-	u.ns += h.Interval
+// begin moves the start of the session to the time of an event, if that is earlier.
+func (u *hostUsage) begin(at event.Time) {
+	if at = max(at, 0); !u.begun || at < u.began {
+		u.begun, u.began = true, at
+	}
+}
+
+// add adds a sample. Its interval counts as far as it is within the session and not counted yet: an engine that was
+// already running sends its last sample again to those that connect.
+func (u *hostUsage) add(at event.Time, h *event.Host) {
+	if at < u.began {
+		return
+	}
+	interval := max(int64(at-max(u.began, u.until, at-event.Time(h.Interval))), 0)
+	u.until = max(u.until, at)
+	u.ns += interval
 	u.cores = max(u.cores, len(h.Cores))
-	u.cpu.add(h.CPU, h.Interval)
-	u.frequency.add(h.Frequency, h.Interval)
-	u.memory.add(h.MemUsed, h.Interval)
-	u.memoryAll.add(h.MemTotal, h.Interval)
-	u.engine.add(&h.Engine, h.Interval)
-	u.self.add(&h.Self, h.Interval)
+	u.cpu.add(h.CPU, interval)
+	u.frequency.add(h.Frequency, interval)
+	u.memory.add(h.MemUsed, interval)
+	u.memoryAll.add(h.MemTotal, interval)
+	u.engine.add(&h.Engine, interval)
+	u.self.add(&h.Self, interval)
 	for i, g := range h.GPUs {
 		if i == len(u.gpus) {
 			u.gpus = append(u.gpus, gpuUsage{name: g.Name})
 		}
-		u.gpus[i].util.add(g.Util, h.Interval)
-		u.gpus[i].power.add(g.Power, h.Interval)
-		u.gpus[i].memory.add(g.MemUsed, h.Interval)
+		u.gpus[i].util.add(g.Util, interval)
+		u.gpus[i].power.add(g.Power, interval)
+		u.gpus[i].memory.add(g.MemUsed, interval)
 	}
 }
 
+// add adds a sample of a process. interval is that of the sample.
 func (u *processUsage) add(p *event.Process, interval int64) {
+	if p.Interval > 0 {
+		interval = p.Interval
+	}
 	for g, r := range map[*weightedMean]event.Reading{
 		&u.cpu: p.CPU, &u.rss: p.RSS, &u.peak: p.Peak, &u.read: p.Read, &u.write: p.Write, &u.readOps: p.ReadOps, &u.writeOps: p.WriteOps,
 	} {

@@ -55,5 +55,8 @@ func appendNumbers(dst []byte, name string, list []float64) []byte {
 
 func appendProcess(dst []byte, p *event.Process) []byte {
 	dst = number(dst, "pid", max(p.PID, 0))
+	if p.Interval > 0 {
+		dst = number(dst, "interval", p.Interval)
+	}
 	return append(appendFields(dst, event.ProcessFields[:], p), '}')
 }

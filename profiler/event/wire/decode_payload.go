@@ -151,10 +151,14 @@ func (d *Decoder) readNumbers() (list []float64) {
 func (d *Decoder) readProcess(p *event.Process) {
 	*p = event.Process{}
 	d.object(func(name []byte) bool {
-		if string(name) != "pid" {
+		switch string(name) {
+		case "pid":
+			p.PID = int(d.int32())
+		case "interval":
+			p.Interval = d.count()
+		default:
 			return readField(d, event.ProcessFields[:], p, name)
 		}
-		p.PID = int(d.int32())
 		return true
 	})
 }

@@ -209,7 +209,7 @@ func anySpeculation(r *rapid.T) *event.Speculation {
 func anyHost(r *rapid.T) *event.Host {
 	p := &event.Host{
 		Interval: anyCount(r), Limited: rapid.Bool().Draw(r, "limited"), NoGPU: anyString(r),
-		Engine: event.Process{PID: int(anyInt32(r))}, Self: event.Process{PID: int(anyInt32(r))},
+		Engine: event.Process{PID: int(anyInt32(r))}, Self: event.Process{PID: int(anyInt32(r)), Interval: anyCount(r)},
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "cores") {
 		p.Cores = append(p.Cores, rapid.Float64Range(0, 1).Draw(r, "core"))
