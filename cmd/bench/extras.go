@@ -55,12 +55,15 @@ func (t *targets) Set(words string) error {
 }
 
 // String implements pflag.Value.
-func (t *targets) String() string {
+func (t *targets) String() string { return strings.Join(t.GetSlice(), " ") }
+
+// GetSlice returns the values, of which each sets the flag once.
+func (t *targets) GetSlice() []string {
 	names := make([]string, len(*t))
 	for i := range *t {
 		names[i] = (*t)[i].Name
 	}
-	return strings.Join(names, " ")
+	return names
 }
 
 // Type implements pflag.Value.

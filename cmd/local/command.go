@@ -48,18 +48,18 @@ func (r *Run) commandLine() string {
 // FlagWords returns the words of a shell that set a flag to its value.
 func FlagWords(f *pflag.Flag) []string {
 	name, value := "--"+f.Name, f.Value.String()
-	list, _ := f.Value.(pflag.SliceValue)
+	list, _ := f.Value.(interface{ GetSlice() []string })
 	switch kind := f.Value.Type(); {
 	case kind == "bool":
 		return []string{name + "=" + value}
-	case kind == "stringArray":
+	case list != nil && strings.HasSuffix(kind, "Slice"): // those that commas separate
+		value = strings.Join(list.GetSlice(), ",")
+	case list != nil:
 		var words []string
 		for _, one := range list.GetSlice() {
 			words = append(words, name, Quote(one))
 		}
 		return words
-	case list != nil:
-		value = strings.Join(list.GetSlice(), ",")
 	case kind == "stringToString":
 		value = strings.Trim(value, "[]")
 	}
