@@ -30,6 +30,7 @@ type Camera struct {
 	script string // path; "": no input
 	length time.Duration
 	text   bool
+	flags  *pflag.FlagSet
 
 	cols, rows int
 	play       *cast.Script
@@ -37,6 +38,7 @@ type Camera struct {
 
 // Bind adds the flags.
 func (c *Camera) Bind(set *pflag.FlagSet) {
+	c.flags = set
 	files.OutputFlag(set, &c.cast, "cast", "record the screen as an asciicast to `FILE` (needs no terminal)")
 	files.OutputFlag(set, &c.svg, "svg", "record the screen as an animated SVG to `FILE` (needs no terminal)")
 	set.StringVar(&c.format, "cast-format", "v2", "asciicast `VERSION`: v2 (works in every player) or v3")
@@ -55,7 +57,7 @@ func (c *Camera) Endless() bool { return c.script == "" && c.length == 0 }
 // Check validates the flags and reads the script.
 func (c *Camera) Check() (err error) {
 	if !c.Enabled() {
-		if c.script != "" || c.length != 0 || c.text {
+		if c.script != "" || c.flags.Changed("for") || c.text {
 			return exit.Usagef("--script, --for and --cast-text need --cast FILE or --svg FILE")
 		}
 		return nil
@@ -66,7 +68,7 @@ func (c *Camera) Check() (err error) {
 	switch {
 	case c.format != "v2" && c.format != "v3":
 		return exit.Usagef("--cast-format %q: must be v2 or v3", c.format)
-	case c.length < 0:
+	case c.length <= 0 && c.flags.Changed("for"):
 		return exit.Usagef("--for %v: must be more than 0", c.length)
 	case strings.EqualFold(filepath.Ext(c.cast), ".svg"):
 		return exit.Usagef("--cast %s: to record an animated SVG use --svg %s", c.cast, c.cast)

@@ -43,6 +43,7 @@ type Options struct {
 	reports  files.Reports
 	headless bool
 	length   time.Duration // how long to watch without a screen; 0: until interrupted
+	timed    bool          // --for is given
 	shown    bool          // there is a screen
 
 	key        files.APIKey
@@ -74,7 +75,10 @@ func (o *Options) Bind(c *cobra.Command) {
 	f.StringVar(&o.imatrix, "imatrix", "", "show the expert counts of llama-imatrix `FILE` as an engine")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
-	config.Use(c, &o.Tables, local.ConfigFlags(), o.check)
+	config.Use(c, &o.Tables, local.ConfigFlags(), func() error {
+		o.timed = f.Changed("for")
+		return o.check()
+	})
 }
 
 // minInterval is the shortest polling interval.
@@ -85,7 +89,7 @@ func (o *Options) check() error {
 	switch {
 	case o.every < minInterval:
 		return exit.Usagef("--interval %v: must be at least %v", o.every, minInterval)
-	case o.length < 0:
+	case o.length < 0, o.length == 0 && o.timed:
 		return exit.Usagef("--for %v: must be more than 0", o.length)
 	case o.length > 0 && !o.headless:
 		return exit.Usagef("--for needs --headless: llmtop attach --headless --for %v ADDRESS", o.length)

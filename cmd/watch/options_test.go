@@ -9,6 +9,7 @@ import (
 func TestForWithoutHeadless(t *testing.T) {
 	for want, o := range map[string]Options{
 		"--for -1s: must be more than 0":                                    {length: -time.Second, headless: true},
+		"--for 0s: must be more than 0":                                     {timed: true, headless: true},
 		"--for needs --headless: llmtop attach --headless --for 1s ADDRESS": {length: time.Second},
 	} {
 		o.every = time.Second
