@@ -38,7 +38,7 @@ func (c *choice) bind(set *pflag.FlagSet) {
 	set.StringVar(&c.engine, "engine", engineAuto, "`ENGINE` for the model: native, llamacpp, or auto (the faster one that supports the model)")
 	set.BoolVar(&c.isolated, "isolated", false, "run the engine in a separate process (llamacpp always does)")
 	set.IntVar(&c.gpuLayers, "gpu-layers", -1, "offload `N` layers to a GPU if there is one (llamacpp); -1: all")
-	set.StringVar(&c.sample, "expert-sample", "auto", "measure experts and layers in 1 of `N` forward passes, auto (overhead below 1 %) or off")
+	set.StringVar(&c.sample, "expert-sample", "auto", "count experts and time layers in 1 of `N` passes (native: all), auto or off")
 }
 
 func (c *choice) check() error {
@@ -52,13 +52,16 @@ func (c *choice) check() error {
 	return err
 }
 
+// sampleOff is the value of --expert-sample that measures nothing.
+const sampleOff = "off"
+
 // Hooks returns what the engine measures with --expert-sample and --ops.
 func Hooks(sample string, ops bool) (engine.Hooks, error) {
 	hooks := engine.Hooks{Split: true, Experts: true, Ops: ops}
 	switch sample {
 	case "auto":
 		return hooks, nil
-	case "off":
+	case sampleOff:
 		return engine.Hooks{Ops: ops}, nil
 	}
 	n, err := strconv.Atoi(sample)

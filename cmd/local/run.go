@@ -127,10 +127,10 @@ func (r *Run) Request(text, label string) engine.Request {
 	}
 }
 
-// requestPicks requests the router picks of every token from the native engine. Other engines would have to inspect every
-// forward pass.
+// requestPicks requests the router picks of every token from the native engine, unless --expert-sample is off. Other engines
+// would have to inspect every forward pass.
 func (r *Run) requestPicks(e *Engine, prompts []engine.Request) {
-	r.picks = e.native
+	r.picks = e.native && r.sample != sampleOff
 	for i := range prompts {
 		prompts[i].Picks = r.picks
 	}
