@@ -142,8 +142,11 @@ func (a *app) footerKeys() (out []binding) {
 	}
 	for rank := range otherKeys + 1 {
 		for _, b := range a.bindings {
-			if b.Name == "back" && a.view != viewOverview {
+			switch {
+			case b.Name == "back" && a.view != viewOverview:
 				b.Word = b.Name
+			case b.Name == "play or pause":
+				b.Word = a.replay.playWord()
 			}
 			if b.Word != "" && b.views.has(a.view) && rankOf(&b) == rank && b.is(a.find(b.Keys[0])) && b.available() {
 				out = append(out, b)

@@ -70,7 +70,7 @@ func (r *replay) keys() []view.Key {
 		return do(func(s recording.PlayStatus) { r.seek(s, r.position(s)+d) })
 	}
 	return []view.Key{
-		{Keys: []string{"space"}, Show: "space", Word: "play", Help: "play or pause the recording", Do: do(r.play)},
+		{Keys: []string{"space"}, Show: "space", Word: "play", Name: "play or pause", Help: "play or pause the recording", Do: do(r.play)},
 		{Keys: []string{"."}, Show: ".", Word: "step", Help: "pause and step to the next token, or to the next event if the engine does not report tokens", Do: do(r.step)},
 		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s", Do: by(-shortStep)},
 		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
@@ -106,6 +106,14 @@ func (r *replay) play(s recording.PlayStatus) {
 		to.Pause()
 		r.paused = true
 	}
+}
+
+// playWord returns what the key of play does now.
+func (r *replay) playWord() string {
+	if r.paused || r.shown.State == recording.Ended {
+		return "play"
+	}
+	return "pause"
 }
 
 // step goes to the next token, or to the next event if the engine does not report tokens.

@@ -94,7 +94,7 @@ var replayKeyCases = map[string]struct {
 	keys []string
 	want []string
 }{
-	"play":             {[]string{"space", "space"}, []string{"pause", "play"}},
+	"play or pause":    {[]string{"space", "space"}, []string{"pause", "play"}},
 	"step":             {[]string{"."}, []string{"step 2"}},
 	"back 1 s":         {[]string{"left", "shift+left"}, []string{"seek 1m31.", "seek 1m30."}},
 	"forward 1 s":      {[]string{"right", "shift+right"}, []string{"seek 1m33.", "seek 1m34."}},
@@ -144,6 +144,20 @@ func TestReplayKeysCallThePlayer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The footer says what space does now.
+func TestFooterOfReplaySaysPlayOrPause(t *testing.T) {
+	p := newPlayer()
+	a := openReplay(p, 120, 36)
+	for i, want := range []string{"space pause", "space play", "space pause"} {
+		if holds(t, a, want); i < 2 {
+			a.press("space")
+		}
+	}
+	p.State = recording.Ended
+	a.Update(tickMsg{})
+	holds(t, a, "space play")
 }
 
 // In a replay of several engines the time keys keep their meaning, and others switch engines.
