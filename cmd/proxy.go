@@ -76,7 +76,7 @@ With --headless, or if standard output is not a terminal, it reports when interr
 	flags.StringVar(&opts.groupHeader, "group-header", "", "group requests by the value of header `NAME`")
 	flags.IntVar(&opts.expertsUsed, "experts-used", 0, "experts that each token picks (for SGLang, which does not report it)")
 	flags.BoolVar(&opts.headless, "headless", false, "run without a screen and report when interrupted")
-	opts.Watches = true
+	opts.Watches, opts.NoText = true, "not kept by the proxy"
 	opts.View.Bind(flags)
 	opts.Outputs.Bind(flags)
 	_ = flags.MarkHidden("record-text") // always refused: the proxy keeps no text

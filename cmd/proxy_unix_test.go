@@ -174,6 +174,8 @@ func TestProxyOnTheScreen(t *testing.T) {
 	say(t, "http://"+at, `{"stream":true}`)
 	p.keys(t, "2")
 	p.waitFor(t, "finished", "stop", "chat")
+	p.keys(t, "1")
+	p.waitFor(t, "text: not kept by the proxy")
 	server.Close()
 	res, err := http.Post("http://"+at+"/v1/models", "application/json", nil)
 	if err != nil {

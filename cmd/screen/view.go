@@ -28,6 +28,8 @@ type View struct {
 	Targets store.Targets
 	Watches bool // shows an engine that somebody else runs, or ran: before Bind, there are no targets unless they are set
 
+	NoText string // why the program shows no text of requests; "": it shows what the engine reports
+
 	Plain   bool
 	summary time.Duration
 
@@ -159,7 +161,8 @@ func (v *View) Config() ui.Config {
 		NoMouse:      v.noMouse,
 		LowBandwidth: v.lowBandwidth,
 	}
-	if v.Camera.Enabled() && !v.Camera.text {
+	cfg.NoText = v.NoText
+	if cfg.NoText == "" && v.Camera.Enabled() && !v.Camera.text {
 		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
 	}
 	cfg.Layout, _ = v.parseLayout() // check validated it
