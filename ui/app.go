@@ -127,6 +127,7 @@ type app struct {
 	w, h     int
 	blurred  bool
 	toast    string // note in the footer, removed when toastIn reaches 0
+	toastBad bool   // the toast is an error
 	toastIn  int    // remaining ticks of the toast
 	idle     bool   // the last snapshot was unchanged, or no request is running
 	frame    string

@@ -103,7 +103,11 @@ func (a *app) footer(area grid.Area) {
 			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 			a.drawnTabs, x = a.drawnTabs[:0], 0
 		}
-		area.Elide(x+1, 0, area.W-x-1, grid.Fg(theme.Accent).With(grid.Bold), a.toast, a.skin.Glyphs.Ellipsis)
+		role := theme.Accent
+		if a.toastBad {
+			role = theme.Bad
+		}
+		area.Elide(x+1, 0, area.W-x-1, grid.Fg(role).With(grid.Bold), a.toast, a.skin.Glyphs.Ellipsis)
 		return
 	}
 	area = area.Sub(x, 0, area.W-x, 1)

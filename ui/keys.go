@@ -130,11 +130,17 @@ func (a *app) canPrompt() bool {
 	return a.view != viewEngines && a.session.Actions.Prompt != nil && a.engineSupports(event.CapPrompt)
 }
 
-// engineSupports reports whether an engine in another process has a capability. For an engine in this process the
-// Actions decide.
+// engineSupports reports whether an engine in another process is connected and has a capability. For an engine in this
+// process the Actions decide.
 func (a *app) engineSupports(c event.Caps) bool {
 	e := &a.snap.Engine
-	return e.Remote.Link == event.LinkNone || e.Caps.Has(c)
+	switch e.Remote.Link {
+	case event.LinkNone:
+		return true
+	case event.LinkDisconnected, event.LinkRefused:
+		return false
+	}
+	return e.Caps.Has(c)
 }
 
 // engineKeys act on the engine on the screen, or select another.

@@ -254,10 +254,13 @@ func (a *app) report(err error, note string) {
 		note = sanitize.Line(err.Error())
 	}
 	a.Notify(note)
+	a.toastBad = err != nil
 }
 
 // Notify shows a note in the footer for two seconds.
 func (a *app) Notify(note string) { a.notifyFor(2, note) }
 
 // notifyFor shows a note in the footer for some seconds.
-func (a *app) notifyFor(seconds int, note string) { a.toast, a.toastIn = note, seconds*a.cfg.FPS }
+func (a *app) notifyFor(seconds int, note string) {
+	a.toast, a.toastBad, a.toastIn = note, false, seconds*a.cfg.FPS
+}

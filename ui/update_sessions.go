@@ -210,8 +210,8 @@ func (a *app) showSession(i int) {
 
 // showEngine shows an engine of the list.
 func (a *app) showEngine(i int) {
-	a.showSession(i)
 	a.show(viewOverview)
+	a.showSession(i)
 }
 
 // updateEngineName sets which of several engines the header shows.

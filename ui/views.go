@@ -152,13 +152,13 @@ func (a *app) updateOffers() {
 		a.live = a.keyTable()
 		a.updateBindings()
 	}
-	if !offered.has(a.view) {
-		a.explain(a.view)
+	if left := a.view; !offered.has(left) {
 		a.show(viewOverview)
+		a.explain(left)
 	}
 }
 
-// show goes to a view, or shows why it is not offered. Help and engines store the view from which they were opened, to
+// show goes to a view and removes the note in the footer, or shows why the view is not offered. Help and engines store the view from which they were opened, to
 // return there.
 func (a *app) show(v viewID) {
 	if v == a.view {
@@ -174,6 +174,7 @@ func (a *app) show(v viewID) {
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
+	a.notifyFor(0, "")
 	if v == viewHelp || v == viewEngines { // lists that cover the view, as pop-ups do
 		a.closePopup()
 	}

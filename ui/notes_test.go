@@ -1,0 +1,65 @@
+package ui
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// A note belongs to the view in which a key caused it: another view shows its own keys.
+func TestNotesEndWithTheirView(t *testing.T) {
+	a, _ := withCalls(t)
+	a.press("w")
+	holds(t, a, "window: ")
+	a.press("2")
+	if holds(t, a, "enter open"); strings.Contains(a.screen(), "window: ") {
+		t.Error("the note stays in another view")
+	}
+}
+
+// Errors have the colour of errors, other notes do not.
+func TestErrorsAreRed(t *testing.T) {
+	a, k := withCalls(t)
+	colour := regexp.MustCompile(`38;2;\d+;\d+;\d+`)
+	is := func(role theme.Role, words string) {
+		t.Helper()
+		holds(t, a, words)
+		var g grid.Grid
+		g.Reset(1, 1)
+		g.All().Text(0, 0, grid.Fg(role), "x")
+		before, _, _ := strings.Cut(a.View().Content, words)
+		all := colour.FindAllString(before, -1)
+		if want := colour.FindString(g.Encode(a.skin)); !strings.HasPrefix(all[len(all)-1], want) {
+			t.Errorf("%q has colour %s, want %s", words, all[len(all)-1], want)
+		}
+	}
+	a.press("c")
+	is(theme.Accent, "request cancelled")
+	k.err = errors.New("queue is full")
+	a.press("c")
+	is(theme.Bad, "queue is full")
+	a.press("w")
+	is(theme.Accent, "window: ")
+}
+
+// An engine that is not connected takes no prompts.
+func TestNoPromptWithoutConnection(t *testing.T) {
+	for _, l := range viewtest.Links {
+		s := *viewtest.Remote(l.Remote)
+		s.Engine.Caps |= event.CapPrompt
+		a := open(&s, theme.TrueColour, false, 160, 45)
+		want := l.Link == event.LinkConnected || l.Link == event.LinkStale
+		if got := strings.Contains(a.screen(), "p prompt"); got != want {
+			t.Errorf("%s: the footer offers a prompt: %v", l.Name, got)
+		}
+		if a.press("p"); a.editor.Open != want {
+			t.Errorf("%s: p opens the editor: %v", l.Name, a.editor.Open)
+		}
+	}
+}
