@@ -4,6 +4,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
@@ -130,10 +131,20 @@ func (a *app) footer(area grid.Area) {
 	}
 }
 
+// typingKeys are the keys of the input line of a view.
+var typingKeys = []binding{
+	{Key: view.Key{Show: "enter", Word: "keep"}, essential: true},
+	{Key: view.Key{Show: "esc", Word: "undo"}, essential: true},
+}
+
 // footerKeys returns the bindings that the footer shows in this view. Keys of this view alone come first, except in the
 // overview, where a newcomer first needs the keys that work everywhere; while the view is paused, the keys that move in
-// time come first. A key with another meaning in this view is listed for that meaning only.
+// time come first. A key with another meaning in this view is listed for that meaning only. While the user types, they
+// are the keys of the input line.
 func (a *app) footerKeys() (out []binding) {
+	if a.typist() != nil {
+		return typingKeys
+	}
 	const timeKeys, ownKeys, otherKeys = 0, 1, 2
 	rankOf := func(b *binding) int {
 		switch {

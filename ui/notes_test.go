@@ -63,3 +63,21 @@ func TestNoPromptWithoutConnection(t *testing.T) {
 		}
 	}
 }
+
+// While the user types, the footer shows the keys of the input line, and those of the view again afterwards.
+func TestFooterWhileTyping(t *testing.T) {
+	for _, v := range []string{"2", "5"} {
+		a, _ := withCalls(t)
+		a.press(v, "/")
+		footer := func() string {
+			a.View()
+			return strings.TrimSpace(a.grid.Plain()[strings.LastIndex(strings.TrimRight(a.grid.Plain(), "\n"), "\n"):])
+		}
+		if got := footer(); !strings.HasSuffix(got, "7 Engines   enter keep  esc undo") {
+			t.Errorf("view %s: %q", v, got)
+		}
+		if a.press("esc"); !strings.Contains(footer(), "esc back") {
+			t.Errorf("view %s after typing: %q", v, footer())
+		}
+	}
+}
