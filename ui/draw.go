@@ -94,8 +94,8 @@ func (a *app) encode() {
 	a.drawn.skin = a.skin
 }
 
-// footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. It
-// drops keys that do not fit, except help, back and quit.
+// footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. From
+// the first key that does not fit, it drops all except help, back and quit.
 func (a *app) footer(area grid.Area) {
 	area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 	x := a.drawTabs(area) + 1
@@ -113,7 +113,7 @@ func (a *app) footer(area grid.Area) {
 	}
 	area = area.Sub(x, 0, area.W-x, 1)
 	keys := a.footerKeys()
-	room := area.W - 1
+	room := area.W + 1 // the last key needs no gap of two
 	for _, b := range keys {
 		if b.essential {
 			room -= b.width()
@@ -122,10 +122,9 @@ func (a *app) footer(area grid.Area) {
 	l := area.Line(1, 0)
 	for _, b := range keys {
 		if !b.essential {
-			if b.width() > room {
+			if room -= b.width(); room < 0 {
 				continue
 			}
-			room -= b.width()
 		}
 		l.Put(grid.Fg(theme.Accent).With(grid.Bold), b.Show).Put(grid.Fg(theme.Dim), " "+b.Word).Gap(2)
 	}

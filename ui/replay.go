@@ -72,6 +72,8 @@ func (r *replay) keys() []view.Key {
 	return []view.Key{
 		{Keys: []string{"space"}, Show: "space", Word: "play", Name: "play or pause", Help: "play or pause the recording", Do: do(r.play)},
 		{Keys: []string{"."}, Show: ".", Word: "step", Help: "pause and step to the next token, or to the next event if the engine does not report tokens", Do: do(r.step)},
+		{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, false)) })},
+		{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, true)) })},
 		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s", Do: by(-shortStep)},
 		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
 		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
@@ -80,8 +82,6 @@ func (r *replay) keys() []view.Key {
 		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { r.app.switchEngine(true) }, When: r.app.canSwitch},
 		{Keys: []string{"{"}, Show: "{", Name: "previous request", Help: "go back to the start of this request, or of the previous one", Do: do(r.previousRequest)},
 		{Keys: []string{"}"}, Show: "{ }", Word: "request", Help: "go forward to the start of the next request", Do: do(r.nextRequest)},
-		{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, false)) })},
-		{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, true)) })},
 		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the start of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { r.seek(s, s.Begin) })},
 		{Keys: []string{"end"}, Show: "end", Name: "end", Help: "go to the end of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { r.seek(s, s.End) })},
 	}

@@ -37,3 +37,24 @@ func TestTabsHaveNames(t *testing.T) {
 		}
 	}
 }
+
+// The footer drops the least important keys: none that does not fit gives way to one after it.
+func TestFooterKeepsTheMainKeys(t *testing.T) {
+	for _, v := range allViews {
+		for w := 72; w <= 200; w += 4 {
+			a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, 24)
+			a.show(v)
+			rows := strings.Split(strings.TrimRight(a.screen(), "\n"), "\n")
+			dropped := ""
+			for _, b := range a.footerKeys() {
+				switch shown := strings.Contains(rows[len(rows)-1]+"  ", b.Show+" "+b.Word+"  "); {
+				case b.essential:
+				case !shown:
+					dropped = b.Word
+				case dropped != "":
+					t.Errorf("%d columns, view %d: the footer shows %s instead of %s", w, v, b.Word, dropped)
+				}
+			}
+		}
+	}
+}
