@@ -67,3 +67,28 @@ func TestNothingToList(t *testing.T) {
 		show(viewtest.NewScreen(t, s, viewtest.Narrow)).Holds(want)
 	}
 }
+
+// The sort keys go through the columns with data, in both directions.
+func TestSortKeysSkipEmptyColumns(t *testing.T) {
+	s := viewtest.LiveSnapshot()
+	for _, key := range []string{">", "<"} {
+		p := viewtest.NewScreen(t, s, viewtest.Wide)
+		v := New(p, &table.Selection{Follow: true}, nil)
+		p.Show(v)
+		seen := map[table.Field]bool{}
+		for !seen[v.List.By] {
+			if seen[v.List.By] = true; !varies(v.List, v.List.By) {
+				t.Errorf("%s sorts by %v, which no request has", key, v.List.By)
+			}
+			p.Press(key)
+		}
+		for f := range table.NumFields {
+			if varies(v.List, f) && !seen[f] {
+				t.Errorf("%s does not reach %v", key, f)
+			}
+		}
+		if seen[table.Group] || seen[table.Model] || !seen[table.Label] || !seen[table.TTFT] {
+			t.Errorf("%s sorts by %v", key, seen)
+		}
+	}
+}

@@ -115,9 +115,17 @@ func (v *View) sort(by table.Field) {
 	v.Follow, v.First, v.Selected, v.Key = false, 0, 0, table.Key{}
 }
 
-// sortColumn sorts by a column to the right, or to the left, of the current one.
+// sortColumn sorts by a column to the right, or to the left, of the current one. It skips columns that say nothing.
 func (v *View) sortColumn(by int) {
-	v.sort(table.Field((int(v.List.By) + by + int(table.NumFields)) % int(table.NumFields)))
+	v.List.Update(v.program.Snapshot())
+	next := v.List.By
+	for range table.NumFields {
+		next = table.Field((int(next) + by + int(table.NumFields)) % int(table.NumFields))
+		if varies(v.List, next) {
+			break
+		}
+	}
+	v.sort(next)
 }
 
 // Click sorts by the column head under the mouse, or selects the row there; a second click opens it.
