@@ -2,6 +2,7 @@ package latency
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,8 +23,8 @@ func ttftHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	var far outliers
 	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, c.Window, false, &far)
 	lo, hi := logRange(c.Scratch.Values)
-	words := keptOf(len(c.Scratch.Values), s.Latency.TTFT[c.Window].Count)
-	logHistogram(c, a, "TTFT", words+" warm requests", c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	title := []string{keptOf(len(c.Scratch.Values), s.Latency.TTFT[c.Window].Count, "warm request")}
+	logHistogram(c, a, "TTFT", title, c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
 // targetStyle returns a style function that highlights times above a target.
@@ -59,7 +60,8 @@ func itlHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 	c.Scratch.Values = values
 	lo, hi := logRange(values)
-	logHistogram(c, a, "ITL", metric.Count(float64(len(values)))+" most recent gaps", values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
+	title := []string{metric.Count(float64(len(values))) + " most recent gaps"}
+	logHistogram(c, a, "ITL", title, values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
 }
 
 // logRange returns an axis range in ns that holds all values and spans at least one octave.
@@ -78,14 +80,17 @@ func logRange(lists ...[]float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// logHistogram draws times in ns as columns on a logarithmic axis from lo to hi, under a title and what they are. style colours a column by its time, so that values beyond a limit stand out even if there
-// is only one.
-func logHistogram(c *pane.Frame, a grid.Area, name, what string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
+// logHistogram draws times in ns as columns on a logarithmic axis from lo to hi, under a title and those of the texts on
+// them that fit. style colours a column by its time, so that values beyond a limit stand out even if there is only one.
+func logHistogram(c *pane.Frame, a grid.Area, name string, what []string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
 	if a.H < 3 || a.W < 20 {
 		return
 	}
 	l := a.Line(0, 0)
-	l.Put(pane.Heading, name).Gap(2).Put(pane.Dim, what+"; log scale")
+	l.Put(pane.Heading, name).Gap(2)
+	for _, words := range append(what, "; log scale") {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words})
+	}
 	if len(values) == 0 {
 		return
 	}
@@ -106,10 +111,13 @@ func logHistogram(c *pane.Frame, a grid.Area, name, what string, values []float6
 		}
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: ", peak " + metric.Count(float64(most))})
-	far.draw(plot, c.Skin.Glyphs, func(ns float64) (x, top int) {
-		x = min(max(int(math.Log(ns/lo)*scale), 0), plot.W-1)
-		return x, plot.H - 1 - bins[x]*plot.H/max(most, 1)
-	})
+	tops := bins // row of the top of each column
+	for x, n := range bins {
+		if tops[x] = plot.H; n > 0 {
+			tops[x] -= n*plot.H/most + 1
+		}
+	}
+	far.draw(plot, c.Skin.Glyphs, tops, func(ns float64) int { return min(max(int(math.Log(ns/lo)*scale), 0), plot.W-1) })
 	drawLogAxis(a.Sub(0, a.H-1, a.W, 1), lo, hi)
 }
 
@@ -150,41 +158,75 @@ func (o *outliers) add(v outlier) {
 	o.n = min(o.n+1, len(o.list))
 }
 
-// draw labels the outliers above their columns, one per row where there is room. place returns the column of a time and
-// the row above it.
-func (o *outliers) draw(plot grid.Area, gl *theme.Glyphs, place func(ns float64) (x, top int)) {
-	for y, v := range o.list[:o.n] {
-		x, top := place(v.ns)
+// draw labels the outliers above their columns, one per row where there is room: left or right of the line to the column,
+// where no other column and no line is. tops holds the top row of each column, place returns the column of a time.
+func (o *outliers) draw(plot grid.Area, gl *theme.Glyphs, tops []int, place func(ns float64) int) {
+	y, line := 0, plot.W // the previous line
+	for _, v := range o.list[:o.n] {
+		x := place(v.ns)
 		words := "#" + strconv.Itoa(int(v.request))
 		if v.token >= 0 {
 			words += " token " + strconv.Itoa(v.token)
 		}
 		words += " " + metric.Duration(int64(v.ns))
-		if y >= top || y >= plot.H-1 || x < grid.Width(words)+1 {
+		w := grid.Width(words)
+		free := func(from, to int) bool {
+			return from >= 0 && to <= line && !slices.ContainsFunc(tops[from:to], func(top int) bool { return top <= y })
+		}
+		if y >= tops[x] || y >= plot.H-1 {
 			continue
 		}
-		plot.Right(x-1, y, pane.Bad, words)
-		for row := y; row < top; row++ {
+		switch {
+		case free(x-1-w, x-1):
+			plot.Text(x-1-w, y, pane.Bad, words)
+		case free(x+2, x+2+w):
+			plot.Text(x+2, y, pane.Bad, words)
+		default:
+			continue
+		}
+		for row := y; row < tops[x]; row++ {
 			plot.Cell(x, row, grid.Fg(theme.Border), gl.Vertical)
+		}
+		y, line = y+1, x
+	}
+}
+
+// drawLogAxis labels a logarithmic axis where there is room: 1, 2 and 5 of every power of ten, or equal steps if it has
+// fewer than three of them.
+func drawLogAxis(a grid.Area, lo, hi float64) {
+	type label struct{ v, step float64 }
+	var labels []label
+	for p := math.Pow(10, math.Floor(math.Log10(lo))); p <= hi; p *= 10 {
+		for _, m := range [...]float64{1, 2, 5} {
+			if v := p * m; v >= lo && v <= hi {
+				labels = append(labels, label{v, 0})
+			}
+		}
+	}
+	if step := axisStep(hi - lo); len(labels) < 3 {
+		labels = labels[:0]
+		for v := math.Ceil(lo/step) * step; v <= hi; v += step {
+			labels = append(labels, label{v, step})
+		}
+	}
+	scale, free := float64(a.W)/math.Log(hi/lo), 0
+	for _, l := range labels {
+		x, words := int(math.Log(l.v/lo)*scale), pane.AxisLabel(pane.TimeAxis, hi)(l.v, l.step)
+		if x >= free && x+1+grid.Width(words) <= a.W {
+			a.Cell(x, 0, grid.Fg(theme.Border), '|')
+			a.Text(x+1, 0, pane.Dim, words)
+			free = x + grid.Width(words) + 2
 		}
 	}
 }
 
-// drawLogAxis labels 1, 2 and 5 of every power of ten where there is room.
-func drawLogAxis(a grid.Area, lo, hi float64) {
-	scale, free := float64(a.W)/math.Log(hi/lo), 0
-	for p := math.Pow(10, math.Floor(math.Log10(lo))); p <= hi; p *= 10 {
-		for _, m := range [...]float64{1, 2, 5} {
-			v := p * m
-			if v < lo || v > hi {
-				continue
-			}
-			x, words := int(math.Log(v/lo)*scale), pane.AxisLabel(pane.TimeAxis, v)(v, v)
-			if x >= free && x+1+grid.Width(words) <= a.W {
-				a.Cell(x, 0, grid.Fg(theme.Border), '|')
-				a.Text(x+1, 0, pane.Dim, words)
-				free = x + grid.Width(words) + 2
-			}
+// axisStep returns the longest round step with which a range has at least three labels.
+func axisStep(span float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(span/3)))
+	for _, m := range [...]float64{5, 2} {
+		if p*m <= span/3 {
+			return p * m
 		}
 	}
+	return p
 }

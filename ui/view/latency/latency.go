@@ -164,7 +164,7 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		if targets.BeyondTTFT() {
 			words = "  all met by "
 		}
-		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n.all, s.Latency.TTFT[c.Window].Count) + " warm requests"})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n.all, s.Latency.TTFT[c.Window].Count, "warm request")})
 	}
 	if g := s.Latency.Goodput; g.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   goodput "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(g.V) + "/s"})
@@ -192,12 +192,13 @@ func drawCacheMisses(l grid.Line, m store.CacheMisses) bool {
 	return true
 }
 
-// keptOf returns how many of all requests are kept.
-func keptOf(kept int, all uint64) string {
+// keptOf returns how many of all of the named kind are kept.
+func keptOf(kept int, all uint64, name string) string {
+	words := pane.CountOf(uint64(kept), name, name+"s")
 	if uint64(kept) < all {
-		return "the last " + metric.Count(float64(kept))
+		return "the last " + words
 	}
-	return metric.Count(float64(kept))
+	return words
 }
 
 // percentileTable lists the percentiles of every latency over the selected window and returns the rows used.

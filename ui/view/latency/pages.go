@@ -57,15 +57,15 @@ func coldAndWarm(c *pane.Frame, warm, cold grid.Area, s *store.Snapshot) {
 	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, c.Window, false, &far)
 	c.Scratch.Cold = appendTTFTs(c.Scratch.Cold[:0], s, c.Window, true, &farCold)
 	lo, hi := logRange(c.Scratch.Values, c.Scratch.Cold)
-	logHistogram(c, warm, "TTFT warm", withMedian(len(c.Scratch.Values), &s.Latency.TTFT[c.Window], "requests"), c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
-	logHistogram(c, cold, "TTFT cold", withMedian(len(c.Scratch.Cold), &s.Latency.ColdTTFT[c.Window], "requests, model load included"), c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
+	logHistogram(c, warm, "TTFT warm", []string{withMedian(len(c.Scratch.Values), &s.Latency.TTFT[c.Window])}, c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	logHistogram(c, cold, "TTFT cold", []string{withMedian(len(c.Scratch.Cold), &s.Latency.ColdTTFT[c.Window]), ", model load included"}, c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }
 
-// withMedian puts the number of kept values before words, and the median behind them.
-func withMedian(kept int, sum *metric.Summary, words string) string {
-	words = keptOf(kept, sum.Count) + " " + words
+// withMedian returns the number of kept requests, and their median.
+func withMedian(kept int, sum *metric.Summary) string {
+	words := keptOf(kept, sum.Count, "request")
 	if sum.Count > 0 {
 		words += ", p50 " + metric.Duration(sum.P50)
 	}
