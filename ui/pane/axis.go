@@ -17,6 +17,14 @@ var (
 	CountAxis = []Unit{{0, 1, ""}, {1e4, 1e3, "k"}, {1e6, 1e6, "M"}}
 )
 
+// AxisWords returns the axis of the charts over time, and the key that changes it.
+func (c *Frame) AxisWords() string {
+	if c.LogAxis {
+		return "log axis (Y: linear)"
+	}
+	return "linear axis (Y: log)"
+}
+
 // AxisLabel returns the label function of a scale that ends at top. All labels use one unit and the decimals that the
 // step between labels needs; with step 0 a label has the unit and the decimals of its own value.
 func AxisLabel(units []Unit, top float64) func(v, step float64) string {

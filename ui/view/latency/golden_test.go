@@ -70,6 +70,14 @@ func TestCacheMisses(t *testing.T) {
 	}
 }
 
+// The title of the chart says which axis it has, and what Y does.
+func TestAxisOfTheChart(t *testing.T) {
+	p := viewtest.NewScreen(t, viewtest.LiveSnapshot(), viewtest.Medium)
+	p.Show(&View{}).Holds("linear axis (Y: log)")
+	p.Frame().LogAxis = true
+	p.Show(&View{}).Holds("log axis (Y: linear)")
+}
+
 // Engines without latencies say why.
 func TestNothingMeasured(t *testing.T) {
 	for want, s := range map[string]*store.Snapshot{

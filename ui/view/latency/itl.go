@@ -75,7 +75,7 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 // drawChartKey writes the scales of the chart and the strip into the border.
 func drawChartKey(a grid.Area, c *pane.Frame) {
 	if a.H >= 9 {
-		c.Foot(a, pane.Dim, "chart: 1 column = 1 s, Y: log axis, "+string(c.Skin.Glyphs.Stall)+": stall  strip: 1 column = 1 token")
+		c.Foot(a, pane.Dim, "column: 1 s, in the strip 1 token; "+c.AxisWords()+"; "+string(c.Skin.Glyphs.Stall)+": stall")
 	}
 }
 

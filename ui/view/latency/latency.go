@@ -234,7 +234,7 @@ func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 func itlChart(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "ITL").Gap(2).Put(grid.Fg(theme.SeriesP50), "p50").Gap(1).Put(grid.Fg(theme.SeriesP99), "p99").Put(pane.Dim, "  1 column = 1 s")
-	l.Fit(grid.Piece{Style: pane.Dim, Words: ", Y: log axis"})
+	l.Fit(grid.Piece{Style: pane.Dim, Words: ", " + c.AxisWords()})
 	if a.H >= 3 {
 		drawLatencyChart(a.Sub(0, 1, a.W, a.H-1), s, c)
 	}
