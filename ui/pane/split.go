@@ -38,9 +38,13 @@ func kernelFill(c *Frame, k kernel, colour rune) rune {
 // DrawLayers draws the prompt processing of a request by layer, on the scale of the longest layer.
 func DrawLayers(a grid.Area, r *store.Request, c *Frame) {
 	l := a.Line(0, 0)
-	l.Put(Heading, "Prompt of #"+strconv.Itoa(int(r.ID))+" by layer").Gap(1)
+	legend := 1
 	for _, k := range kernels {
-		if l.Room() >= len(k.name)+4 {
+		legend += len(k.name) + 3
+	}
+	l.Put(Heading, FirstFitting(a.W-legend, "Prompt of #"+strconv.Itoa(int(r.ID))+" by layer", "Prompt by layer", "By layer")).Gap(1)
+	for _, k := range kernels {
+		if l.Room() >= len(k.name)+3 {
 			l.Gap(1).Rune(grid.Fg(k.role), kernelFill(c, k, c.Skin.Glyphs.Swatch)).Gap(1).Put(Dim, k.name)
 		}
 	}
