@@ -189,7 +189,7 @@ type reading struct {
 	f    func(float64) string
 }
 
-// joinReadings lists readings, separated by commas: "4.00 kB, operations not reported". If all are absent for the same
+// joinReadings lists readings, separated by commas: "4.00 kB, calls not reported". If all are absent for the same
 // reason, it returns the reason.
 func joinReadings(all ...reading) string {
 	reason := all[0].n.absence()
@@ -215,12 +215,12 @@ func withShare(n Number, f func(float64) string, share Number) string {
 	return f(n.V) + ", " + metric.Percent(share.V)
 }
 
-// operationCount formats a number of disk operations.
-func operationCount(n float64) string {
+// callCount formats a number of read or write calls.
+func callCount(n float64) string {
 	if n == 1 {
-		return "1 operation"
+		return "1 call"
 	}
-	return metric.Count(n) + " operations"
+	return metric.Count(n) + " calls"
 }
 
 // hostSection returns the resource use of the engine's process and of the machine over the run.
@@ -235,18 +235,18 @@ func hostSection(r *Report) section {
 		return s
 	}
 	cores := func(v float64) string { return metric.Rate(v) + " cores" }
-	operations := func(bytes, ops Number) string {
+	transfers := func(bytes, ops Number) string {
 		return joinReadings(
 			reading{"bytes", bytes, metric.Bytes},
-			reading{"operations", ops, operationCount})
+			reading{"calls", ops, callCount})
 	}
 	s.rows = [][]string{
 		{"CPU", withShare(p.CPU, cores, p.Utilisation), format(u.CPU, metric.Percent)},
 		{"frequency", "", format(u.Frequency, metric.Hertz)},
 		{"memory", format(p.RSS, metric.Bytes), usedOfTotal(u.MemoryUsed, numberNamed(event.MachineFields[:], h.Readings[:], "memory_bytes"), metric.Bytes)},
 		{"memory, peak", format(p.Peak, metric.Bytes), withShare(u.MemoryPeak, metric.Bytes, u.MemoryShare)},
-		{"disk read", operations(p.Read, p.ReadOps), ""},
-		{"disk written", operations(p.Write, p.WriteOps), ""},
+		{"disk read", transfers(p.Read, p.ReadOps), ""},
+		{"disk written", transfers(p.Write, p.WriteOps), ""},
 	}
 	for i, g := range u.GPUs {
 		all := Number{}

@@ -39,7 +39,7 @@ func TestTextHasWhatWasMeasured(t *testing.T) {
 		"llmtop v1 - engine native on CPU avx2, ready", "This report is partial: the run was interrupted, or its recording lacks parts.", "Dropped 3 token events",
 		"finished 3, cancelled 1, failed 0, running 0, queued 1", "24 prompt (6 cached, 0 padding), 11 generated, in 2.",
 		"TTFT of request 1: 59.0 ms (cold, model load included)", "TTFT of request 2: 19.0 ms (warm)",
-		"<- dominant", "ITL         8        5.00 ms", "0      0 (75 %)", "disk read     bytes not permitted, operations not reported", "70.0 MB", "not reported",
+		"<- dominant", "ITL         8        5.00 ms", "0      0 (75 %)", "disk read     bytes not permitted, calls not reported", "70.0 MB", "not reported",
 		"400 tokens/s while tokens were generated", "10 of 100 cells in use", "GROUPS",
 	} {
 		if !strings.Contains(got, want) {

@@ -184,14 +184,20 @@ func modelFile(_ *pane.Frame, s *store.Snapshot) string {
 	return "of " + metric.Bytes(l.ModelBytes.V) + ", " + age(s, l.ModelAt)
 }
 
-func readOps(_ *pane.Frame, s *store.Snapshot) string  { return formatOps(s.Host.Engine.ReadOps) }
-func writeOps(_ *pane.Frame, s *store.Snapshot) string { return formatOps(s.Host.Engine.WriteOps) }
+func readOps(_ *pane.Frame, s *store.Snapshot) string {
+	return formatCalls(s.Host.Engine.ReadOps, "read")
+}
 
-func formatOps(r event.Reading) string {
+func writeOps(_ *pane.Frame, s *store.Snapshot) string {
+	return formatCalls(s.Host.Engine.WriteOps, "write")
+}
+
+// formatCalls returns how often the engine called read or write, most often not for a disk: for pipes and the page cache.
+func formatCalls(r event.Reading, name string) string {
 	if !r.OK() {
 		return ""
 	}
-	return metric.Rate(r.V) + " op/s"
+	return metric.Rate(r.V) + " " + name + " calls/s"
 }
 
 func gpuName(_ *pane.Frame, s *store.Snapshot) string {

@@ -155,8 +155,8 @@ func drawMemory(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 func drawDisk(r *pane.RowWriter, s *store.Snapshot) {
 	p := s.Host.Engine
 	for _, d := range [...]struct {
-		name       string
-		bytes, ops event.Reading
+		name         string
+		bytes, calls event.Reading
 	}{{"read", p.Read, p.ReadOps}, {"write", p.Write, p.WriteOps}} {
 		a, ok := r.Next(d.name)
 		if !ok {
@@ -168,8 +168,8 @@ func drawDisk(r *pane.RowWriter, s *store.Snapshot) {
 			continue
 		}
 		l.Put(pane.Data, metric.Bytes(d.bytes.V)+"/s")
-		if d.ops.OK() {
-			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(d.ops.V)}, grid.Piece{Style: pane.Dim, Words: " op/s"})
+		if d.calls.OK() {
+			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(d.calls.V)}, grid.Piece{Style: pane.Dim, Words: " calls/s"})
 		}
 	}
 }
