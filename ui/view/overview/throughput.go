@@ -119,10 +119,12 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 	switch {
 	case !queued.OK():
 		l.Put(pane.Dim, pane.FirstFitting(l.Room(), "queued "+queued.Origin.String(), "queued n/r", ""))
-	case queued.V > 0:
-		l.Put(pane.Dim, "queued ").Put(pane.Watch, metric.Count(queued.V))
 	default:
-		l.Put(pane.Dim, "queued ").Put(pane.Plain, metric.Count(queued.V))
+		n, st := metric.Count(queued.V), pane.Plain
+		if queued.V > 0 {
+			st = pane.Watch
+		}
+		l.Put(pane.Dim, pane.FirstFitting(l.Room()-grid.Width(n), "queued ", "queue ", "q ", "")).Put(st, n)
 	}
 	if t.BusyShare.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "  busy "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.BusyShare.V)})
