@@ -4,6 +4,7 @@ package chrome
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -136,12 +137,13 @@ func headerRight(c *pane.Frame, a grid.Area, from int, s *store.Snapshot, t *Sta
 	}
 	self := s.Host.Self
 	if s.Host.Sampled && self.CPU.OK() {
-		words := "self " + metric.Reading(self.OutsideEngine, metric.Percent)
-		if !self.OutsideEngine.OK() {
-			words = "self " + metric.Percent(self.CPU.V)
+		cpu := self.CPU
+		if self.OutsideEngine.OK() {
+			cpu = self.OutsideEngine
 		}
+		words := fmt.Sprintf("self %5s", metric.Percent(cpu.V)) // fixed widths, so that the parts left of it stay in place
 		if self.RSS.OK() {
-			words += " " + metric.Bytes(self.RSS.V)
+			words += fmt.Sprintf(" %7s", metric.Bytes(self.RSS.V))
 		}
 		put(pane.Plain, words, 30+named)
 	}
