@@ -55,16 +55,15 @@ func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, key func(view st
 	if h.Verdict.Try != "" {
 		try = " " + string(c.Skin.Glyphs.Arrow) + " " + sanitize.Line(h.Verdict.Try)
 	}
-	fits := func() bool { return grid.Width(words)+grid.Width(past)+grid.Width(try) <= l.Room() }
-	if !fits() {
-		words = asides.ReplaceAllString(words, "")
-	}
-	if outdated && !fits() { // the advice is no longer urgent
+	if grid.Width(words)+grid.Width(past)+grid.Width(try) > l.Room() { // half a cause and half a remedy help nobody
 		try = ""
 	}
-	elided(pane.Data, words, max(l.Room()-grid.Width(past)-grid.Width(try), (l.Room()-grid.Width(past))/2))
+	if grid.Width(words)+grid.Width(past) > l.Room() {
+		words = asides.ReplaceAllString(words, "")
+	}
+	elided(pane.Data, cutWords(words, l.Room()-grid.Width(past), c.Skin.Glyphs.Ellipsis), l.Room())
 	elided(pane.Dim, past, l.Room())
-	elided(pane.Plain, try, l.Room())
+	l.Put(pane.Plain, try)
 }
 
 // unjudged returns why there is no verdict on an engine, "" if there is one. The last verdict before the connection broke
@@ -81,6 +80,26 @@ func unjudged(s *store.Snapshot, c *pane.Frame) string {
 	}
 	return ""
 }
+
+// cutWords returns the words that fit into w cells, with an ellipsis if they are not all. It keeps no number without its
+// unit.
+func cutWords(words string, w int, ellipsis rune) string {
+	if grid.Width(words) <= w {
+		return words
+	}
+	for cut := words; ; {
+		i := strings.LastIndexByte(cut, ' ')
+		if i < 0 {
+			return words
+		}
+		if cut = cut[:i]; grid.Width(cut) < w && !endsWithNumber.MatchString(cut) {
+			return cut + string(ellipsis)
+		}
+	}
+}
+
+// endsWithNumber matches text that ends with a number whose unit follows.
+var endsWithNumber = regexp.MustCompile(`(^| )[\d.]+$`)
 
 // asides are the parts of a verdict that a narrow screen leaves out, such as limits.
 var asides = regexp.MustCompile(` \([^)]*\)| (in|of) the last minute`)
