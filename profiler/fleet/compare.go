@@ -158,8 +158,12 @@ func Median(replicas []*Replica, f Field) Cell {
 func Sum(replicas []*Replica, f Field) event.Reading {
 	out := event.Absent(event.NotReported)
 	for _, r := range replicas {
-		if v := r.Cells[f]; !r.Broken && v.OK() {
+		switch v := r.Cells[f]; {
+		case r.Broken:
+		case v.OK():
 			out = event.DerivedValue(out.V + v.V)
+		case !out.OK():
+			out.Origin = max(out.Origin, v.Origin)
 		}
 	}
 	return out

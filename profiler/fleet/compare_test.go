@@ -98,3 +98,22 @@ func TestServersAreComparedByMeans(t *testing.T) {
 		t.Errorf("%+v, want medians", got)
 	}
 }
+
+// An idle engine that will report a number has none yet, and so have the median and the sum.
+func TestIdleReplicas(t *testing.T) {
+	s := store.New(store.Options{Now: func() event.Time { return 1 }}).Snapshot()
+	s.Engine.Caps = event.CapKV | event.CapTokens
+	s.Throughput.Decode = event.Absent(event.NotYet)
+	a, b := &Replica{}, &Replica{}
+	a.Measure(s, metric.Session)
+	b.Measure(s, metric.Session)
+	for _, f := range []Field{KV, Decode} {
+		if v, m, sum := a.Cells[f], Median([]*Replica{a, b}, f), Sum([]*Replica{a, b}, f); v.Origin != event.NotYet || m.Origin != event.NotYet || sum.Origin != event.NotYet {
+			t.Errorf("%v: %v, median %v, sum %v, want none yet", f, v, m, sum)
+		}
+	}
+	s.Engine.Caps = event.CapTokens
+	if a.Measure(s, metric.Session); a.Cells[KV].Origin != event.NotReported {
+		t.Errorf("KV of an engine without it: %v", a.Cells[KV])
+	}
+}

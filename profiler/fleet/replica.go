@@ -144,7 +144,11 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 		set(Running, event.DerivedValue(float64(s.Throughput.Running)))
 		set(Waiting, event.DerivedValue(float64(s.Throughput.Queued)))
 	}
-	set(KV, s.KV.Usage)
+	kv := s.KV.Usage
+	if kv.Origin == event.NotReported && !s.Polled() && s.Engine.Caps.Has(event.CapKV) { // with the first request
+		kv = event.Absent(event.NotYet)
+	}
+	set(KV, kv)
 	set(Decode, s.Throughput.Decode)
 	r.Cells[TTFT] = Quantile(s, store.TTFT, w, 0.5)
 	r.Cells[TTFT99] = Quantile(s, store.TTFT, w, 0.99)
