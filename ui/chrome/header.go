@@ -62,7 +62,8 @@ func drawState(c *pane.Frame, l *grid.Line, s *store.Snapshot, t *Status) {
 	}
 	st = st.With(grid.Bold)
 	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
-	l.Put(pane.Plain, pane.Clock(pane.SessionTime(s, s.Now))).Gap(2)
+	l.Fit(grid.Piece{Style: pane.Plain, Words: pane.Clock(pane.SessionTime(s, s.Now))})
+	l.Gap(2)
 }
 
 // NotKeptWord is the state of an engine without history at the selected moment.
@@ -230,9 +231,11 @@ func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
 	drawState(c, &l, s, t)
 	itl := s.Latency.ITL[c.Window]
 	gap := pane.Dim
+	const names = 8
 	words := "no token yet"
 	if itl.Count > 0 {
-		gap, words = pane.Data, metric.Duration(itl.P50)+" p50  "+metric.Duration(itl.P99)+" p99"
+		p50 := metric.Duration(itl.P50) + " p50"
+		gap, words = pane.Data, pane.FirstFitting(a.W-names, p50+"  "+metric.Duration(itl.P99)+" p99", p50)
 	}
 	loss, lossless := DropCounts(c, s)
 	dropStyle := pane.Plain
@@ -243,7 +246,7 @@ func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
 	if r := pane.WithTTFT(s.Requests); r != nil {
 		ttft = metric.Seconds(r.TTFT.V)
 	}
-	for i, row := range []struct {
+	for y, row := range []struct {
 		name, words string
 		st          grid.Style
 	}{
@@ -252,8 +255,10 @@ func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
 		{"decode", metric.Reading(s.Throughput.Decode, metric.Rate) + " tok/s", pane.Data},
 		{"events", loss, dropStyle},
 	} {
-		a.Text(0, 1+i, pane.Dim, row.name)
-		a.Text(8, 1+i, row.st, row.words)
+		a.Text(0, 1+y, pane.Dim, row.name)
+		a.Elide(names, 1+y, a.W-names, row.st, row.words, c.Skin.Glyphs.Ellipsis)
 	}
-	a.Elide(0, a.H-1, a.W, pane.Watch, "llmtop needs 60x18: "+strconv.Itoa(a.W)+"x"+strconv.Itoa(a.H)+" here", c.Skin.Glyphs.Ellipsis)
+	needs := "needs 60x18: " + strconv.Itoa(a.W) + "x" + strconv.Itoa(a.H) + " here"
+	a.Fill(0, a.H-1, a.W, pane.Plain, ' ')
+	a.Elide(0, a.H-1, a.W, pane.Watch, pane.FirstFitting(a.W, "llmtop "+needs, needs, "needs 60x18"), c.Skin.Glyphs.Ellipsis)
 }

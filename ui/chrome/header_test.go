@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -31,5 +32,23 @@ func TestHeaderStaysInPlace(t *testing.T) {
 			t.Errorf("self %v: the counter of drops is at %d, before at %d:\n%s", v, i, at, g.Plain())
 		}
 		at = i
+	}
+}
+
+// The screen that is too small for panes drops whole numbers, and marks what is cut.
+func TestSmallScreen(t *testing.T) {
+	s := store.New(store.Options{Now: func() event.Time { return 1 }}).Snapshot()
+	s.Engine.State, s.Engine.Remote.Link = event.EngineReady, event.LinkConnected
+	s.Latency.ITL[metric.Session] = metric.Summary{Count: 9, P50: 120e3, P99: 565e3}
+	c := frame()
+	c.Window = metric.Session
+	var g grid.Grid
+	g.Reset(24, 6)
+	DrawSmallScreen(g.All(), s, &Status{}, c)
+	got := strings.Split(g.Plain(), "\n")
+	for y, want := range []string{0: "○ connected, idle", 2: "ITL     120 µs p50", 4: "events  dropped 0 · mis…", 5: "needs 60x18: 24x6 here"} {
+		if want != "" && strings.TrimRight(got[y], " ") != want {
+			t.Errorf("row %d: %q, want %q", y, got[y], want)
+		}
 	}
 }
