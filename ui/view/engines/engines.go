@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,8 +27,8 @@ type Row struct {
 // Ordinal returns the position i, from 0 on, among n as "1/n".
 func Ordinal(i, n int) string { return strconv.Itoa(i+1) + "/" + strconv.Itoa(n) }
 
-// engineColumns are the numeric columns of the list, right-aligned.
-var engineColumns = []struct {
+// engineColumn is a numeric column of the list.
+type engineColumn struct {
 	name   string
 	width  int
 	cell   func(*store.Snapshot, *pane.Frame) event.Reading
@@ -35,7 +36,10 @@ var engineColumns = []struct {
 	sums   bool                                      // summed over connected engines
 	alarm  bool                                      // should be 0; summed over all engines, connected or not
 	edge   func(*store.Snapshot, *pane.Frame) string // text for a value with only one known bound; nil: none
-}{
+}
+
+// engineColumns are the numeric columns, right-aligned.
+var engineColumns = []engineColumn{
 	{"decode/s", 8, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false, nil},
 	{"prefill/s", 10, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
 	{"run", 4, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.RunningCount(s) }, metric.Count, true, false, nil},
@@ -67,8 +71,10 @@ func ttftEdge(s *store.Snapshot, c *pane.Frame) string {
 	return ""
 }
 
-// numbersWidth is the width of all engineColumns. stateColumn and modelColumn are the two columns before them.
+// numbersWidth is the width of all engineColumns. stateColumn and modelColumn are the two columns before them. The column
+// at lessNumbers is left out first.
 const (
+	lessNumbers  = 1
 	numbersWidth = 43
 	stateColumn  = 16
 	modelColumn  = 25
@@ -149,7 +155,8 @@ func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListP
 		c.Absent(in, pane.Dim, "no engine yet", "engines appear here once discovered")
 		return ListPlacement{}
 	}
-	engineHead(c, in)
+	cols := listColumnsFor(in.W, rows, c)
+	engineHead(in, cols)
 	detail := min(6, max(in.H-8, 0))
 	if len(rows) > 0 && polled.HasAggregates(rows[min(selected, len(rows)-1)].Snapshot) {
 		detail = min(12, max(in.H-8, 0))
@@ -158,11 +165,11 @@ func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListP
 	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
 	shown := rows[first:min(first+room, len(rows))]
 	for i, r := range shown {
-		engineRow(c, in, 1+i, r, first+i == selected)
+		engineRow(c, in, cols, 1+i, r, first+i == selected)
 	}
 	y := 1 + len(shown)
 	in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
-	engineSums(c, in, y+1, rows)
+	engineSums(c, in, cols, y+1, rows)
 	if len(shown) < len(rows) {
 		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
 	}
@@ -172,30 +179,49 @@ func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListP
 	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
 }
 
-// nameColumns returns the widths of the text columns; model is 0 if it does not fit.
-func nameColumns(w int) (name, state, model int) {
-	left := w - 2 - numbersWidth
-	if left >= leastName+stateColumn+modelColumn {
-		return left - stateColumn - modelColumn, stateColumn, modelColumn
-	}
-	return max(left-stateColumn, 0), min(stateColumn, max(left, 0)), 0
+// listColumns are the columns of the list: the widths of the text columns, model 0 if it does not fit, and the numbers.
+type listColumns struct {
+	name, state, model int
+	numbers            []engineColumn
 }
 
-func engineHead(c *pane.Frame, a grid.Area) {
-	name, state, model := nameColumns(a.W)
+// listColumnsFor returns the columns that fit into w cells. Long names take room from models and states. In little
+// room the state is as wide as it needs to be, and a number is left out.
+func listColumnsFor(w int, rows []Row, c *pane.Frame) listColumns {
+	cols, left := listColumns{state: stateColumn, numbers: engineColumns}, w-2-numbersWidth
+	names, states, models := 0, len("state"), len("model")
+	for _, r := range rows {
+		state, _ := stateOf(c, r)
+		names, states, models = max(names, grid.Width(r.Name)), max(states, 2+grid.Width(state)), max(models, grid.Width(modelName(r.Snapshot)))
+	}
+	switch {
+	case left >= leastName+stateColumn+modelColumn:
+		cols.model = min(modelColumn, max(left-stateColumn-names-1, min(models+1, modelColumn)))
+		cols.state = max(min(stateColumn, left-names-1-cols.model), min(states+1, stateColumn))
+	case left < leastName+stateColumn:
+		cols.numbers = slices.Delete(slices.Clone(engineColumns), lessNumbers, lessNumbers+1)
+		left = max(left+engineColumns[lessNumbers].width, 0)
+		cols.state = min(states+1, stateColumn, left)
+	}
+	cols.name = left - cols.state - cols.model
+	return cols
+}
+
+func engineHead(a grid.Area, cols listColumns) {
+	name, state, model := cols.name, cols.state, cols.model
 	a.Clip(2, 0, name, pane.Dim, "engine")
 	a.Clip(2+name, 0, state, pane.Dim, "state")
 	a.Clip(2+name+state, 0, model, pane.Dim, "model")
 	x := 2 + name + state + model
-	for _, col := range engineColumns {
+	for _, col := range cols.numbers {
 		x += col.width
 		a.Right(x, 0, pane.Dim, col.name)
 	}
 }
 
-func engineRow(c *pane.Frame, a grid.Area, y int, r Row, selected bool) {
+func engineRow(c *pane.Frame, a grid.Area, cols listColumns, y int, r Row, selected bool) {
 	s, gl := r.Snapshot, c.Skin.Glyphs
-	name, state, model := nameColumns(a.W)
+	name, state, model := cols.name, cols.state, cols.model
 	mark, word, st := chrome.EngineState(c, s)
 	m, _, alarm, broken := chrome.LinkState(c, s)
 	if broken {
@@ -213,7 +239,7 @@ func engineRow(c *pane.Frame, a grid.Area, y int, r Row, selected bool) {
 	a.Clip(2+name+2, y, state-3, st, word)
 	a.Elide(2+name+state, y, model-1, pane.Plain, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
-	columns := engineColumns
+	columns := cols.numbers
 	if why, _, down := chrome.LinkError(c, s); down && (s.Polled() && !s.Reported() || s.NeverReached()) { // it has never reported anything
 		a.Elide(x+1, y, a.W-x-1, pane.Dim, "since "+chrome.WallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
 		columns = nil
@@ -267,8 +293,8 @@ func modelName(s *store.Snapshot) string {
 }
 
 // engineSums adds up the columns that can be summed, for connected engines only; drops are summed over all engines.
-func engineSums(c *pane.Frame, a grid.Area, y int, rows []Row) {
-	name, state, model := nameColumns(a.W)
+func engineSums(c *pane.Frame, a grid.Area, cols listColumns, y int, rows []Row) {
+	name, state, model := cols.name, cols.state, cols.model
 	connected := 0
 	for _, r := range rows {
 		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); !broken {
@@ -281,7 +307,7 @@ func engineSums(c *pane.Frame, a grid.Area, y int, rows []Row) {
 	}
 	a.Clip(2, y, name+state+model, pane.Dim, words)
 	x := 2 + name + state + model
-	for _, col := range engineColumns {
+	for _, col := range cols.numbers {
 		x += col.width
 		if col.sums {
 			words, st := formatCell(sumReadings(c, rows, col.cell, col.alarm), col.format)

@@ -65,3 +65,21 @@ func unreached() *store.Snapshot {
 	}}})
 	return s.Snapshot()
 }
+
+// Names are whole where there is room, and distinct where there is not.
+func TestNamesOfEngines(t *testing.T) {
+	s := viewtest.Remote(viewtest.Links[0].Remote)
+	one, two := viewtest.Engine{Name: "unix:/tmp/a/s1.sock", Snapshot: s}, viewtest.Engine{Name: "unix:/tmp/a/s2.sock", Snapshot: s}
+	small := show(viewtest.NewScreen(t, s, viewtest.Size{W: 60, H: 16}), one, two)
+	small.Holds("/s1.sock ")
+	small.Holds("/s2.sock ")
+	proxy := viewtest.Engine{Name: "http://127.0.0.1:17080 → http://127.0.0.1:18080", Snapshot: s}
+	short := *viewtest.AggregateOnly()
+	short.Model = event.Model{Name: "fake-7b"}
+	proxy.Snapshot = &short
+	show(viewtest.NewScreen(t, s, viewtest.Medium), proxy).Holds(proxy.Name + " ")
+
+	fleet := viewtest.Replicas(3)
+	fleet[1].Name = two.Name
+	show(viewtest.NewScreen(t, s, viewtest.Medium), fleet...).Holds(two.Name + " ")
+}

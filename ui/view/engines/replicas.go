@@ -77,20 +77,27 @@ func timesMedian(o *fleet.Outlier) string {
 }
 
 // replicaColumnsFor returns the columns that fit into w cells, the sort column included, without TPOT or ITL if no
-// replica has it. State, name and model share the width left.
+// replica has it. Name, state and model share the width left, names first: up to mostName of it before other columns.
 func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
-	out, left := pane.Fitting(replicaColumns, w, l.By, func(f fleet.Field) bool {
+	longest := 0
+	for _, r := range l.Rows {
+		longest = max(longest, grid.Width(r.Name)+1)
+	}
+	columns := slices.Clone(replicaColumns)
+	name := &columns[0]
+	name.W = max(name.W, min(longest, w/mostName))
+	out, left := pane.Fitting(columns, w, l.By, func(f fleet.Field) bool {
 		return f != fleet.TPOT && f != fleet.ITL || slices.ContainsFunc(l.Rows, func(r *fleet.Replica) bool { return r.Cells[f].OK() })
 	})
 	for i := range out {
 		c := &out[i]
+		if more := max(min(left, longest-c.W), min(left-stateSince, 24), 0); c.Field == fleet.Name {
+			c.W += more
+			left -= more
+		}
 		if c.Field == fleet.State && left >= stateSince {
 			c.W += stateSince
 			left -= stateSince
-		}
-		if more := min(max(left-stateSince, 0), 24); c.Field == fleet.Name {
-			c.W += more
-			left -= more
 		}
 		if c.Field == fleet.Model {
 			c.W += min(left, 16)
@@ -98,6 +105,9 @@ func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
 	}
 	return out
 }
+
+// mostName is the part of the width, 1/mostName, that names may take from other columns.
+const mostName = 5
 
 // stateSince is the additional width of the state column with the time of its last change.
 const stateSince = 9
