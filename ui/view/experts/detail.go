@@ -188,10 +188,15 @@ func expertBudget(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	a.Bar(l.X, 0, w, share, theme.Accent, c.Skin.Colour(), c.Skin.Glyphs)
 	l.Gap(w + 1)
 	l.Put(pane.Loud, strconv.Itoa(m.budget)).Put(pane.Dim, " of "+strconv.Itoa(all)+" experts")
+	const routing = " of routing"
+	covered := metric.Percent(float64(m.rank.Covered(m.budget)) / float64(max(m.rank.Total(), 1)))
 	if b, ok := metric.ExpertBytes(float64(s.Model.Bytes), float64(s.Model.WeightBytes), x.Experts, x.Used, all); ok {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(b * float64(m.budget))})
+		if size := metric.Bytes(b * float64(m.budget)); grid.Width(", "+size+": "+covered+routing) <= l.Room() {
+			l.Put(pane.Dim, ", ").Put(pane.Plain, size)
+		}
 	}
-	l.Put(pane.Dim, ": ").Put(pane.Loud, metric.Percent(float64(m.rank.Covered(m.budget))/float64(max(m.rank.Total(), 1)))).Put(pane.Dim, " of routing")
+	l.Put(pane.Dim, ": ").Put(pane.Loud, covered)
+	l.Fit(grid.Piece{Style: pane.Dim, Words: routing})
 	if v.By.split() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + c.Phase.String() + ", " + v.Span.String() + ")"})
 	}

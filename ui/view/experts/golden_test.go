@@ -52,6 +52,11 @@ func TestGoldenInMemory(t *testing.T) {
 	}
 }
 
+// The smallest screen has the share of routing whole, without the size of the budget.
+func TestBudgetInLittleRoom(t *testing.T) {
+	show(viewtest.NewScreen(t, viewtest.Routed(viewtest.Shapes[0]), viewtest.Size{W: 60, H: 16})).Holds("32 of 128 experts: 53 % of routing")
+}
+
 // An engine that reports no router picks.
 func TestGoldenNoPicks(t *testing.T) {
 	show(viewtest.NewScreen(t, viewtest.Crowd(20), viewtest.Medium)).Golden("no_picks")
