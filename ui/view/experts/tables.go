@@ -20,7 +20,20 @@ var NumTables = len(expertSections)
 // tableWidth is the minimum width of a table.
 const tableWidth = 36
 
-// expertTables draws as many tables as fit, starting with the selected one.
+// The tables whose size depends on what they show, as indices of expertSections.
+const (
+	kinds = 2
+	drift = 3
+)
+
+// hintWidth and hintHeight are the size of the table of drift without a mark.
+const (
+	hintWidth  = 24
+	hintHeight = 5
+)
+
+// expertTables draws as many tables as fit, starting with the selected one. Without a mark, the table of drift is a hint:
+// it leaves its width to the prompt kinds, or its height to the tables above.
 func expertTables(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	if a.H < 2 {
 		return
@@ -31,9 +44,28 @@ func expertTables(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		rows = min((NumTables+cols-1)/cols, a.H/8)
 	}
 	w, h := (a.W+3)/cols-3, a.H/rows
+	spare := 0
+	switch last := (v.First + NumTables - 1) % NumTables; {
+	case v.mark != nil:
+	case cols == NumTables:
+		spare = w - hintWidth
+	case rows == 2 && cols == NumTables-1 && last == drift:
+		h = max(h, a.H-hintHeight)
+	}
+	x := 0
 	for i := range min(cols*rows, NumTables) {
-		at := a.Sub(i%cols*(w+3), i/cols*h, w, h-min(rows-1, 1))
-		expertSections[(v.First+i)%NumTables](c, at, v, s)
+		n, width := (v.First+i)%NumTables, w
+		switch n {
+		case kinds:
+			width += spare
+		case drift:
+			width -= spare
+		}
+		if i%cols == 0 {
+			x = 0
+		}
+		expertSections[n](c, a.Sub(x, i/cols*h, width, h-min(rows-1, 1)), v, s)
+		x += width + 3
 	}
 }
 
@@ -123,8 +155,11 @@ func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	a.Right(names+tokens, 0, pane.Dim, "tokens")
 	a.Right(names+tokens+hot, 0, pane.Dim, "hot")
 	a.Right(names+tokens+hot+diff, 0, pane.Dim, "diff")
-	if strip.W >= 24 {
-		strip.Text(0, 0, pane.Dim, "share per expert")
+	if per := expertsPerCell(strip.W, p.Experts); per > 1 {
+		share := strconv.Itoa(per)
+		strip.Text(0, 0, pane.Dim, pane.FirstFitting(strip.W, "highest share of "+share+" experts", "max of "+share, share+"/cell", ""))
+	} else {
+		strip.Text(0, 0, pane.Dim, pane.FirstFitting(strip.W, "share per expert", "share", ""))
 	}
 	top := 0.0
 	for i := range parts {
@@ -147,9 +182,12 @@ func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	}
 }
 
+// expertsPerCell returns how many experts share a cell of a strip of w cells.
+func expertsPerCell(w, experts int) int { return (experts + w - 1) / max(w, 1) }
+
 // drawExpertStrip draws the experts of a layer in one row; experts that share a cell show the hottest.
 func drawExpertStrip(c *pane.Frame, a grid.Area, h *store.Hits, experts, layer int, top float64) {
-	per := (experts + a.W - 1) / max(a.W, 1)
+	per := expertsPerCell(a.W, experts)
 	if a.W < 4 || top <= 0 {
 		return
 	}
