@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,10 @@ func TestNamesOfEngines(t *testing.T) {
 	proxy.Snapshot = &short
 	show(viewtest.NewScreen(t, s, viewtest.Medium), proxy).Holds(proxy.Name + " ")
 
+	unreached := viewtest.Engine{Name: "http://127.0.0.1:7997", Snapshot: viewtest.Unreached(true)}
+	if screen := show(viewtest.NewScreen(t, s, viewtest.Medium), one, two, unreached).Text(); strings.Contains(screen, "hits") {
+		t.Errorf("a column that no replica has:\n%s", screen)
+	}
 	fleet := viewtest.Replicas(3)
 	fleet[1].Name = two.Name
 	show(viewtest.NewScreen(t, s, viewtest.Medium), fleet...).Holds(two.Name + " ")

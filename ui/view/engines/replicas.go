@@ -76,8 +76,8 @@ func timesMedian(o *fleet.Outlier) string {
 	}
 }
 
-// replicaColumnsFor returns the columns that fit into w cells, the sort column included, without TPOT or ITL if no
-// replica has it. Name, state and model share the width left, names first: up to mostName of it before other columns.
+// replicaColumnsFor returns the columns that fit into w cells, the sort column included, without latencies of tokens,
+// cache hits or age if no replica has them. Name, state and model share the width left, names first: up to mostName of it before other columns.
 func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
 	longest := 0
 	for _, r := range l.Rows {
@@ -87,7 +87,14 @@ func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
 	name := &columns[0]
 	name.W = max(name.W, min(longest, w/mostName))
 	out, left := pane.Fitting(columns, w, l.By, func(f fleet.Field) bool {
-		return f != fleet.TPOT && f != fleet.ITL || slices.ContainsFunc(l.Rows, func(r *fleet.Replica) bool { return r.Cells[f].OK() })
+		known := slices.ContainsFunc(l.Rows, func(r *fleet.Replica) bool { return r.Cells[f].OK() })
+		switch f {
+		case fleet.TPOT, fleet.ITL:
+			return known
+		case fleet.CacheHits, fleet.Age:
+			return known || len(l.Rows) == 0
+		}
+		return true
 	})
 	for i := range out {
 		c := &out[i]
