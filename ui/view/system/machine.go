@@ -231,7 +231,11 @@ func drawScheduling(r *pane.RowWriter, s *store.Snapshot) {
 		return
 	}
 	l := a.Line(1, 0)
-	l.Put(pane.Plain, wait)
+	st := pane.Plain
+	if !s.Host.Engine.RunWait.OK() {
+		st = pane.Dim
+	}
+	l.Put(st, wait)
 	if s.Host.Load1.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: load}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.Load1.V)})
 	}

@@ -1,0 +1,28 @@
+package system
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// An absent run queue wait is as dim as its name, like the other absent values.
+func TestAbsentRunWaitIsDim(t *testing.T) {
+	s := *viewtest.LiveSnapshot()
+	h := *s.Host.Host
+	h.Engine.RunWait = event.Absent(event.NotReported)
+	s.Host.Host = &h
+	f := pane.Frame{Scratch: &pane.Scratch{}, Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
+	var g grid.Grid
+	g.Reset(60, 20)
+	DrawPane(g.All(), &s, &f)
+	if text := g.Encode(f.Skin); !regexp.MustCompile(`run wait +not reported`).MatchString(text) { // one style
+		t.Errorf("the wait has a style of its own:\n%s", text)
+	}
+}
