@@ -98,9 +98,14 @@ func (a *app) encode() {
 // the first key that does not fit, it drops all except help, back and quit.
 func (a *app) footer(area grid.Area) {
 	area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
-	x := a.drawTabs(area) + 1
+	x := a.drawTabs(area, true) + 1
 	if a.toast != "" {
-		if x+1+grid.Width(a.toast) > area.W { // show all of the note: hide the tabs
+		wide := func() bool { return x+1+grid.Width(a.toast) > area.W }
+		if wide() { // show all of the note: hide the names of the tabs, then the tabs
+			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
+			x = a.drawTabs(area, false) + 1
+		}
+		if wide() {
 			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 			a.drawnTabs, x = a.drawnTabs[:0], 0
 		}

@@ -81,3 +81,20 @@ func TestFooterWhileTyping(t *testing.T) {
 		}
 	}
 }
+
+// A long note takes the names of the tabs, and the tabs only if it needs their room too.
+func TestLongNotesKeepTheTabs(t *testing.T) {
+	a, _ := withCalls(t)
+	for width, want := range map[int]string{20: " 1 Overview  2 Requests ", 60: " 1 Overview  2   3   4 ", 110: " n"} {
+		a.Notify(strings.Repeat("n", width))
+		a.dirty = true
+		a.View()
+		last := strings.Split(a.grid.Plain(), "\n")[a.h-1]
+		if !strings.HasPrefix(last, want) || !strings.Contains(last, a.toast) {
+			t.Errorf("a note of %d cells: %q", width, last)
+		}
+		if (len(a.drawnTabs) > 0) != (width < 110) {
+			t.Errorf("a note of %d cells: %d tabs can be clicked", width, len(a.drawnTabs))
+		}
+	}
+}

@@ -296,15 +296,16 @@ func tabName(name string, w int) string {
 	return name[:min(len(name), 3)]
 }
 
-// drawTabs draws the tabs with their keys and returns their width in cells.
-func (a *app) drawTabs(area grid.Area) int {
+// drawTabs draws the tabs with their keys and returns their width in cells. All have names if they fit and named is set,
+// otherwise that of the current view.
+func (a *app) drawTabs(area grid.Area, named bool) int {
 	a.drawnTabs = a.drawnTabs[:0]
 	shown := a.view
 	if shown == viewPane {
 		shown = viewOverview
 	}
 	l := area.Line(0, 0)
-	named := area.W >= tabNamesWidth || area.W >= shortNamesWidth && !a.status.Paused && a.cfg.Replay == nil
+	named = named && (area.W >= tabNamesWidth || area.W >= shortNamesWidth && !a.status.Paused && a.cfg.Replay == nil)
 	for i, room := range a.tabs {
 		v, from := viewID(i), l.X
 		if !a.offered.has(v) {
