@@ -92,7 +92,10 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 		words = " engine"
 	}
 	l.Put(pane.Loud, strconv.Itoa(len(rows))+words).Gap(2)
-	counts := map[string]int{}
+	counts, wordOf := map[string]int{}, listWord
+	if isFleet(rows) {
+		wordOf = linkWord
+	}
 	if t.PendingEngines > 0 {
 		l.Put(pane.Watch, "loading history: "+strconv.Itoa(len(rows)-t.PendingEngines)+" of "+strconv.Itoa(len(rows))).Gap(2)
 	}
@@ -101,7 +104,7 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 			counts[chrome.NotKeptWord]++
 		}
 		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {
-			counts[linkWord(r.Snapshot)]++
+			counts[wordOf(r.Snapshot)]++
 		}
 	}
 	for _, p := range []struct {
@@ -122,11 +125,15 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 }
 
 // linkWord returns the state of a broken connection in capitals.
-func linkWord(s *store.Snapshot) string {
-	if link := s.Engine.Remote.Link; link != event.LinkDisconnected || !s.NeverReached() {
-		return strings.ToUpper(link.String())
+func linkWord(s *store.Snapshot) string { return strings.ToUpper(s.Engine.Remote.Link.String()) }
+
+// listWord is linkWord, as the other views name it. The states of replicas are words to filter by: there "disconnected"
+// finds also those that have never answered.
+func listWord(s *store.Snapshot) string {
+	if s.Engine.Remote.Link == event.LinkDisconnected && s.NeverReached() {
+		return chrome.Unreachable
 	}
-	return chrome.Unreachable
+	return linkWord(s)
 }
 
 // ListPlacement is the screen position of the rows of a list; the engine First is in the top row.
@@ -225,7 +232,7 @@ func engineRow(c *pane.Frame, a grid.Area, cols listColumns, y int, r Row, selec
 	mark, word, st := chrome.EngineState(c, s)
 	m, _, alarm, broken := chrome.LinkState(c, s)
 	if broken {
-		mark, word, st = m, linkWord(s), alarm
+		mark, word, st = m, listWord(s), alarm
 	}
 	if selected {
 		a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), gl.Arrow)
