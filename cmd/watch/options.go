@@ -21,6 +21,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -103,6 +104,7 @@ func (o *Options) check() error {
 
 // Run watches the engines until the user or a signal ends it, and writes the report with --headless.
 func (o *Options) Run(ctx context.Context) error {
+	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
 	o.shown, o.every = !o.headless && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
 	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
 	if err := o.openProbes(ctx, w); err != nil {
