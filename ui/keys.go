@@ -134,13 +134,7 @@ func (a *app) canPrompt() bool {
 // process the Actions decide.
 func (a *app) engineSupports(c event.Caps) bool {
 	e := &a.snap.Engine
-	switch e.Remote.Link {
-	case event.LinkNone:
-		return true
-	case event.LinkDisconnected, event.LinkRefused:
-		return false
-	}
-	return e.Caps.Has(c)
+	return e.Remote.Link == event.LinkNone || !e.Remote.Link.Down() && e.Caps.Has(c)
 }
 
 // engineKeys act on the engine on the screen, or select another.

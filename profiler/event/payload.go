@@ -55,9 +55,6 @@ func (r *Remote) Update(link Link, why string, since Time) bool {
 	return true
 }
 
-// Down reports whether nothing can arrive.
-func (r *Remote) Down() bool { return r.Link == LinkDisconnected || r.Link == LinkRefused }
-
 // Link is the state of a connection.
 type Link uint8
 
@@ -69,6 +66,9 @@ const (
 	LinkDisconnected             // reconnecting
 	LinkRefused                  // not retried
 )
+
+// Down reports whether nothing can arrive.
+func (l Link) Down() bool { return l == LinkDisconnected || l == LinkRefused }
 
 var linkNames = [...]string{"none", "connected", "stale", "disconnected", "refused"}
 

@@ -45,7 +45,7 @@ func (w *activeWindows) in(v *Snapshot) *Snapshot {
 		return nil
 	}
 	runs := v.Now-w.at < event.Time(IdleAfter) || v.Throughput.Running+v.Throughput.Queued > 0
-	if !v.Engine.Remote.Down() && (runs || v.Throughput.Series.Last().Silent) {
+	if !v.Engine.Remote.Link.Down() && (runs || v.Throughput.Series.Last().Silent) {
 		return nil
 	}
 	last, now := *v, v.Throughput

@@ -17,7 +17,7 @@ type Totals struct {
 
 // NeverReached reports whether an attached engine has never responded, so that there is no data about it.
 func (s *Snapshot) NeverReached() bool {
-	return s.Engine.Remote.Down() && s.Engine.State == event.EngineStarting &&
+	return s.Engine.Remote.Link.Down() && s.Engine.State == event.EngineStarting &&
 		!s.Reported() && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
 }
 

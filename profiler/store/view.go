@@ -30,7 +30,7 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.measure(v, now, wall)
 	v.judgeWith(func(e *verdict.Evidence) { v.Verdicts = judge.Judge(e) })
 	v.Health = verdict.HealthOf(v.Verdicts, now)
-	if s.engine.Remote.Down() || !s.rates.ran(int64(now)/int64(second)) { // nor in the second that has not ended
+	if s.engine.Remote.Link.Down() || !s.rates.ran(int64(now)/int64(second)) { // nor in the second that has not ended
 		v.LastActive = s.active.in(v)
 	}
 	return v
@@ -78,7 +78,7 @@ func (s *state) closeSeconds(now event.Time) {
 		v := closing.Get().(*Snapshot)
 		s.measure(v, event.Time((sec+1)*int64(second)), time.Time{})
 		v.judgeWith(s.judge.Check)
-		if !s.engine.Remote.Down() && (s.rates.ran(sec) || s.rates.trend.Last().active()) {
+		if !s.engine.Remote.Link.Down() && (s.rates.ran(sec) || s.rates.trend.Last().active()) {
 			s.active = newActiveWindows(v)
 		}
 		*v = Snapshot{Aggregates: v.Aggregates}

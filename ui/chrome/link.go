@@ -62,7 +62,7 @@ func WallClock(s *store.Snapshot, at event.Time) string {
 func LinkError(c *pane.Frame, s *store.Snapshot) (words string, st grid.Style, ok bool) {
 	r := &s.Engine.Remote
 	switch {
-	case !r.Down(), s.NeverPolled():
+	case !r.Link.Down(), s.NeverPolled():
 		return "", pane.Plain, false
 	case r.Reason != "":
 		return sanitize.Line(r.Reason), pane.Bad, true

@@ -151,10 +151,10 @@ func (f following) Emit(v event.Event) {
 func (e *SocketEngine) linked(link event.Link) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch link {
-	case event.LinkConnected:
+	switch {
+	case link == event.LinkConnected:
 		e.lostAs = nil
-	case event.LinkDisconnected, event.LinkRefused:
+	case link.Down():
 		e.endAll(engine.Result{State: event.StateFailed, Err: socket.ErrNotConnected, Outcome: event.Outcome{Reason: socket.ErrNotConnected.Error()}})
 	}
 	close(e.changed)
