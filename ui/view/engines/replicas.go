@@ -77,7 +77,8 @@ func timesMedian(o *fleet.Outlier) string {
 }
 
 // replicaColumnsFor returns the columns that fit into w cells, the sort column included, without latencies of tokens,
-// cache hits or age if no replica has them. Name, state and model share the width left, names first: up to mostName of it before other columns.
+// cache hits or age if no replica has them. Name, state and model share the width left, names first: up to mostName of it
+// before other columns.
 func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
 	longest := 0
 	for _, r := range l.Rows {
