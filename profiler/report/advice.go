@@ -89,7 +89,7 @@ func adviseConcurrency(r *Report) (out []Verdict) {
 		}
 		from, to, finding := least, best, ""
 		if best.Concurrency == least.Concurrency { // compare it with the next one, not with itself
-			if from, to = best, nextConcurrency(points, best); to == nil {
+			if from, to = best, nextPoint(points, best); to == nil {
 				continue
 			}
 			if finding = "higher concurrency does not help: "; !to.meets() {
@@ -108,8 +108,8 @@ func adviseConcurrency(r *Report) (out []Verdict) {
 	return out
 }
 
-// nextConcurrency returns the point with the next higher concurrency; nil if there is none.
-func nextConcurrency(points []*Point, p *Point) (next *Point) {
+// nextPoint returns the point with the next higher concurrency; nil if there is none.
+func nextPoint(points []*Point, p *Point) (next *Point) {
 	for _, other := range points {
 		if other.Concurrency > p.Concurrency && (next == nil || other.Concurrency < next.Concurrency) {
 			next = other

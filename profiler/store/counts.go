@@ -69,8 +69,8 @@ func (c *counts) addToGroup(r *Request) {
 	}
 }
 
-// sum returns n, a sum over the ended requests, absent if unknown of them did not report it.
-func sum(n, unknown uint64) event.Reading {
+// endedTotal returns n, a sum over the ended requests, absent if unknown of them did not report it.
+func endedTotal(n, unknown uint64) event.Reading {
 	if unknown > 0 {
 		return event.Absent(event.NotReported)
 	}

@@ -46,7 +46,7 @@ func (s *Snapshot) Totals() Totals {
 		return Totals{
 			Queued: event.MeasuredValue(float64(c.Queued)), Running: event.MeasuredValue(float64(c.Running)),
 			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
-			Prompt: sum(c.PromptTokens, c.AnyPrompt), Cached: sum(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
+			Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
 			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls),
 		}
 	}
