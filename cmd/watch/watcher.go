@@ -87,6 +87,8 @@ func (w *watcher) runAll(ctx context.Context) error {
 	w.tasks = tasks
 	if err := w.addAll(ctx); err != nil {
 		close(w.sampled)
+		stop()
+		_ = tasks.Wait() // engines that were added before still write notes
 		return err
 	}
 	tasks.Go(session.Guarded("sample host", func() error {
