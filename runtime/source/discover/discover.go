@@ -116,8 +116,9 @@ type Options struct {
 // within is the default time limit for identifying servers. With the rest of the search it stays below 300 ms.
 const within = 220 * time.Millisecond
 
-// Find searches the machine. It takes as long as the slowest server, at most Options.Within, plus the time to read
-// processes. The notes list what could not be read.
+// Find searches the machine. It takes as long as the slowest server, at most Options.Within, or the slowest event socket,
+// at most a second since a busy machine makes an engine answer late, plus the time to read processes. The notes list
+// what could not be read.
 func Find(ctx context.Context, opt Options) Result {
 	began := time.Now()
 	if opt.Within <= 0 {
@@ -126,8 +127,6 @@ func Find(ctx context.Context, opt Options) Result {
 	if opt.Identify == nil {
 		opt.Identify = Fingerprint
 	}
-	ctx, cancel := context.WithTimeout(ctx, opt.Within)
-	defer cancel()
 	var r Result
 	var (
 		sockets  []Found
@@ -136,6 +135,8 @@ func Find(ctx context.Context, opt Options) Result {
 	)
 	searched.Go(func() { sockets, notes = findSockets(ctx, opt) })
 	if !opt.NoServers {
+		ctx, cancel := context.WithTimeout(ctx, opt.Within)
+		defer cancel()
 		seen := look(opt.Root)
 		r.Notes = append(seen.notes(), opt.unasked(&seen)...)
 		r.Engines = published(ask(ctx, opt, targets(opt, &seen)))

@@ -3,9 +3,11 @@ package discover
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -232,6 +234,38 @@ func TestEventSockets(t *testing.T) {
 	}
 	if locked.State != NeedsKey || !strings.HasPrefix(locked.Address, "unix:") {
 		t.Errorf("locked is %+v", locked)
+	}
+}
+
+// TestLateEventSocket: an engine that needs longer than servers may take introduces itself on its event socket.
+func TestLateEventSocket(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	early, err := socket.Listen("unix:"+filepath.Join(t.TempDir(), "s"), socket.Options{Engine: event.EngineInfo{Name: "mine"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	if err := os.MkdirAll(socket.Folder(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	late, err := net.Listen("unix", filepath.Join(socket.Folder(), "late.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	go func() {
+		for conn, err := late.Accept(); err == nil; conn, err = late.Accept() {
+			time.Sleep(2 * within)
+			if from, err := net.Dial("unix", strings.TrimPrefix(early.Address(), "unix:")); err == nil {
+				_, _ = io.Copy(conn, from) // until llmtop hangs up
+				_ = from.Close()
+			}
+			_ = conn.Close()
+		}
+	}()
+	got := Find(context.Background(), Options{NoServers: true})
+	if len(got.Engines) != 1 || got.Engines[0].Kind != "mine" {
+		t.Errorf("found %+v", got.Engines)
 	}
 }
 

@@ -93,8 +93,10 @@ type Seen struct {
 	Live    map[event.RequestID]int64 // tokens so far, by live request
 }
 
-// Look returns the same engines as Discover with their state, as far as ctx allows to receive it.
+// Look returns the same engines as Discover with their state, as far as it arrives within a second.
 func Look(ctx context.Context) ([]Seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, shortTimeout)
+	defer cancel()
 	return visitAll(func(a address) *Seen { return look(ctx, a) })
 }
 
