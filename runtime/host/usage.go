@@ -96,7 +96,7 @@ func (s *UsageSampler) Emit(e event.Event) {
 			return
 		}
 		s.loading = p.State == event.EngineLoading
-		if p.State == event.EngineFailed || p.State == event.EngineStopped || p.Remote.Link == event.LinkDisconnected {
+		if p.State == event.EngineFailed || p.State == event.EngineStopped || p.Remote.Link.Down() {
 			clear(s.requests)
 			s.polled = false
 		}

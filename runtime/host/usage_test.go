@@ -141,6 +141,8 @@ func TestUsageOfServers(t *testing.T) {
 			{&event.Aggregates{}, event.KindAggregates, false},
 			{&event.Aggregates{Running: event.ReportedValue(1)}, event.KindAggregates, true},
 			{&event.EngineInfo{Remote: event.Remote{Link: event.LinkDisconnected}}, event.KindEngine, false},
+			{&event.Aggregates{Running: event.ReportedValue(1)}, event.KindAggregates, true},
+			{&event.EngineInfo{Remote: event.Remote{Link: event.LinkRefused}}, event.KindEngine, false},
 			{&event.EngineInfo{State: event.EngineLoading}, event.KindEngine, true},
 			{&event.EngineInfo{State: event.EngineReady}, event.KindEngine, false},
 		} {
