@@ -86,6 +86,18 @@ func TestReadings(t *testing.T) {
 	}
 }
 
+func TestPlus(t *testing.T) {
+	two, three := ReportedValue(2), MeasuredValue(3)
+	notYet, none, huge := Absent(NotYet), Reading{}, MeasuredValue(math.Inf(1))
+	for _, c := range []struct{ a, b, want Reading }{
+		{two, three, DerivedValue(5)}, {none, two, two}, {notYet, none, notYet}, {none, none, none}, {huge, none, Absent(Undefined)},
+	} {
+		if got, other := c.a.Plus(c.b), c.b.Plus(c.a); got != c.want || other != c.want {
+			t.Errorf("%v + %v = %v, %v; want %v", c.a, c.b, got, other, c.want)
+		}
+	}
+}
+
 func TestCaps(t *testing.T) {
 	c := CapTokens | CapText
 	if !c.Has(CapTokens) || !c.Has(CapTokens|CapText) || c.Has(CapTokens|CapKV) || !c.Has(0) {

@@ -55,3 +55,17 @@ func DerivedValue(v float64) Reading { return Reading{v, Derived} }
 
 // Absent returns a missing reading with the reason.
 func Absent(why Origin) Reading { return Reading{Origin: why} }
+
+// Plus returns the sum of two readings. An absent one adds nothing; two absent ones give the later reason in the order of
+// the origins.
+func (r Reading) Plus(o Reading) Reading {
+	switch {
+	case !r.OK() && !o.OK():
+		return Absent(min(max(r.Origin, o.Origin), Undefined))
+	case !r.OK():
+		return o
+	case !o.OK():
+		return r
+	}
+	return DerivedValue(r.V + o.V)
+}

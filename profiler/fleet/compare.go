@@ -156,14 +156,10 @@ func Median(replicas []*Replica, f Field) Cell {
 
 // Sum returns the sum of a field over connected replicas.
 func Sum(replicas []*Replica, f Field) event.Reading {
-	out := event.Absent(event.NotReported)
+	var out event.Reading
 	for _, r := range replicas {
-		switch v := r.Cells[f]; {
-		case r.Broken:
-		case v.OK():
-			out = event.DerivedValue(out.V + v.V)
-		case !out.OK():
-			out.Origin = max(out.Origin, v.Origin)
+		if !r.Broken {
+			out = out.Plus(r.Cells[f].Reading)
 		}
 	}
 	return out

@@ -169,11 +169,7 @@ func addReplica(r *Report, o *Report, first bool) {
 func (t *Totals) add(o *Totals) {
 	theirs := o.counts()
 	for i, n := range t.counts() {
-		if v := *theirs[i]; v.OK() {
-			*n = Number(event.DerivedValue(n.V + v.V))
-		} else {
-			n.Origin = max(n.Origin, v.Origin)
-		}
+		*n = Number(event.Reading(*n).Plus(event.Reading(*theirs[i])))
 	}
 	t.AtLeast = t.AtLeast || o.AtLeast
 	if !t.Duration.OK() || o.Duration.V > t.Duration.V {

@@ -122,9 +122,7 @@ func addUsage(sum, u *event.Usage) {
 	}
 	for f := range event.UsageFields {
 		at := event.UsageFields[f].At
-		if r, of := at(sum), at(u); of.OK() {
-			*r = event.DerivedValue(r.V + of.V)
-		}
+		*at(sum) = at(sum).Plus(*at(u))
 	}
 	sum.Threads, sum.Cores = threads, cores
 }

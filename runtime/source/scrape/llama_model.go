@@ -178,7 +178,7 @@ func (m *llamaModel) readSlots(ctx context.Context, s *Poller, report *event.Agg
 func cacheHitShare(list []*llamaModel) event.Reading {
 	var cached, prompt event.Reading
 	for _, m := range list {
-		cached, prompt = sumReadings(cached, m.counters.Cached), sumReadings(prompt, m.counters.Prompt)
+		cached, prompt = cached.Plus(m.counters.Cached), prompt.Plus(m.counters.Prompt)
 	}
 	switch {
 	case cached.Origin == event.NotReported || prompt.Origin == event.NotReported:

@@ -229,13 +229,13 @@ func addAggregates(sum, part *event.Aggregates) {
 		v.Slot = len(sum.Slots)
 		sum.Slots = append(sum.Slots, v)
 	}
-	sum.Running, sum.Waiting = sumReadings(sum.Running, part.Running), sumReadings(sum.Waiting, part.Waiting)
-	sum.Prompt, sum.Cached = sumReadings(sum.Prompt, part.Prompt), sumReadings(sum.Cached, part.Cached)
-	sum.Decode, sum.Prefill, sum.Generated = sumReadings(sum.Decode, part.Decode), sumReadings(sum.Prefill, part.Prefill), sumReadings(sum.Generated, part.Generated)
+	sum.Running, sum.Waiting = sum.Running.Plus(part.Running), sum.Waiting.Plus(part.Waiting)
+	sum.Prompt, sum.Cached = sum.Prompt.Plus(part.Prompt), sum.Cached.Plus(part.Cached)
+	sum.Decode, sum.Prefill, sum.Generated = sum.Decode.Plus(part.Decode), sum.Prefill.Plus(part.Prefill), sum.Generated.Plus(part.Generated)
 	sum.AtLeast = sum.AtLeast || part.AtLeast
 	sum.Histograms = append(sum.Histograms, part.Histograms...)
 	addRatios(sum, part)
-	sum.KVUsed, sum.KVTotal = sumReadings(sum.KVUsed, part.KVUsed), sumReadings(sum.KVTotal, part.KVTotal)
+	sum.KVUsed, sum.KVTotal = sum.KVUsed.Plus(part.KVUsed), sum.KVTotal.Plus(part.KVTotal)
 	if sum.KVTotal.V > 0 {
 		sum.KVUsage = event.DerivedValue(sum.KVUsed.V / sum.KVTotal.V)
 	}
@@ -250,20 +250,8 @@ func addRatios(sum, part *event.Aggregates) {
 			continue
 		}
 		o := &sum.Ratios[i]
-		o.Part, o.Whole = sumReadings(o.Part, r.Part), sumReadings(o.Whole, r.Whole)
+		o.Part, o.Whole = o.Part.Plus(r.Part), o.Whole.Plus(r.Whole)
 	}
-}
-
-// sumReadings adds two readings; an absent one adds nothing.
-func sumReadings(a, b event.Reading) event.Reading {
-	switch {
-	case !b.OK() && (a.OK() || a.Origin != event.NotReported):
-		return a
-	case !a.OK():
-		return b
-	}
-	b.V += a.V
-	return b
 }
 
 // interval returns a shorter interval during work, as for a llama-server.

@@ -200,8 +200,7 @@ func readEvidence(path string) (string, error) {
 			cores = metric.Reading(u.Cores, metric.Cores)
 			for i := range event.UsageFields {
 				into, from := event.UsageFields[i].At(&sum), event.UsageFields[i].At(u)
-				into.V += from.V
-				into.Origin = max(into.Origin, from.Origin)
+				*into = into.Plus(*from)
 			}
 		}); err != nil {
 			return "", err

@@ -263,23 +263,17 @@ func engineSums(c *pane.Frame, a grid.Area, cols listColumns, y int, rows []Row)
 	}
 }
 
-// sumReadings adds up a reading over all engines, or over the connected ones; NotYet without any.
+// sumReadings adds up a reading over all engines, or over the connected ones.
 func sumReadings(c *pane.Frame, rows []Row, reading func(*store.Snapshot, *pane.Frame) event.Reading, all bool) event.Reading {
-	out, first := event.Absent(event.NotYet), true
+	var out event.Reading
+	connected := false
 	for _, r := range rows {
-		v := reading(r.Snapshot, c)
-		_, _, _, broken := chrome.LinkState(c, r.Snapshot)
-		if broken && !all {
-			continue
+		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); all || !broken {
+			out, connected = out.Plus(reading(r.Snapshot, c)), true
 		}
-		switch {
-		case first:
-			out, first = v, false
-		case v.OK():
-			out = event.DerivedValue(out.V + v.V)
-		case !out.OK() && v.Origin > out.Origin:
-			out = v
-		}
+	}
+	if !connected {
+		return event.Absent(event.NotYet)
 	}
 	return out
 }
