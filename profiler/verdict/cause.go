@@ -72,8 +72,7 @@ var Causes = [NumCauses]CauseRow{
 			return 0
 		},
 		evidence: func(i *Interval) string {
-			return fmt.Sprintf("throttled for %s, threads waited %s, at %s", duration(i.Usage.Throttled), duration(i.Usage.Waiting),
-				metric.Reading(i.Usage.Cores, coreCount))
+			return fmt.Sprintf("throttled for %s, %s, at %s", duration(i.Usage.Throttled), i.waited(), metric.Reading(i.Usage.Cores, coreCount))
 		},
 	},
 	MemoryLimit: {
@@ -114,8 +113,8 @@ var Causes = [NumCauses]CauseRow{
 		Excludes: "no more threads than cores",
 		explains: func(i *Interval, _ *Limits) int64 { own, _, _ := i.waits(); return max(own, i.crowded()) },
 		evidence: func(i *Interval) string {
-			return fmt.Sprintf("%.0f threads on %s ran %s and waited %s for a core", max(i.Usage.Threads.V, i.Threads),
-				coreCount(i.Usage.Cores.V), duration(i.Usage.Running), duration(i.Usage.Waiting))
+			return fmt.Sprintf("%.0f threads on %s; together they ran %s; %s", max(i.Usage.Threads.V, i.Threads), coreCount(i.Usage.Cores.V),
+				duration(i.Usage.Running), i.waited())
 		},
 	},
 	OtherProcesses: {
@@ -124,7 +123,7 @@ var Causes = [NumCauses]CauseRow{
 		Excludes: "other processes used less CPU time than that, or the control group was throttled",
 		explains: func(i *Interval, _ *Limits) int64 { _, others, _ := i.waits(); return others },
 		evidence: func(i *Interval) string {
-			words := fmt.Sprintf("threads waited %s for a core", duration(i.Usage.Waiting))
+			words := i.waited()
 			if i.Others.OK() && i.OthersSpan > 0 {
 				words += "; other processes used " + coreCount(i.Others.V/float64(i.OthersSpan)) // in a longer time
 			}
@@ -136,7 +135,7 @@ var Causes = [NumCauses]CauseRow{
 		Supports: "time waiting for a core; CPU time of llmtop without the engine's threads", Excludes: "the engine runs in another process",
 		explains: func(i *Interval, _ *Limits) int64 { _, _, screen := i.waits(); return screen },
 		evidence: func(i *Interval) string {
-			return fmt.Sprintf("threads waited %s for a core; llmtop's other threads ran %s", duration(i.Usage.Waiting), duration(i.Usage.Outside))
+			return i.waited() + "; llmtop's other threads ran " + duration(i.Usage.Outside)
 		},
 	},
 	Hypervisor: {

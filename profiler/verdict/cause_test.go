@@ -176,11 +176,11 @@ func TestCountsNameTheLargestLossFirst(t *testing.T) {
 	}
 }
 
-// The sample of other processes is longer than a gap: their time would exceed the gap that it explains.
+// Samples are longer than a gap: the evidence says how long they are, and gives other processes in cores.
 func TestOtherProcessesAreEvidencedInCores(t *testing.T) {
-	i := Interval{Others: event.MeasuredValue(1.64e9), OthersSpan: 1e9}
+	i := Interval{Span: 51e6, Others: event.MeasuredValue(1.64e9), OthersSpan: 1e9}
 	i.Usage.Waiting = event.MeasuredValue(31.5e6)
-	if got, want := Causes[OtherProcesses].evidence(&i), "threads waited 31.5 ms for a core; other processes used 1.64 cores"; got != want {
+	if got, want := Causes[OtherProcesses].evidence(&i), "threads together waited 31.5 ms for a core in 51.0 ms; other processes used 1.64 cores"; got != want {
 		t.Errorf("evidence is %q, want %q", got, want)
 	}
 }

@@ -204,6 +204,11 @@ func (i *Interval) waits() (own, others, screen int64) {
 	return part(excess, excess), part(other, most), part(outside, outside)
 }
 
+// waited returns how long threads waited for a core, with the time of the samples: it can be longer than what was slow.
+func (i *Interval) waited() string {
+	return fmt.Sprintf("threads together waited %s for a core in %s", duration(i.Usage.Waiting), metric.Duration(i.Span))
+}
+
 // oversubscribed reports whether the engine has more threads than cores.
 func (i *Interval) oversubscribed() bool {
 	threads := i.Threads
