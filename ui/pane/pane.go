@@ -112,10 +112,7 @@ func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) 
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
 	l.Put(title, " "+name).Put(Dim, " ")
-	if c.age != "" {
-		covers = withAge(covers, c.age)
-	}
-	for _, words := range covers {
+	for _, words := range WithAge(covers, c.age) {
 		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {
 			l.Rune(line, gl.Horizontal).Put(Dim, " "+words+" ")
 			break
@@ -146,8 +143,11 @@ func AgeOf(s *store.Snapshot) string {
 	return Ago(time.Duration(s.Now - s.LastActive.Now))
 }
 
-// withAge returns the texts with an age, and the age alone.
-func withAge(covers []string, age string) (out []string) {
+// WithAge returns the texts with an age, and the age alone; the texts as they are if the age is "".
+func WithAge(covers []string, age string) (out []string) {
+	if age == "" {
+		return covers
+	}
 	for _, words := range covers {
 		if words != "" {
 			out = append(out, words+", "+age)

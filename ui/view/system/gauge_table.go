@@ -72,7 +72,7 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, 
 	sums := &m.sums
 	sums.update(pts)
 	k := gaugeColumnsFor(a.W)
-	gaugeHeads(c, a, k, v, at)
+	gaugeHeads(c, a, k, v, at, s)
 	list, groups := gaugeList(m.rows[:0], s), 0
 	m.rows = list
 	for i := range list {
@@ -99,8 +99,12 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, 
 }
 
 // gaugeHeads writes the column titles.
-func gaugeHeads(c *pane.Frame, a grid.Area, k gaugeColumns, v *request.View, at *store.HostPoint) {
-	a.Right(k.now, 0, pane.Heading, "now")
+func gaugeHeads(c *pane.Frame, a grid.Area, k gaugeColumns, v *request.View, at *store.HostPoint, s *store.Snapshot) {
+	now := "now"
+	if sampleAge(s) != "" {
+		now = "last"
+	}
+	a.Right(k.now, 0, pane.Heading, now)
 	from := max(k.now, k.detail)
 	a.Text(from+1, 0, pane.Heading, "trend")
 	if k.trend-from > 24 {

@@ -3,6 +3,7 @@ package system
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -14,7 +15,7 @@ import (
 )
 
 func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, "CPU, memory, disk, GPU")
+	in := c.Box(a, pane.WithAge([]string{"CPU, memory, disk, GPU"}, sampleAge(s))...)
 	if noMachine(c, in, s) {
 		return
 	}
@@ -34,6 +35,21 @@ func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	drawScheduling(&r, s)
 	pts := s.Host.Series
 	r.Trend("CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+}
+
+// sampleAge returns how old the last sample of the machine is, "" while samples come: as a rule one a second.
+func sampleAge(s *store.Snapshot) string {
+	const late = 5 * time.Second
+	n := len(s.Host.Series)
+	if n == 0 {
+		return ""
+	}
+	last := &s.Host.Series[n-1]
+	age := time.Duration(s.Now - last.At)
+	if age < max(late, 3*last.Interval) {
+		return ""
+	}
+	return pane.Ago(age)
 }
 
 // unknownProcess reports whether nothing is known of the engine's process, as of a server that is not on this machine.

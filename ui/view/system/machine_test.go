@@ -3,6 +3,7 @@ package system
 import (
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -24,5 +25,21 @@ func TestAbsentRunWaitIsDim(t *testing.T) {
 	DrawPane(g.All(), &s, &f)
 	if text := g.Encode(f.Skin); !regexp.MustCompile(`run wait +not reported`).MatchString(text) { // one style
 		t.Errorf("the wait has a style of its own:\n%s", text)
+	}
+}
+
+// Values of the machine say how old they are once no sample comes any more.
+func TestOldSamplesHaveAnAge(t *testing.T) {
+	s := *viewtest.LiveSnapshot()
+	last := s.Host.Series[len(s.Host.Series)-1].At
+	for after, want := range map[time.Duration]string{0: "", 4 * time.Second: "", 14 * time.Second: "14 s ago"} {
+		s.Now = last + event.Time(after)
+		if got := sampleAge(&s); got != want {
+			t.Errorf("after %v: %q, want %q", after, got, want)
+		}
+	}
+	s.Host.Series = nil
+	if got := sampleAge(&s); got != "" {
+		t.Errorf("without samples: %q", got)
 	}
 }

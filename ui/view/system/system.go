@@ -18,7 +18,7 @@ const chartsFrom = 150
 
 // drawSystem draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
 func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.View, s *store.Snapshot) {
-	in := c.BoxAs(a, name, "rates per second; typical and correlation over "+c.Window.String(), c.Window.String())
+	in := c.BoxAs(a, name, pane.WithAge([]string{"rates per second; typical and correlation over " + c.Window.String(), c.Window.String()}, sampleAge(s))...)
 	if noMachine(c, in, s) {
 		return
 	}
