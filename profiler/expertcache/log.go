@@ -28,7 +28,6 @@ type Log struct {
 	Dropped               uint64   // number of older tokens it no longer holds
 
 	blocks []block
-	added  int // bytes added since the last Fork
 }
 
 // block is the picks of consecutive tokens, each Layers x Used. Only its free capacity is ever written.
@@ -71,7 +70,6 @@ func (l *Log) Add(kind string, picks []uint16) {
 	}
 	b.kinds = append(b.kinds, l.kind(kind))
 	l.Tokens++
-	l.added += len(picks)*size + 1
 	if oldest := len(l.blocks[0].kinds); n > 1 && l.Tokens*len(picks) > MaxPicks {
 		l.Tokens, l.Dropped = l.Tokens-oldest, l.Dropped+uint64(oldest)
 		l.blocks = slices.Clone(l.blocks[1:])
@@ -104,7 +102,7 @@ func (l *Log) tokensOf() []int {
 // View returns the log as it is now. Tokens that are added to one of both are not in the other.
 func (l *Log) View() *Log {
 	v := *l
-	v.blocks, v.added = slices.Clone(l.blocks), 0
+	v.blocks = slices.Clone(l.blocks)
 	if n := len(v.blocks); n > 0 {
 		last := &v.blocks[n-1]
 		last.picks, last.kinds = slices.Clip(last.picks), slices.Clip(last.kinds)
@@ -112,11 +110,15 @@ func (l *Log) View() *Log {
 	return &v
 }
 
-// Fork returns a view, and the bytes that were added to l since the last fork.
-func (l *Log) Fork() (fork *Log, added int) {
-	fork, added = l.View(), l.added
-	l.added = 0
-	return fork, added
+// BytesWithout returns the memory in bytes of those tokens of l that a later view does not hold.
+func (l *Log) BytesWithout(later *Log) (n int) {
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		if !slices.ContainsFunc(later.blocks, func(o block) bool { return &o.kinds[0] == &b.kinds[0] }) {
+			n += len(b.picks) + len(b.kinds)
+		}
+	}
+	return n
 }
 
 // All calls f with the tokens from number first on, oldest first: their number, kind and picks, which f may change, but

@@ -199,12 +199,15 @@ func TestLogIsBounded(t *testing.T) {
 		l.Add(fmt.Sprint("kind ", i%(MaxKinds+3)), picks)
 		if i == 9 {
 			view = l.View()
-			fork, _ = l.Fork()
+			fork = l.View()
 			fork.Add("kind 0", make([]uint16, layers*used))
 		}
 	}
 	if l.Tokens*layers*used > MaxPicks || l.Tokens < all*9/10 || l.Dropped+uint64(l.Tokens) != all || len(l.Kinds) != MaxKinds {
 		t.Errorf("%d tokens, %d dropped, %d kinds", l.Tokens, l.Dropped, len(l.Kinds))
+	}
+	if shared, own := view.BytesWithout(view.View()), view.BytesWithout(l); shared != 0 || own != 10*(2*layers*used+1) {
+		t.Errorf("the view alone has %d bytes, %d beside its copy", own, shared)
 	}
 	first := -1
 	l.All(0, func(token int, _ uint8, picks []uint16) {

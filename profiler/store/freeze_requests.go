@@ -28,7 +28,8 @@ type frozenRing struct {
 // frozenRequest is one request: slim if it had ended, otherwise live and itl.
 type frozenRequest struct {
 	slim    *Request
-	live    *liveRequest // without its distributions
+	live    *liveRequest // without its distributions and tokens
+	tokens  TokenList    // packed
 	itl     *metric.Packed
 	gaps    *metric.Packed // of passGaps
 	several bool           // there are passGaps
@@ -68,7 +69,8 @@ func (r *ring) freeze() frozenRing {
 			limit := r.bound(frozenTokens)
 			to.live.shorten(limit, limit, r.bound(MaxText/8))
 		}
-		f.bytes += int(unsafe.Sizeof(liveRequest{})) + to.live.detailSize() + to.itl.Size() + to.gaps.Size()
+		to.tokens, to.live.tokens = TokenList{open: to.live.tokens}.pack(), nil
+		f.bytes += int(unsafe.Sizeof(liveRequest{})) + to.live.detailSize() - to.live.detailBytes + to.tokens.size() + to.itl.Size() + to.gaps.Size()
 	}
 	return f
 }
@@ -96,6 +98,7 @@ func (f *frozenRing) thaw(from *ring) ring {
 func (r *frozenRequest) thaw(from *ring) *liveRequest {
 	if r.live != nil {
 		l := r.live.clone()
+		l.tokens = slices.Clip(r.tokens.All())
 		l.itl = r.itl.Sparse()
 		if r.several {
 			l.passGaps = r.gaps.Sparse()

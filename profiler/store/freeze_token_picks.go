@@ -11,7 +11,6 @@ type frozenTokenPicks struct {
 	tokenPicks             // without counts
 	kinds, groups []string // names of the tallies, ascending
 	packed        []byte   // all, then kinds, groups and pairs, compressed
-	logged        int      // bytes that the log has grown since the state before
 }
 
 // freeze returns a compact copy. The manyPairs pairs of a large model would fill the history: they are left out.
@@ -30,7 +29,7 @@ func (t *tokenPicks) freeze(pack func([]byte) []byte) *frozenTokenPicks {
 		}
 	}
 	f.packed = pack(b)
-	f.log, f.logged = t.log.Fork()
+	f.log = t.log.View()
 	f.all, f.tokenPicks.kinds, f.tokenPicks.groups, f.pairs, f.lastView, f.viewCurrent = tally{}, nil, nil, nil, nil, false
 	return f
 }
@@ -51,7 +50,7 @@ func (f *frozenTokenPicks) thaw(unpack func([]byte) []byte) *tokenPicks {
 		picked, b = readTally(b, cells)
 		t.groups[name] = &picked
 	}
-	t.log, _ = f.log.Fork()
+	t.log = f.log.View()
 	paired := t.pairedTokens
 	if t.clearPairs(); len(t.pairs) >= manyPairs {
 		t.log.All(t.log.Tokens-thawedPairs, func(_ int, _ uint8, picks []uint16) { t.countPairs(picks) })

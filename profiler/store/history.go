@@ -149,11 +149,13 @@ func (s *segment) crowded() bool { return len(s.base.requests.list) > 2*MaxReque
 
 // startSegment starts a segment with the current state and evicts old segments.
 func (h *history) startSegment(s *state, now event.Time, wall time.Time) {
-	if n := len(h.segments); n > 0 {
-		h.close(h.segments[n-1])
-		h.segments[n-1].open, h.segments[n-1].report = nil, nil
-	}
 	key := freezeState(s, h.newest, now, wall, h.pack)
+	if n := len(h.segments); n > 0 {
+		last := h.segments[n-1]
+		h.close(last)
+		last.open, last.report = nil, nil
+		last.size += last.base.routing.outlives(&key.routing)
+	}
 	h.segments = append(h.segments, &segment{base: key, at: key.at, size: key.size})
 	h.evict(now)
 }

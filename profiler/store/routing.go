@@ -1,6 +1,9 @@
 package store
 
-import "github.com/llmtop/llmtop/profiler/event"
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/expertcache"
+)
 
 // routing is the router picks of the current model.
 type routing struct {
@@ -109,9 +112,21 @@ func (f *frozenRouting) size() (n int) {
 		n += len(f.experts.packed)
 	}
 	if f.tokens != nil {
-		n += len(f.tokens.packed) + f.tokens.logged
+		n += len(f.tokens.packed)
 	}
 	return n
+}
+
+// outlives returns the memory in bytes of the picks that f shared with the store, and that the store no longer has in a
+// later copy.
+func (f *frozenRouting) outlives(later *frozenRouting) int {
+	switch {
+	case f.tokens == nil:
+		return 0
+	case later.tokens == nil:
+		return f.tokens.log.BytesWithout(new(expertcache.Log))
+	}
+	return f.tokens.log.BytesWithout(later.tokens.log)
 }
 
 // thaw returns routing that continues from the frozen one.

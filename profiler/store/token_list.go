@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+	"unsafe"
 	"weak"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -32,6 +33,14 @@ func (l TokenList) Len() int {
 		return len(l.open)
 	}
 	return l.packed.n
+}
+
+// size returns the memory of packed tokens in bytes.
+func (l TokenList) size() int {
+	if l.packed == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(*l.packed)) + len(l.packed.fields) + len(l.packed.text)
 }
 
 // packedTokens are tokens as bytes. Whoever shows them needs them again soon: they stay unpacked until the next garbage
