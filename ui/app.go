@@ -48,8 +48,10 @@ type Config struct {
 
 	// Sessions returns the current engines in a stable order. It is called once per frame and must not block. The list
 	// may be empty and may grow later. It replaces Snapshots, Changed, Past and Actions.
-	Sessions      func() []Session
-	StartWithList bool // start with the list of engines even if there is only one session yet
+	Sessions func() []Session
+	// StartWithList reports whether to start with the list of engines even if there is only one session yet; nil: no. It
+	// is called after the first Sessions: sessions that come between the two replace those on the screen later.
+	StartWithList func() bool
 
 	// Recording returns the status of the running recording, and false without one; nil: this program never records. It
 	// is called once per frame.
@@ -204,7 +206,7 @@ func newApp(cfg Config) *app {
 	a.updateSessions()
 	a.restoreChoices(cfg.Choices)
 	a.updateStatus()
-	if len(a.sessions) != 1 || cfg.StartWithList {
+	if len(a.sessions) != 1 || cfg.StartWithList != nil && cfg.StartWithList() {
 		a.show(viewEngines)
 	}
 	if bad := cfg.BadThemes[cfg.Theme]; bad != nil {

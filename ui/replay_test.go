@@ -168,7 +168,7 @@ func TestReplayOfSeveralEngines(t *testing.T) {
 		all = append(all, Session{Name: name, Snapshots: viewtest.LiveSnapshot})
 	}
 	joined := all[:1] // the others join later
-	a := newApp(Config{Sessions: func() []Session { return joined }, StartWithList: true, Replay: p, Profile: theme.TrueColour})
+	a := newApp(Config{Sessions: func() []Session { return joined }, StartWithList: func() bool { return true }, Replay: p, Profile: theme.TrueColour})
 	joined = all
 	a.Update(tickMsg{})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})

@@ -52,7 +52,7 @@ func (o *Options) screen(r *replay) ui.Config {
 	cfg.Actions.Timeline = timelineAction(o.file, &o.View)
 	if r.rec.MultiEngine {
 		r.actions = cfg.Actions
-		cfg.StartWithList = len(r.rec.Engines) > 1
+		cfg.StartWithList = func() bool { return len(r.rec.Engines) > 1 }
 		cfg.Sessions = func() []ui.Session { return r.sessions(r.player.Status().State == recording.Seeking) }
 	} else {
 		cfg.Snapshots = func() *store.Snapshot { return r.snapshot(0) }

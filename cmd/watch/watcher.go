@@ -106,7 +106,7 @@ func (w *watcher) runAll(ctx context.Context) error {
 		cfg := w.group.Screen()
 		cfg.Sessions, cfg.Note = w.sessions, o.Note
 		// When replicas replace a Prometheus on the screen, it lists them. They may be there before the screen is.
-		cfg.StartWithList = o.fleets() && !w.visible()[0].fleet
+		cfg.StartWithList = func() bool { return o.fleets() && !w.visible()[0].fleet }
 		return o.Show(ctx, cfg)
 	})
 	return tasks.Wait()
