@@ -14,6 +14,7 @@ const (
 	minPercent   = 10
 	maxPercent   = 40
 	collectEvery = 2 * time.Second
+	idleAfter    = 5 * collectEvery // without a collection, llmtop has no more work
 )
 
 // gcTuner adjusts the garbage collector after each collection, so that nothing has to wake up for it.
@@ -36,7 +37,11 @@ func (t *gcTuner) arm() { runtime.SetFinalizer(t, (*gcTuner).collected) }
 
 func (t *gcTuner) collected() {
 	now := time.Now()
-	next := nextPercent(t.percent, now.Sub(t.last))
+	since := now.Sub(t.last)
+	next := nextPercent(t.percent, since)
+	if t.percent > minPercent && since > idleAfter {
+		debug.FreeOSMemory() // what the work needed: the runtime would keep most of it
+	}
 	t.last = now
 	if next != t.percent {
 		t.percent = next
