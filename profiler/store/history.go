@@ -17,7 +17,7 @@ import (
 // The bounds of the history.
 const (
 	// DefaultHistory is the default size in bytes: at 1,000 tokens/s, two minutes of the native engine, see docs/travel.md.
-	DefaultHistory = 4 << 20
+	DefaultHistory = 3 << 20
 	// AttachedHistory is the size in bytes when llmtop runs beside an engine that needs the memory: 1.5 MiB.
 	AttachedHistory = 3 << 19
 	// MaxHistory bounds how far back the history reaches when few events arrive.
