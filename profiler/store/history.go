@@ -16,7 +16,7 @@ import (
 
 // The bounds of the history.
 const (
-	// DefaultHistory is the default size in bytes: at 1,000 tokens/s, two minutes of the native engine, see docs/travel.md.
+	// DefaultHistory is the default size in bytes: at 1,000 tokens/s, one to two minutes of the native engine.
 	DefaultHistory = 3 << 20
 	// AttachedHistory is the size in bytes when llmtop runs beside an engine that needs the memory: 1.5 MiB.
 	AttachedHistory = 3 << 19
