@@ -19,6 +19,19 @@ type Usage struct {
 	GCPause          Reading // ns
 }
 
+// Add adds the readings of another sample. Threads and Cores are those of the sample with the most threads; Interval stays.
+func (u *Usage) Add(o *Usage) {
+	threads, cores := u.Threads, u.Cores
+	if o.Threads.V > threads.V || !cores.OK() {
+		threads, cores = o.Threads, o.Cores
+	}
+	for f := range UsageFields {
+		at := UsageFields[f].At
+		*at(u) = at(u).Plus(*at(o))
+	}
+	u.Threads, u.Cores = threads, cores
+}
+
 // UsageFields is the catalogue of the readings of a Usage: event protocol and docs/metrics.md come from these rows.
 var UsageFields = [...]Field[Usage]{
 	{

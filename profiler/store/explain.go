@@ -100,7 +100,7 @@ func (s *state) sampled(i verdict.Interval, from, to event.Time) verdict.Interva
 	for k := len(c.usage) - 1; k >= 0 && c.usage[k].to > from; k-- {
 		if u := &c.usage[k]; u.from < to {
 			i.Span = event.Add(i.Span, u.of.Interval)
-			addUsage(&i.Usage, u.of)
+			i.Usage.Add(u.of)
 		}
 	}
 	i.Coarse = i.Span == 0
@@ -112,19 +112,6 @@ func (s *state) sampled(i verdict.Interval, from, to event.Time) verdict.Interva
 		s.addHost(&i, h)
 	}
 	return i
-}
-
-// addUsage adds the sums of a sample. Threads and cores are those of the sample with the most threads.
-func addUsage(sum, u *event.Usage) {
-	threads, cores := sum.Threads, sum.Cores
-	if u.Threads.V > threads.V || !cores.OK() {
-		threads, cores = u.Threads, u.Cores
-	}
-	for f := range event.UsageFields {
-		at := event.UsageFields[f].At
-		*at(sum) = at(sum).Plus(*at(u))
-	}
-	sum.Threads, sum.Cores = threads, cores
 }
 
 // addHost adds a sample of the machine. What it says of the engine counts only if there are no finer samples.
@@ -168,7 +155,7 @@ func (s *state) addHost(i *verdict.Interval, h *sample[event.Host]) {
 	if e.PID == p.Self.PID {
 		u.GCPause = p.Self.GCPause
 	}
-	addUsage(&i.Usage, &u)
+	i.Usage.Add(&u)
 }
 
 // busyClock returns the frequency of the cores, weighted by their use, as a share of the highest.

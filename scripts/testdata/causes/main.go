@@ -198,10 +198,7 @@ func readEvidence(path string) (string, error) {
 			samples++
 			sum.Interval += u.Interval
 			cores = metric.Reading(u.Cores, metric.Cores)
-			for i := range event.UsageFields {
-				into, from := event.UsageFields[i].At(&sum), event.UsageFields[i].At(u)
-				*into = into.Plus(*from)
-			}
+			sum.Add(u)
 		}); err != nil {
 			return "", err
 		}
