@@ -120,13 +120,15 @@ func (f *frozenRouting) size() (n int) {
 // outlives returns the memory in bytes of the picks that f shared with the store, and that the store no longer has in a
 // later copy.
 func (f *frozenRouting) outlives(later *frozenRouting) int {
-	switch {
-	case f.tokens == nil:
-		return 0
-	case later.tokens == nil:
-		return f.tokens.log.BytesWithout(new(expertcache.Log))
+	return f.log().BytesWithout(later.log())
+}
+
+// log returns the picks of single tokens, none if no token had picks.
+func (f *frozenRouting) log() *expertcache.Log {
+	if f.tokens == nil {
+		return new(expertcache.Log)
 	}
-	return f.tokens.log.BytesWithout(later.tokens.log)
+	return f.tokens.log
 }
 
 // thaw returns routing that continues from the frozen one.
