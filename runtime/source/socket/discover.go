@@ -26,18 +26,21 @@ const maxFound = 64
 
 // Discover returns this user's running engines in the order of their addresses, none if the folder does not exist.
 // Error: ErrUntrusted.
-func Discover() ([]Found, error) { return visitAll(visit) }
+func Discover() ([]Found, error) { return visitAll(context.Background(), visit) }
 
-// visitAll visits all sockets in the well-known folder at once and returns what visit found; nil is nothing.
-func visitAll[T any](visit func(address) *T) (out []T, err error) {
+// visitAll visits all sockets in the well-known folder at once, for at most a second, and returns what visit found; nil is
+// nothing.
+func visitAll[T any](ctx context.Context, visit func(context.Context, address) *T) (out []T, err error) {
 	candidates, err := sockets()
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, shortTimeout)
+	defer cancel()
 	all := make([]*T, len(candidates))
 	var wait sync.WaitGroup
 	for i, a := range candidates {
-		wait.Go(func() { all[i] = visit(a) })
+		wait.Go(func() { all[i] = visit(ctx, a) })
 	}
 	wait.Wait()
 	for _, p := range all {
@@ -69,9 +72,7 @@ func sockets() (out []address, err error) {
 }
 
 // visit returns the engine that listens at an address, or nil.
-func visit(a address) *Found {
-	ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
-	defer cancel()
+func visit(ctx context.Context, a address) *Found {
 	conn, err := dial(ctx, a)
 	if err != nil {
 		return nil
@@ -95,9 +96,7 @@ type Seen struct {
 
 // Look returns the same engines as Discover with their state, as far as it arrives within a second.
 func Look(ctx context.Context) ([]Seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, shortTimeout)
-	defer cancel()
-	return visitAll(func(a address) *Seen { return look(ctx, a) })
+	return visitAll(ctx, look)
 }
 
 // look reads the state of an engine; nil if none listens.
