@@ -40,13 +40,8 @@ func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 // sampleAge returns how old the last sample of the machine is, "" while samples come: as a rule one a second.
 func sampleAge(s *store.Snapshot) string {
 	const late = 5 * time.Second
-	n := len(s.Host.Series)
-	if n == 0 {
-		return ""
-	}
-	last := &s.Host.Series[n-1]
-	age := time.Duration(s.Now - last.At)
-	if age < max(late, 3*last.Interval) {
+	age := time.Duration(s.Now - s.Host.At)
+	if !s.Host.Sampled || age < max(late, 3*time.Duration(s.Host.Interval)) {
 		return ""
 	}
 	return pane.Ago(age)

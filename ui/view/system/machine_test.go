@@ -31,14 +31,14 @@ func TestAbsentRunWaitIsDim(t *testing.T) {
 // Values of the machine say how old they are once no sample comes any more.
 func TestOldSamplesHaveAnAge(t *testing.T) {
 	s := *viewtest.LiveSnapshot()
-	last := s.Host.Series[len(s.Host.Series)-1].At
+	last := s.Host.At
 	for after, want := range map[time.Duration]string{0: "", 4 * time.Second: "", 14 * time.Second: "14 s ago"} {
 		s.Now = last + event.Time(after)
 		if got := sampleAge(&s); got != want {
 			t.Errorf("after %v: %q, want %q", after, got, want)
 		}
 	}
-	s.Host.Series = nil
+	s.Host.Sampled = false
 	if got := sampleAge(&s); got != "" {
 		t.Errorf("without samples: %q", got)
 	}
