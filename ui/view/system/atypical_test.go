@@ -1,6 +1,7 @@
 package system
 
 import (
+	"math"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -31,6 +32,17 @@ func TestAtypicalNeedsSamples(t *testing.T) {
 		g.update(pts)
 		if got := g.atypical(event.GaugeCPU, 9*c.unit); got != c.want || g.atypical(event.GaugeCPU, c.unit) {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// Without a sample in the window nothing is typical, not 0.
+func TestNothingIsTypicalWithoutSamples(t *testing.T) {
+	var sums gaugeSums
+	for _, pts := range [][]store.HostPoint{nil, {{At: 1}}, nil} {
+		sums.update(pts)
+		if got := math.IsNaN(sums.typical[event.GaugeCPU]); got != (len(pts) == 0) {
+			t.Errorf("%d samples: typical is %v", len(pts), sums.typical[event.GaugeCPU])
 		}
 	}
 }

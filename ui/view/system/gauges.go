@@ -256,14 +256,13 @@ type gaugeSums struct {
 }
 
 func (g *gaugeSums) update(pts []store.HostPoint) {
-	if len(pts) == 0 {
-		*g = gaugeSums{ranks: g.ranks, scratch: g.scratch}
-		return
+	var first *store.HostPoint
+	if len(pts) > 0 {
+		if first = &pts[0]; g.first == first && g.n == len(pts) {
+			return
+		}
 	}
-	if g.first == &pts[0] && g.n == len(pts) {
-		return
-	}
-	g.first, g.n, g.mostPairs = &pts[0], len(pts), 0
+	g.first, g.n, g.mostPairs = first, len(pts), 0
 	for k := range event.NumGauges {
 		g.itlRho[k] = g.ranks.Spearman(len(pts), func(i int) (float64, float64) { return pts[i].V[k], pts[i].ITL })
 		g.mostPairs = max(g.mostPairs, g.itlRho[k].N)
