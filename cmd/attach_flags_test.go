@@ -27,10 +27,6 @@ func TestAttachRefuses(t *testing.T) {
 	key, empty, lines, text := file("key", "sk-secret\n"), file("empty", " \n"), file("lines", "sk-secret\nsk-secret\n"), file("text", "hello")
 	const server, other, prometheus = "http://127.0.0.1:1", "http://127.0.0.1:2", "prometheus+http://127.0.0.1:1"
 	for want, args := range map[string][]string{
-		"--zmq needs the address of exactly one server: llmtop attach":           {"--zmq", "tcp://127.0.0.1:5557"},
-		"--zmq needs the address of exactly one server: llmtop attach --zmq ":    {"--zmq", "tcp://127.0.0.1:5557", server, other},
-		"--zmq needs the address of exactly one server":                          {"--zmq", "tcp://127.0.0.1:5557", "unix:/x"},
-		`--zmq: read address "127.0.0.1:5557": want tcp://HOST:PORT or`:          {"--zmq", "127.0.0.1:5557", server},
 		"--probe=10ms: must be at least 1s":                                      {"--probe=10ms", server},
 		`--probe "often": must be a duration`:                                    {"--probe=often", server},
 		"attach 30s: not an address; for a probe interval write --probe=30s":     {"--probe", "30s", server},

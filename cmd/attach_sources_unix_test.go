@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -175,47 +174,6 @@ func TestKeyOverHTTPIfAllowed(t *testing.T) {
 	p := startCommand(t, 160, 45, c)
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
 	s.with(t, "GET http://gpu1.example:8000/v1/models Bearer "+probeKey)
-	p.quit(t)
-}
-
-// published sends messages to the first subscriber, like vLLM, until the test ends.
-func published(t *testing.T, payload []byte) (at string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		hello := append([]byte("\xff\x00\x00\x00\x00\x00\x00\x00\x00\x7f\x03\x01NULL"), make([]byte, 48)...)
-		_, _ = c.Write(append(hello, "\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB"...))
-		if _, err := io.ReadFull(c, make([]byte, 64+27+3)); err != nil { // a greeting, its READY, a subscription
-			return
-		}
-		for n := 0; ; n += 2 { // drops every other one
-			m := []byte("\x01\x00\x01\x08\x00\x00\x00\x00\x00\x00" + string([]byte{byte(n >> 8), byte(n)}))
-			if _, err := c.Write(append(append(m, 0, byte(len(payload))), payload...)); err != nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
-	return "tcp://" + l.Addr().String()
-}
-
-// TestZMQ checks that the events of a ZMQ socket are shown with the metrics of its server, with the number of dropped
-// ones.
-func TestZMQ(t *testing.T) {
-	payload := []byte("\x92\x01\x91\x93\xabBlockStored\x92\x01\x02\xc0") // one event of two blocks
-	p := start(t, 160, 45, "attach", newFakeServer(t).URL, "--zmq", published(t, payload), "--interval", "100ms")
-	p.waitFor(t, "vLLM", "org/fake", "connected", "dropped")
-	p.keys(t, "7")
-	p.waitFor(t, "kv blocks stored", "kv blocks removed")
 	p.quit(t)
 }
 

@@ -16,7 +16,6 @@
 # ollama        Ollama, built by go install; it starts that llama-server as its engine. Needs a C compiler.
 # prometheus    from the PATH, or Debian's package, unpacked into the cache folder but not installed.
 # collector     an OpenTelemetry Collector (tools/collector), built with Go.
-# libzmq        from the system, or Debian's package with its dependencies, unpacked in the same way.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
 # packagers     rpm and pacman, which scripts/packages.sh installs packages with; from the PATH, or Debian's packages.
 #
@@ -192,32 +191,6 @@ get_prometheus() {
 
 fetch_prometheus() { (cd "$1" && apt-get download prometheus); } # skips a file that exists
 
-get_libzmq() {
-	local library root=$cache/libzmq
-	library=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n 's/.*libzmq\.so\.5 .*=> //p' | head -n 1)
-	if [ ! -e "$library" ]; then
-		library=$(compgen -G "$root/usr/lib/*/libzmq.so.5") ||
-			{ unpack_libzmq "$root" && library=$(compgen -G "$root/usr/lib/*/libzmq.so.5"); } || return 1
-	fi
-	note LLMTOP_PEER_LIBZMQ "$library"
-}
-
-unpack_libzmq() {
-	local package
-	have apt-get dpkg-deb && mkdir -p "$1" || return 1
-	fetch_libzmq "$1" >/dev/null 2>&1 ||
-		logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
-	logged "$cache/apt.log" "fetch Debian's libzmq5" fetch_libzmq "$1" || return 1
-	for package in "$1"/*.deb; do dpkg-deb -x "$package" "$1" || return 1; done
-	rm -f "$1"/*.deb
-	[ ! -d "$1/lib" ] || cp -a "$1"/lib/. "$1/usr/lib/" # merge both folders
-}
-
-fetch_libzmq() ( # with the dependencies that are not installed
-	cd "$1" && apt-get download libzmq5 $(apt-get install -s --no-install-recommends libzmq5 |
-		sed -n 's/^Inst \([^ ]*\).*/\1/p' | grep -vx libzmq5)
-)
-
 get_collector() {
 	local folder=$cache/collector
 	mkdir -p "$folder" || return 1
@@ -233,11 +206,11 @@ absent=()
 if command -v flock >/dev/null; then # one run at a time
 	exec 9>"$cache/lock" && flock 9
 fi
-[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus collector libzmq openai packagers
+[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus collector openai packagers
 for part in "$@"; do
 	case $part in
-	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | collector | libzmq | openai | packagers) ;;
-	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, collector, libzmq, openai, packagers" && exit 2 ;;
+	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | collector | openai | packagers) ;;
+	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, collector, openai, packagers" && exit 2 ;;
 	esac
 	"get_${part//-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
 done

@@ -51,7 +51,6 @@ type Options struct {
 	every      time.Duration // polling interval; 0: the default
 	probe      time.Duration // interval of probes; 0: off
 	probeModel string
-	zmq        []string
 	imatrix    string
 	drain      bool
 	match      string // selector of Prometheus targets; "": all
@@ -72,7 +71,6 @@ func (o *Options) Bind(c *cobra.Command) {
 	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
 	f.Lookup("probe").NoOptDefVal = prober.DefaultInterval.String()
 	f.StringVar(&o.probeModel, "probe-model", "", "`MODEL` that probes request, for servers with several")
-	f.StringArrayVar(&o.zmq, "zmq", nil, "read KV events or forward passes of one server at `ADDRESS`, tcp://HOST:PORT or ipc://PATH (repeatable)")
 	f.StringVar(&o.imatrix, "imatrix", "", "show the expert counts of llama-imatrix `FILE` as an engine")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
@@ -153,8 +151,6 @@ func (o *Options) checkAddresses() error {
 		return exit.Usagef("--headless needs an address: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
 	case !o.shown && !o.Export.Any() && !o.headless && len(o.Tables.Alerts) == 0 && o.Record.File == "":
 		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --record FILE to record")
-	case len(o.zmq) > 0 && (len(o.Addresses) != 1 || !servers):
-		return exit.Usagef("--zmq needs the address of exactly one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
 	case o.match != "" && !fleets:
 		return exit.Usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")
 	case o.probe > 0 && !servers:

@@ -3,9 +3,7 @@ package watch
 import (
 	"context"
 	"slices"
-	"strings"
 
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -13,7 +11,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/prober"
 	"github.com/llmtop/llmtop/runtime/source/scrape"
-	"github.com/llmtop/llmtop/runtime/source/zmq"
 )
 
 // crowdThreshold is the number of servers from which on their sessions have no samples of this machine.
@@ -22,17 +19,9 @@ const crowdThreshold = 33
 // addServer starts to watch the HTTP server at an address.
 func (w *watcher) addServer(ctx context.Context, at string) error {
 	ids := new(prober.RequestIDs)
-	published, err := w.openPublishers()
-	if err != nil {
-		return err
-	}
-	var besides scrape.Publisher
-	if len(published) > 0 {
-		besides = published
-	}
 	source, err := scrape.New(scrape.Options{
 		RequestIDs: ids,
-		Address:    at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain, Publisher: besides,
+		Address:    at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain,
 		Runners: ollamaRunners(at),
 	})
 	if err != nil {
@@ -45,9 +34,6 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 	run, probes := w.probing(at, ids, source.Run)
 	alone := len(w.opt.Addresses) < crowdThreshold
 	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: run, queue: session.ServerQueue}, func(s *session.Session) {
-		for _, p := range published {
-			s.Add("follow "+p.Address(), p.Run)
-		}
 		if probes != nil {
 			s.Add("probe "+at, probes)
 		}
@@ -90,43 +76,4 @@ func (w *watcher) watchesLocal() bool {
 // onlyServers reports whether only servers are watched, whose passes are not seen.
 func (w *watcher) onlyServers() bool {
 	return len(w.opt.Addresses) > 0 && !slices.ContainsFunc(w.opt.Addresses, func(at string) bool { return !remote.IsAddress(at) })
-}
-
-// publishers are the ZMQ sockets of one server.
-type publishers []*zmq.Subscriber
-
-// openPublishers opens the sockets of --zmq.
-func (w *watcher) openPublishers() (out publishers, err error) {
-	losses := new(zmq.Losses)
-	for _, at := range w.opt.zmq {
-		s, err := zmq.New(at, w.clock, losses)
-		if err != nil {
-			return nil, exit.Usagef("--zmq: %w", err)
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// Numbers returns the readings of all sockets since the last call: the sum of counts, the longest of mean times.
-func (p publishers) Numbers() (out []event.NamedReading) {
-	for _, s := range p {
-		for _, n := range s.Numbers() {
-			i, twice := slices.BinarySearchFunc(out, n.Name, func(m event.NamedReading, name string) int { return strings.Compare(m.Name, name) })
-			switch {
-			case !twice:
-				out = slices.Insert(out, i, n)
-			case strings.HasSuffix(n.Name, "_s"): // ranks of one engine run their forward passes together
-				out[i].V = max(out[i].V, n.V)
-			default:
-				out[i].V += n.V
-			}
-		}
-	}
-	return out
-}
-
-// Passes reports whether a socket publishes forward passes.
-func (p publishers) Passes() bool {
-	return slices.ContainsFunc(p, (*zmq.Subscriber).Passes)
 }

@@ -1,5 +1,5 @@
 // Package peer starts real inference servers and receivers of metrics for tests: llama.cpp's llama-server, Ollama,
-// Prometheus, and an OpenTelemetry Collector; it also finds the real libzmq. Environment variables hold their paths.
+// Prometheus, and an OpenTelemetry Collector. Environment variables hold their paths.
 //
 //	eval "$(scripts/peers.sh)"
 //
@@ -27,7 +27,6 @@ const (
 	OllamaEnv      = "LLMTOP_PEER_OLLAMA"
 	PrometheusEnv  = "LLMTOP_PEER_PROMETHEUS"
 	CollectorEnv   = "LLMTOP_PEER_COLLECTOR"
-	LibzmqEnv      = "LLMTOP_PEER_LIBZMQ" // a library
 )
 
 // Path returns the program that an environment variable names. It skips the test if the variable is not set.

@@ -149,7 +149,6 @@ func TestAbsent(t *testing.T) {
 		{"Ollama", OllamaEnv},
 		{"Prometheus", PrometheusEnv},
 		{"the OpenTelemetry Collector", CollectorEnv},
-		{"libzmq", LibzmqEnv},
 		{"the openai client", "LLMTOP_OPENAI_CLIENT"},
 	} {
 		if at := os.Getenv(p.env); at != "" {

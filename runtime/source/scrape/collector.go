@@ -17,7 +17,7 @@ func newCollector(s *Poller) collector {
 	case identify.Ollama:
 		return &ollama{}
 	case identify.SGLang:
-		return &sglang{metrics: m, shared: newSharedLoads(s.client.Address())}
+		return &sglang{metrics: m}
 	case identify.VLLM:
 		return &vllm{metrics: m}
 	case identify.TensorRT:

@@ -20,7 +20,7 @@ const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	listEvery, ollamaEvery, runnersEvery = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
-	idleLoadEvery, contactEvery = event.Time(time.Hour), event.Time(time.Hour) // poll once per test, however slow the machine is
+	idleLoadEvery = event.Time(time.Hour) // poll once per test, however slow the machine is
 	os.Exit(m.Run())
 }
 

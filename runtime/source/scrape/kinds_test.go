@@ -3,7 +3,6 @@ package scrape
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -234,28 +233,6 @@ func TestRouterPollsOnlyLoadedModels(t *testing.T) {
 	waitFor(w, event.KindAggregates, 1, func(*event.Aggregates) bool { return true })
 	if f.requestCount("/slots")+f.requestCount("/metrics") > 0 {
 		t.Error("a model that is not loaded was polled, which loads it")
-	}
-}
-
-// TestSGLangPasses checks that forward passes are followed at the address that the server reports.
-func TestSGLangPasses(t *testing.T) {
-	path := filepath.ToSlash(t.TempDir()) + "/fpm"
-	f := newFake(t, map[string]string{
-		"/v1/models": modelList("sglang"), "/v1/loads": sampleOf(t, "sglang_v1_loads.json"),
-		"/server_info": `{"version":"0.5.17","forward_pass_metrics_ipc_name":"ipc://` + path + `"}`,
-	})
-	w := startPoller(t, Options{Address: f.URL})
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		logs := ""
-		for _, e := range w.log.OfKind(event.KindLog) {
-			logs += e.Text + "\n"
-		}
-		if strings.Contains(logs, "following ipc://"+path+".0") && strings.Contains(logs, "zmq: ipc://") { // nothing listens there
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("logs %q", logs)
-		}
 	}
 }
 

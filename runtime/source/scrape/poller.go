@@ -45,16 +45,6 @@ type Options struct {
 	RequestIDs *prober.RequestIDs
 	// Runners returns the llama-servers that the Ollama at this address has started; nil: unknown.
 	Runners func() []discover.Runner
-	// Publisher holds what the server publishes on a socket; nil: nothing.
-	Publisher Publisher
-}
-
-// Publisher receives what a server publishes by itself, in addition to what is polled.
-type Publisher interface {
-	// Numbers returns the counts since the previous call; those with a unit, "_s", are means.
-	Numbers() []event.NamedReading
-	// Passes reports whether events of forward passes are emitted.
-	Passes() bool
 }
 
 // Poller is an engine.Source that polls one server over HTTP.
@@ -180,32 +170,11 @@ func (s *Poller) poll(ctx context.Context) error {
 	}
 	s.answered(nil)
 	if report != nil {
-		s.addPublished(report)
 		s.loads.addTo(report)
 		s.lastReport = s.clock.Now()
 		s.sink.Emit(event.Event{Kind: event.KindAggregates, At: s.lastReport, Layer: -1, Data: report})
 	}
 	return nil
-}
-
-// addPublished adds the published readings to a report.
-func (s *Poller) addPublished(report *event.Aggregates) {
-	p := s.opt.Publisher
-	if p == nil {
-		return
-	}
-	if p.Passes() && !s.engine.Caps.Has(event.CapSteps) {
-		s.engine.Caps |= event.CapSteps
-		s.emitEngine()
-	}
-	for _, n := range p.Numbers() {
-		if strings.HasSuffix(n.Name, "_s") {
-			addReading(report, n)
-		} else {
-			report.Counts = append(slices.Clip(report.Counts), n)
-		}
-	}
-	slices.SortFunc(report.Counts, func(a, b event.NamedReading) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // addEndpoint adds an endpoint to a report. why is the reason why it was not read; "": it was read.

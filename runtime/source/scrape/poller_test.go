@@ -236,22 +236,3 @@ func TestHangingServersDoNotBlockOthers(t *testing.T) {
 		defer func() { waitFor(w, event.KindAggregates, 3, func(*event.Aggregates) bool { return true }) }()
 	}
 }
-
-// fakePublisher is a server's published data.
-type fakePublisher struct{}
-
-func (fakePublisher) Numbers() []event.NamedReading {
-	return []event.NamedReading{{Name: "kv_blocks_stored", Reading: event.DerivedValue(3)}, {Name: "passes", Reading: event.DerivedValue(7)}}
-}
-
-func (fakePublisher) Passes() bool { return true }
-
-// TestPublisher checks that published readings are in the reports.
-func TestPublisher(t *testing.T) {
-	f := newFake(t, map[string]string{"/v1/models": modelList("acme")})
-	w := startPoller(t, Options{Address: f.URL, Publisher: fakePublisher{}})
-	waitFor(w, event.KindAggregates, 0, func(r *event.Aggregates) bool {
-		return len(r.Counts) == 2 && r.Counts[0].Name == "kv_blocks_stored" && r.Counts[1].V == 7
-	})
-	waitFor(w, event.KindEngine, 0, func(e *event.EngineInfo) bool { return e.Caps.Has(event.CapSteps | event.CapAggregates) })
-}

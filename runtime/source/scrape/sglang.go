@@ -8,16 +8,13 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
-	"github.com/llmtop/llmtop/runtime/source/scrape/shm"
 )
 
 // sglang collects the loads of SGLang, which are always available, and its metrics if it was started with
-// --enable-metrics. For a server on this machine it reads the loads from shared memory.
+// --enable-metrics.
 type sglang struct {
-	metrics  *metrics // nil: started without --enable-metrics
-	shared   *sharedLoads
+	metrics  *metrics             // nil: started without --enable-metrics
 	noLoads  bool                 // the server is too old to report loads
-	loadsAt  event.Time           // when /v1/loads last answered
 	infoRead bool                 // /server_info was read
 	startup  []event.NamedReading // startup durations
 }
@@ -25,10 +22,6 @@ type sglang struct {
 func (*sglang) interval(interval time.Duration) time.Duration { return interval }
 
 func (g *sglang) recheck(*Poller) { g.noLoads, g.infoRead = false, false }
-
-// contactEvery is the longest time without a request to the server: shared memory does not show whether the server
-// responds. Tests use a longer time.
-var contactEvery = event.Time(5 * time.Second)
 
 func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
 	report := &event.Aggregates{Interval: s.sinceReport()}
@@ -51,17 +44,9 @@ func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 	return report, g.readLoads(ctx, s, report)
 }
 
-// readLoads adds the current load to the report, from shared memory or from /v1/loads.
+// readLoads adds the current load to the report, from /v1/loads.
 func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggregates) error {
 	const path = "/v1/loads"
-	now := s.clock.Now()
-	list := g.shared.read(now)
-	g.shared.addTo(report)
-	if shared := loadsFromShared(list); shared != nil && (g.metrics != nil || g.loadsAt != 0 && now-g.loadsAt < contactEvery) {
-		shared.fill(report)
-		addEndpoint(report, path, "read from shared memory instead")
-		return nil
-	}
 	if g.noLoads {
 		addEndpoint(report, path, "not supported by this server version")
 		if g.metrics == nil {
@@ -82,25 +67,9 @@ func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggrega
 		addEndpoint(report, path, err.Error())
 		return nil
 	}
-	g.loadsAt = now
 	response.fill(report)
 	addEndpoint(report, path, "")
 	return nil
-}
-
-// loadsFromShared converts loads from shared memory; nil for an empty list.
-func loadsFromShared(list []shm.RankLoad) *loads {
-	if len(list) == 0 {
-		return nil
-	}
-	out := new(loads)
-	for i := range list {
-		v := &list[i]
-		out.Loads = append(out.Loads, load{
-			Running: &v.Running, Waiting: &v.Waiting, Used: &v.Used, Total: &v.Total, Usage: &v.Usage, Rate: &v.Generated, HitShare: &v.CacheHits,
-		})
-	}
-	return out
 }
 
 // loads holds the current load of each data-parallel rank.

@@ -202,7 +202,7 @@ func Started() *store.Snapshot {
 			{Name: "startup_load_weight_s", Reading: Reading(31.2)},
 			{Name: "startup_scheduler_e2e_s", Reading: Reading(71)},
 		},
-		Endpoints: []event.Endpoint{{Name: "/metrics"}, {Name: "/dev/shm/sglang_loads_*.shm", Reason: "the server's process has none open"}, {Name: "/v1/loads"}},
+		Endpoints: []event.Endpoint{{Name: "/metrics"}, {Name: "/server_info", Reason: "HTTP 500"}, {Name: "/v1/loads"}},
 	}})
 	return s.Snapshot()
 }
