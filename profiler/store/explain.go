@@ -186,7 +186,7 @@ func (s *state) explainLater(l *liveRequest, u unexplained) verdict.Explanation 
 	return u.given
 }
 
-// explainPending explains again what ended between two times, after a sample. A sample of the machine is the last evidence.
+// explainPending explains again what ended between two times, after a sample, until both kinds of samples have covered it.
 func (s *state) explainPending(from, at event.Time) {
 	c := &s.causes
 	cloned := map[*Request]bool{}
@@ -206,11 +206,17 @@ func (s *state) explainPending(from, at event.Time) {
 				u.given = x
 			}
 		}
-		if n := len(c.hosts); n == 0 || c.hosts[n-1].to < u.to {
+		if !reach(c.hosts, u.to) || len(c.usage) > 0 && !reach(c.usage, u.to) {
 			kept = append(kept, u)
 		}
 	}
 	c.pending = kept
+}
+
+// reach reports whether the samples reach a time.
+func reach[T any](list []sample[T], t event.Time) bool {
+	n := len(list)
+	return n > 0 && list[n-1].to >= t
 }
 
 // replaceCause replaces the explanation of a stall or a first token. Snapshots share the old lists, so that it replaces

@@ -131,6 +131,15 @@ func TestCausesOfStalls(t *testing.T) {
 		{"a finer sample without a wait", verdict.Unknown, nil, func(p *session) { p.usage(30*ms, waiting(0)); p.host(process(.5)) }},
 		{"collections", verdict.GC, nil, func(p *session) { p.host(gc(7, 20)) }},
 		{"collections of another process", verdict.Unknown, nil, func(p *session) { p.host(gc(8, 20)) }},
+		{"a stop whose sample follows that of the machine", verdict.Stopped, func(p *session) {
+			p.now -= event.Time(2 * ms)
+			p.usage(20*ms, waiting(0))
+			p.now += event.Time(2 * ms)
+		}, func(p *session) {
+			p.host(event.Host{})
+			p.now += event.Time(20 * ms)
+			p.usage(40*ms, event.Usage{Stopped: readingMS(19)})
+		}},
 		{"evidence that comes too late", verdict.Unknown, nil, func(p *session) {
 			p.now += evidenceDelay + 1
 			p.usage(4*sec, waiting(100))

@@ -162,11 +162,11 @@ func (s *UsageSampler) run(ctx context.Context, sink event.Sink, reader usageRea
 		if began != 0 { // the first one lists the threads
 			interval = max(interval, usageShare*reader.cost())
 		}
-		began, planned = now, now+event.Time(interval)
-		if !busy {
+		if began = now; !busy {
 			began = 0
 			continue
 		}
+		planned = s.opt.Clock.Now() + event.Time(interval) // the time that the sample took does not delay the next one
 		timer.Reset(interval)
 	}
 }

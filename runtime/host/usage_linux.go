@@ -21,9 +21,9 @@ const (
 	relistThreads = time.Second
 	// maxOpenThreads is the number of threads of all processes whose files stay open between samples.
 	maxOpenThreads = 256
-	// lateSample is the delay from which a sample waits for a signal that explains it, signalDelay is how long: Go's runtime
-	// may take that long to deliver SIGCONT to a process that continues.
-	lateSample, signalDelay = 5 * time.Millisecond, time.Millisecond
+	// lateSample is the delay from which a sample waits for a signal that explains it, signalDelay is how long at most: Go's
+	// runtime may take that long to deliver SIGCONT to a process that continues on a busy machine.
+	lateSample, signalDelay = 5 * time.Millisecond, 100 * time.Millisecond
 )
 
 // linuxUsage reads /proc below the root of linux. It keeps the files of the processes open.
@@ -221,13 +221,18 @@ func (r *linuxUsage) readOwn(u *event.Usage, held time.Duration) {
 
 // continued reports whether this process got SIGCONT since the last sample, which would explain that it was held up.
 func (r *linuxUsage) continued(held time.Duration) bool {
-	if held > lateSample && len(r.resumed) == 0 {
-		time.Sleep(signalDelay)
-	}
 	select {
 	case <-r.resumed:
 		return true
 	default:
+	}
+	if held <= lateSample {
+		return false
+	}
+	select {
+	case <-r.resumed:
+		return true
+	case <-time.After(min(held, signalDelay)):
 		return false
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -177,6 +178,23 @@ func TestUsageOfItself(t *testing.T) {
 	if u, _ := r.read(time.Minute, 5); u.Stopped != event.MeasuredValue(0) {
 		t.Errorf("stopped %+v without a signal", u.Stopped)
 	}
+}
+
+// TestLateSignal checks that a signal to continue explains a late sample even if the runtime delivers it later.
+func TestLateSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := usageReaderAt("/", UsageOptions{EngineThreads: func() []int { return []int{unix.Gettid()} }})
+		defer r.close()
+		r.reset()
+		r.read(0, 0)
+		go func() {
+			time.Sleep(signalDelay / 2)
+			r.resumed <- syscall.SIGCONT
+		}()
+		if u, _ := r.read(time.Hour, time.Minute); u.Stopped != event.MeasuredValue(float64(time.Minute)) {
+			t.Errorf("stopped %+v, want the delay", u.Stopped)
+		}
+	})
 }
 
 // TestManyUsedThreads checks that the files of very many threads do not stay open.
