@@ -290,7 +290,6 @@ func TestErrorsAreShort(t *testing.T) {
 		"a script":              {"record", "--cast", filepath.Join(dir, "c"), "--script", file("script.toml", "[[step]]\nkey = \""+long[:10_000]+"\"\n")},
 		"a field of a prompt":   {"bench", "--prompts", file("prompts", `{"prompt":"x","`+long[:500_000]+`":1}`)},
 		"a number in a prompt":  {"bench", "--prompts", file("numbers", `{"prompt":"x","max_tokens":`+strings.Repeat("9", 500_000)+`}`)},
-		"an imported trace":     {"replay", file("trace.jsonl", `{"`+long+`":"`+long+`"}`), "--headless"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := exec.Command(path, args...)

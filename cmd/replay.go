@@ -14,10 +14,7 @@ func newReplayCommand() *cobra.Command {
 		Long: `replay shows a recording (llmtop run --record FILE) as it was live: at its own speed, faster,
 slower, step by step, or from any point. With --headless, or if standard output is not a terminal,
 it writes the report of the recording. With --cast or --svg it records the screen, faster than real
-time (see llmtop record --help).
-
-It also reads request traces (dynamo.request.trace.v1) and forward-pass traces of Dynamo, as JSON
-Lines, plain or gzipped.`,
+time (see llmtop record --help).`,
 		Example: `  llmtop replay session.llmtop --speed 10
   llmtop replay session.llmtop --headless --json report.json
   llmtop replay session.llmtop --cast session.cast --script demo.toml`,

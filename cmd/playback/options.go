@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/screen"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/spf13/cobra"
@@ -74,7 +72,7 @@ func (o *Options) check() error {
 // Run replays a file: into a cast, on the screen, or into a report.
 func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer) error {
 	o.file = file
-	rec, err := openRecording(file, notes)
+	rec, err := openRecording(file)
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -100,25 +98,13 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 	})
 }
 
-// openRecording opens a recording, or imports a trace of another program.
-func openRecording(name string, notes io.Writer) (*recording.Recording, error) {
+// openRecording opens a recording. Its errors name the file once.
+func openRecording(name string) (*recording.Recording, error) {
 	rec, err := recording.Open(name)
-	if !errors.Is(err, recording.ErrNotRecording) {
-		return rec, openError(name, err)
+	if errors.Is(err, recording.ErrNotRecording) {
+		return nil, fmt.Errorf("replay %s: not a recording: make one with --record FILE", name)
 	}
-	file, openErr := os.Open(name)
-	if openErr != nil {
-		return nil, openError(name, openErr)
-	}
-	defer file.Close()
-	rec, imported, importErr := recording.Import(file, &wire.Codec{})
-	if importErr != nil {
-		return nil, fmt.Errorf("replay %s: neither a recording nor a Dynamo trace: %w", name, importErr)
-	}
-	if imported.Skipped > 0 {
-		fmt.Fprintf(notes, "skipped %d of %d lines\n", imported.Skipped, imported.Skipped+imported.Rows)
-	}
-	return rec, nil
+	return rec, openError(name, err)
 }
 
 // openError returns an error of opening a file that names the file once, nil for nil.

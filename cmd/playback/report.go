@@ -178,7 +178,7 @@ func recordedMachine(c *recording.Conditions) *report.Machine {
 // timelineAction returns the action of a screen that makes the timeline of a whole recording.
 func timelineAction(name string, judged *screen.View) func(*store.Snapshot) ([]byte, error) {
 	return func(*store.Snapshot) ([]byte, error) {
-		rec, err := openRecording(name, io.Discard)
+		rec, err := openRecording(name)
 		if err != nil {
 			return nil, err
 		}
