@@ -24,7 +24,7 @@ func TestAttachRefuses(t *testing.T) {
 		}
 		return path
 	}
-	key, empty, lines, text := file("key", "sk-secret\n"), file("empty", " \n"), file("lines", "sk-secret\nsk-secret\n"), file("text", "hello")
+	key, empty, lines := file("key", "sk-secret\n"), file("empty", " \n"), file("lines", "sk-secret\nsk-secret\n")
 	const server, other, prometheus = "http://127.0.0.1:1", "http://127.0.0.1:2", "prometheus+http://127.0.0.1:1"
 	for want, args := range map[string][]string{
 		"--probe=10ms: must be at least 1s":                                      {"--probe=10ms", server},
@@ -34,8 +34,6 @@ func TestAttachRefuses(t *testing.T) {
 		"--probe needs the address of a server":                                  {"--probe", prometheus},
 		"--probe-model needs --probe":                                            {"--probe-model", "m", server},
 		"--drain needs the address of a TensorRT-LLM server":                     {"--drain", "unix:/x"},
-		"--imatrix: read imatrix: open model: open":                              {"--imatrix", filepath.Join(dir, "missing"), server},
-		"text is not a GGUF file":                                                {"--imatrix", text, server},
 		"missing: no such file":                                                  {"--api-key-file", filepath.Join(dir, "missing"), server},
 		"empty must hold one line":                                               {"--api-key-file", empty, server},
 		"lines must hold one line":                                               {"--api-key-file", lines, server},

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
 // requestLog is a server that answers with a function and keeps its requests.
@@ -174,29 +173,6 @@ func TestKeyOverHTTPIfAllowed(t *testing.T) {
 	p := startCommand(t, 160, 45, c)
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
 	s.with(t, "GET http://gpu1.example:8000/v1/models Bearer "+probeKey)
-	p.quit(t)
-}
-
-// TestImatrix checks that the expert counts of a file are shown next to a server that reports none.
-func TestImatrix(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "imatrix.gguf")
-	w := gguf.NewWriter(3).Set("general.type", "imatrix").Set("imatrix.chunk_count", uint32(4)).Set("imatrix.chunk_size", uint32(8))
-	w.Set("imatrix.datasets", []string{"wiki.txt"})
-	w.AddF32("blk.0.ffn_down_exps.weight.counts", []uint64{1, 4}, []float32{30, 10, 24, 0})
-	w.AddF32("blk.1.ffn_down_exps.weight.counts", []uint64{1, 4}, []float32{16, 16, 16, 16})
-	if err := w.WriteFile(file); err != nil {
-		t.Fatal(err)
-	}
-	p := start(t, 160, 45, "attach", newFakeServer(t).URL, "--imatrix", file, "--interval", "100ms")
-	p.waitFor(t, "vLLM")
-	p.keys(t, "7")
-	p.waitFor(t, "imatrix", "2 engines")
-	p.keys(t, "1")
-	p.waitFor(t, "1/2 ")
-	p.keys(t, "]")
-	p.waitFor(t, "2/2 ")
-	p.keys(t, "5we")
-	p.waitFor(t, "imatrix.gguf", "prompt, session", "32 tokens, top 2 of 4", "30 picks")
 	p.quit(t)
 }
 

@@ -39,7 +39,6 @@ func TestEndlessFiles(t *testing.T) {
 		{"--prompts /dev/zero: line 1: longer than 16 MiB", exit.CodeUsage, []string{"bench", "--prompts", zero}},
 		{"/dev/zero is not a regular file", exit.CodeUsage, []string{"run", zero, "-p", "x"}},
 		{"open model missing.gguf: no such file or directory", exit.CodeUsage, []string{"run", "missing.gguf"}}, // not that it lacks a prompt
-		{"/dev/zero is not a regular file", exit.CodeUsage, []string{"attach", "--headless", "--imatrix", zero, server}},
 		{"it is not a regular file", exit.CodeUsage, []string{"replay", zero}},
 		{"it is not a regular file", exit.CodeUsage, []string{"report", zero}},
 		{"it is not a regular file", exit.CodeNotCompared, []string{"compare", zero, zero}},

@@ -7,19 +7,8 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/session"
-	"github.com/llmtop/llmtop/runtime/source/imatrix"
 	"github.com/llmtop/llmtop/runtime/source/otlp"
 )
-
-// addCounts shows the expert counts of a llama-imatrix file as a separate engine, since they belong to no request.
-func (w *watcher) addCounts(ctx context.Context, path string) error {
-	source, err := imatrix.New(path, w.clock)
-	if err != nil {
-		return exit.Usagef("--imatrix: %w", err)
-	}
-	_, err = w.start(ctx, watched{at: path, doing: "show " + path, run: source.Run, queue: session.ServerQueue, unalerted: true})
-	return err
-}
 
 // addTraces adds the receiver of traces as an engine.
 func (w *watcher) addTraces(ctx context.Context) error {

@@ -51,7 +51,6 @@ type Options struct {
 	every      time.Duration // polling interval; 0: the default
 	probe      time.Duration // interval of probes; 0: off
 	probeModel string
-	imatrix    string
 	drain      bool
 	match      string // selector of Prometheus targets; "": all
 }
@@ -71,7 +70,6 @@ func (o *Options) Bind(c *cobra.Command) {
 	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
 	f.Lookup("probe").NoOptDefVal = prober.DefaultInterval.String()
 	f.StringVar(&o.probeModel, "probe-model", "", "`MODEL` that probes request, for servers with several")
-	f.StringVar(&o.imatrix, "imatrix", "", "show the expert counts of llama-imatrix `FILE` as an engine")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
 	config.Use(c, &o.Tables, local.ConfigFlags(), func() error {
@@ -169,10 +167,8 @@ func (o *Options) fleets() bool { return slices.ContainsFunc(o.Addresses, addres
 // several reports whether more than one engine may be watched. They share one recording.
 func (o *Options) several() bool {
 	sources := len(o.Addresses)
-	for _, more := range []string{o.Traces.At, o.imatrix} {
-		if more != "" {
-			sources++
-		}
+	if o.Traces.At != "" {
+		sources++
 	}
 	return sources != 1 || o.fleets()
 }

@@ -132,11 +132,6 @@ func (w *watcher) addAll(ctx context.Context) error {
 			return exit.Usage(err)
 		}
 	}
-	if o.imatrix != "" {
-		if err := w.addCounts(ctx, o.imatrix); err != nil {
-			return exit.Usage(err)
-		}
-	}
 	if o.Traces.At != "" {
 		return w.addTraces(ctx)
 	}

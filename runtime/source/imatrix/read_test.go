@@ -1,16 +1,12 @@
 package imatrix
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/eventtest"
-	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
@@ -77,22 +73,6 @@ func TestOpenRefuses(t *testing.T) {
 		if _, err := Open(file(t, data)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-	}
-}
-
-func TestRun(t *testing.T) {
-	s, err := New(file(t, written(t, nil)), engine.NewClock())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log eventtest.Log
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := s.Run(ctx, &log); err != nil {
-		t.Fatal(err)
-	}
-	if len(log.OfKind(event.KindExperts)) != 1 || len(log.OfKind(event.KindModel)) != 1 || len(log.OfKind(event.KindEngine)) != 1 {
-		t.Error("the events do not report the file")
 	}
 }
 
