@@ -286,6 +286,30 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
+// TestCompareBenchesOfServer checks that benchmarks of a server, each with prompts of its own, can be compared, as
+// reports and as recordings, several of a side and single ones.
+func TestCompareBenchesOfServer(t *testing.T) {
+	for _, kind := range []string{"llamacpp", "me"} {
+		at, dir := (&answers{kind: kind}).serve(t), t.TempDir()
+		name := func(i int, ext string) string { return filepath.Join(dir, fmt.Sprint(i, ext)) }
+		for i := range 4 {
+			if _, _, err := llmtop(t, "bench", at, "--prompt-tokens", "16", "-n", "3", "--requests", "2", "--repeats", "1", "--json", name(i, ".json"), "--record", name(i, ".llmtop")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, ext := range []string{".json", ".llmtop"} {
+			out, _, err := llmtop(t, "compare", name(0, ext)+","+name(2, ext), name(1, ext)+","+name(3, ext))
+			if exit.Code(err) == exit.CodeNotCompared || !strings.Contains(out, "tpot") || strings.Contains(out, "different conditions") {
+				t.Errorf("%s, %s: %v\n%s", kind, ext, err, out)
+			}
+		}
+		out, _, err := llmtop(t, "compare", name(0, ".json"), name(1, ".llmtop"))
+		if exit.Code(err) == exit.CodeNotCompared || strings.Contains(out, "different conditions") {
+			t.Errorf("%s, a report with a recording: %v\n%s", kind, err, out)
+		}
+	}
+}
+
 // TestBenchServerFails checks that failed requests are counted and fail the run.
 func TestBenchServerFails(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

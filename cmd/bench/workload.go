@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -47,7 +49,7 @@ func (o *Benchmark) sources(stdin io.Reader) ([]prompts, error) {
 				lines[i].Label = "line " + strconv.Itoa(i+1)
 			}
 		}
-		out = append(out, prompts{name: o.promptsFile, texts: lines})
+		out = append(out, prompts{name: filepath.Base(o.promptsFile), texts: lines})
 	}
 	if o.suite {
 		suite := prompts{name: "suite"}
@@ -68,7 +70,7 @@ func (o *Benchmark) sources(stdin io.Reader) ([]prompts, error) {
 const defaultRequests = 8
 
 // workload returns the points: each group of prompts at each concurrency and each rate. Exact lengths need the
-// tokenizer of the model; without one they are approximate, and the names of the points begin with "about".
+// tokenizer of the model; without one they are approximate, and the names of the points say so.
 func (o *Benchmark) workload(ctx context.Context, s local.Scheduler, sources []prompts) (workload.Workload, error) {
 	out := workload.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.Seed}
 	var body *synthetic
@@ -81,7 +83,7 @@ func (o *Benchmark) workload(ctx context.Context, s local.Scheduler, sources []p
 			}
 		}
 		if source.length > 0 && body.words != nil {
-			source.name = "about " + source.name
+			source.name = report.ApproximateLength + source.name
 		}
 		requests, err := o.requestsOf(source, body)
 		if err != nil {

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -51,13 +52,15 @@ func (r *Run) Open(ctx context.Context, collector *report.Collector) (*Engine, e
 		return nil, err
 	}
 	e := &Engine{Session: s, Group: group, Clock: opt.Clock}
-	if err := e.open(ctx, r); err != nil {
+	if err := e.open(ctx, r, opt.Meta.Configuration); err != nil {
 		return nil, e.End(err)
 	}
 	return e, nil
 }
 
-func (e *Engine) open(ctx context.Context, r *Run) error {
+// open adds the engine and begins the recording, which holds the configuration: what of it depends on a remote engine is
+// known once the engine has answered.
+func (e *Engine) open(ctx context.Context, r *Run, configuration map[string]string) error {
 	info, controller, err := e.add(r)
 	if err != nil {
 		return err
@@ -65,7 +68,9 @@ func (e *Engine) open(ctx context.Context, r *Run) error {
 	if e.Address, err = e.Group.Listen(ctx, e.Session, &r.Listen, info, controller); err != nil {
 		return err
 	}
-	return e.Group.Record(e.Session, recording.EngineEntry{Local: !r.Meta(nil).Remote})
+	meta := r.Meta(nil)
+	maps.Copy(configuration, meta.Configuration)
+	return e.Group.Record(e.Session, recording.EngineEntry{Local: !meta.Remote})
 }
 
 // add adds the engine (native, in a child process, or remote) and the sampler of its process.

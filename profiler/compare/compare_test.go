@@ -337,3 +337,53 @@ func TestAggregatesAreNotCompared(t *testing.T) {
 		t.Errorf("several engines: %v", err)
 	}
 }
+
+// TestRandomConditions checks that what a benchmark draws at random, and where the engine was, does not keep its reports
+// from being compared, neither those of a side nor the sides.
+func TestRandomConditions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	drawn := func() (out []*report.Report) {
+		for range 2 {
+			r := (&engine{rng: rng}).report(1)
+			for _, name := range []string{"prompt-salt", "to", "listen", "attach", "otlp", "match"} {
+				r.Configuration[name] = fmt.Sprint(rng.Uint32())
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	if r := compare.Sides(side(t, "a", drawn()...), side(t, "b", drawn()...), options); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+	other := drawn()
+	other[1].Configuration["prompt-cache"] = "true"
+	if _, err := compare.NewSide("a", other...); err == nil || !strings.Contains(err.Error(), "--prompt-cache") {
+		t.Errorf("with and without the prompt cache: %v", err)
+	}
+}
+
+// TestPromptsOfRandomWords checks that prompts of random words, whose tokens differ from run to run, count as the same
+// prompt: all requests are compared, not the few that happen to have as many tokens.
+func TestPromptsOfRandomWords(t *testing.T) {
+	runs := func(slower float64, tokens ...int) (out []*report.Report) {
+		for i, n := range tokens {
+			r := &report.Report{SchemaVersion: report.SchemaVersion, Started: time.Unix(int64(i), 0)}
+			for j, prompt := range []int{100, n} { // one in two happens to have 100 tokens, and they are not slower
+				tpot := 0.01
+				if j == 1 {
+					tpot *= slower
+				}
+				r.Requests = append(r.Requests, report.Request{
+					ID: event.RequestID(j + 1), Label: report.ApproximateLength + "100 tokens", State: "finished", Prompt: report.Measured(float64(prompt)), TPOT: number(tpot),
+				})
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	r := compare.Sides(side(t, "a", runs(1, 97, 103, 99, 101, 98)...), side(t, "b", runs(2, 102, 96, 95, 104, 105)...), options)
+	row := r.Rows[slices.IndexFunc(r.Rows, func(row compare.Row) bool { return row.Metric == "tpot" })]
+	if row.Change < 0.4 || row.Change > 0.6 {
+		t.Errorf("change %v of medians of 10 and 15 ms", row.Change)
+	}
+}

@@ -62,7 +62,14 @@ func itlTail(r *report.Request) report.Number {
 // prompt identifies a prompt. A request is only compared with requests of the same prompt.
 type prompt struct {
 	label  string
-	tokens int
+	tokens int // 0: random words, whose number of tokens differs from run to run
+}
+
+func promptOf(q *report.Request) prompt {
+	if strings.HasPrefix(q.Label, report.ApproximateLength) {
+		return prompt{label: q.Label}
+	}
+	return prompt{q.Label, int(q.Prompt.V)}
 }
 
 // values holds the logarithms of a metric's values by prompt. A difference of logarithms is a relative difference.
@@ -85,7 +92,7 @@ func (p *Point) values(m *Metric) runs {
 		for i := range one.Requests {
 			q := &one.Requests[i]
 			if v, ok := m.value(q).Positive(); ok {
-				key := prompt{q.Label, int(q.Prompt.V)}
+				key := promptOf(q)
 				r[key] = append(r[key], math.Log(v))
 			}
 		}

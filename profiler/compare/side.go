@@ -224,10 +224,11 @@ func conditionsOf(r *report.Report) []Condition {
 	return out
 }
 
-// ignoredSettings are settings that affect only the display or name the source of a report.
+// ignoredSettings are settings that affect only the display, name the source of a report, or are drawn at random.
 var ignoredSettings = map[string]bool{
 	"theme": true, "ascii": true, "no-mouse": true, "fps": true, "layout": true, "low-bandwidth": true, "no-remember": true,
 	"plain": true, "summary-interval": true, "replay": true, "attach": true,
+	"otlp": true, "match": true, "to": true, "listen": true, "prompt-salt": true,
 	"ttft-target": true, "tpot-target": true, "itl-target": true, "e2el-target": true,
 }
 

@@ -56,6 +56,10 @@ type Point struct {
 	}
 }
 
+// ApproximateLength begins the names of points and the labels of prompts of random words, of which no tokenizer said how
+// many tokens they have.
+const ApproximateLength = "about "
+
 // Run is one repeat of a point.
 type Run struct {
 	Requests   []event.RequestID `json:"requests"`
