@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/llmtop/llmtop/profiler/capacity"
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -63,12 +64,30 @@ func benchSection(r *Report) section {
 				p.Name, metric.Seconds(p.SendDelay.Max.V), metric.Seconds(p.SendDelay.P50.V)))
 		}
 	}
+	if n := withoutGaps(r); n > 0 {
+		s.words = append(s.words, fmt.Sprintf("%s came in one piece and has no TPOT: its target is judged by the mean, E2EL / tokens.", plural(n, "answer")))
+	}
 	s.words = append(s.words, "Goodput: requests/s that met "+r.Bench.Targets+".",
 		"A ? marks a percentile of too few samples; ± is the 95 % confidence interval of the mean.")
 	if n := r.Bench.Failed; n > 0 {
 		s.words = append(s.words, plural(n, "request")+" failed.")
 	}
 	return s
+}
+
+// withoutGaps returns how many answers of the points came in one piece.
+func withoutGaps(r *Report) (n int) {
+	byID := requestsByID(r)
+	for i := range r.Bench.Points {
+		for _, run := range r.Bench.Points[i].Runs {
+			for _, id := range run.Requests {
+				if q := byID[id]; q != nil && q.State == event.StateFinished.String() && q.Generated > 1 && !q.TPOT.OK() {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // visibleDelay is the send delay in s from which the summary reports late requests.

@@ -28,6 +28,29 @@ func TestCompliance(t *testing.T) {
 	}
 }
 
+// TestComplianceWithoutGaps checks that answers that came in one piece are judged by their mean time per token, and that
+// answers that were not streamed are judged by their end.
+func TestComplianceWithoutGaps(t *testing.T) {
+	for _, c := range []struct {
+		q    Request
+		want Compliance
+	}{
+		{Request{Generated: 20, TTFT: Measured(0.031), E2EL: Measured(0.031)}, Compliance{TTFT: Measured(1), TPOT: Measured(1), All: Measured(1)}},
+		{Request{Generated: 20, TTFT: Measured(0.09), E2EL: Measured(0.5)}, Compliance{TTFT: Measured(1), TPOT: Measured(0), All: Measured(0)}},
+		{Request{Generated: 20, E2EL: Measured(0.08)}, Compliance{TTFT: Measured(1), TPOT: Measured(1), All: Measured(1)}},
+		{Request{Generated: 20, E2EL: Measured(0.2)}, Compliance{TTFT: Measured(0), TPOT: Measured(1), All: Measured(0)}},
+		{Request{Generated: 20, Cold: true, TTFT: Measured(9), E2EL: Measured(9)}, Compliance{TTFT: Measured(0), TPOT: Measured(1), All: Measured(0)}},
+		{Request{Generated: 20, TTFT: Measured(0.05)}, Compliance{TTFT: Measured(1), TPOT: Measured(0), All: Measured(0)}},
+	} {
+		counts := tally{targets: Targets{TTFT: 0.1, TPOT: 0.02}}
+		c.q.State = "finished"
+		counts.add(&c.q)
+		if got := counts.compliance(); got != c.want {
+			t.Errorf("%+v: got %+v, want %+v", c.q, got, c.want)
+		}
+	}
+}
+
 func TestParseTargets(t *testing.T) {
 	got, err := ParseTargets("ttft=100ms,e2el=2s")
 	if err != nil || got.TTFT != 0.1 || got.E2EL != 2 || got.TPOT != 0 {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // Targets are latency targets of requests, in s; 0 is no target.
@@ -51,7 +54,7 @@ func ParseTargets(text string) (Targets, error) {
 }
 
 // Compliance is the share of requests that met each target, 0 to 1; null without a target. A request that failed, was
-// cancelled or lacks the number met none.
+// cancelled or lacks the number met none. TPOT is that of store.JudgedTPOT.
 type Compliance struct {
 	TTFT Number `json:"ttft_share"`
 	TPOT Number `json:"tpot_share"`
@@ -65,8 +68,7 @@ type tally struct {
 	requests, ttft, tpot, e2el, ok int
 }
 
-// add checks a request, nil for one without data, and reports whether it met every target. A request of a single token
-// has no TPOT and meets that target.
+// add checks a request, nil for one without data, and reports whether it met every target.
 func (t *tally) add(q *Request) bool {
 	t.requests++
 	if q == nil || q.State != "finished" {
@@ -79,11 +81,12 @@ func (t *tally) add(q *Request) bool {
 		*count++
 		return true
 	}
-	tpot := q.TPOT
-	if q.Generated == 1 {
-		tpot = Measured(0)
+	tpot := Number(store.JudgedTPOT(event.Reading(q.TPOT), event.Reading(q.E2EL), q.Generated, q.Cold))
+	ttft := q.TTFT
+	if !ttft.OK() {
+		ttft = q.E2EL // the answer was not streamed: its text came with its end
 	}
-	all := meets(q.TTFT, t.targets.TTFT, &t.ttft)
+	all := meets(ttft, t.targets.TTFT, &t.ttft)
 	all = meets(tpot, t.targets.TPOT, &t.tpot) && all
 	all = meets(q.E2EL, t.targets.E2EL, &t.e2el) && all
 	if all {

@@ -49,7 +49,11 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 	if !r.Cold && t.TTFT > 0 && (late || r.TTFT.OK() && !r.HitTarget) {
 		m |= MissedTTFT
 	}
-	if over(r.TPOT, t.TPOT) {
+	tpot := r.TPOT
+	if r.State.Final() {
+		tpot = JudgedTPOT(r.TPOT, r.E2EL, r.Generated, r.Cold)
+	}
+	if over(tpot, t.TPOT) {
 		m |= MissedTPOT
 	}
 	if t.ITL > 0 && r.ITL.Count > 0 && r.ITL.P99 > int64(t.ITL) {
@@ -64,17 +68,37 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 // pacing returns the time spent pacing so far.
 func (r *Request) pacing() time.Duration { return time.Duration(r.Paced.V * second) }
 
-// met reports whether a finished request met every target. A request of one token has no TPOT and ITL.
+// JudgedTPOT returns the time per token by which an ended request is judged: its TPOT, or E2EL / generated if its tokens
+// have no gaps because they came in one piece. One token has no TPOT to miss, and neither has such an answer of a cold
+// request, whose E2EL holds the model load: 0. Absent if nothing was generated or the times are unknown.
+func JudgedTPOT(tpot, e2el event.Reading, generated int, cold bool) event.Reading {
+	switch {
+	case tpot.OK() || generated < 1:
+		return tpot
+	case generated == 1 || cold:
+		return event.DerivedValue(0)
+	case e2el.OK():
+		return event.DerivedValue(e2el.V / float64(generated))
+	}
+	return tpot
+}
+
+// met reports whether a finished request met every target. Without gaps, ITL is judged like TPOT; without TTFT, because
+// the answer was not streamed, its text came with its end.
 func (r *Request) met() bool {
 	t := &r.Targets
 	within := func(v event.Reading, target time.Duration) bool {
 		return target <= 0 || v.OK() && v.V <= target.Seconds()
 	}
-	if t.TTFT > 0 && !r.HitTarget || !within(r.E2EL, t.E2EL) {
+	if t.TTFT > 0 && !r.HitTarget && (r.TTFT.OK() || !within(r.E2EL, t.TTFT)) || !within(r.E2EL, t.E2EL) {
 		return false
 	}
-	if r.Generated < 2 {
+	if r.Generated == 0 {
 		return true
 	}
-	return within(r.TPOT, t.TPOT) && (t.ITL <= 0 || r.ITL.Count > 0 && r.ITL.P99 <= int64(t.ITL))
+	tpot := JudgedTPOT(r.TPOT, r.E2EL, r.Generated, r.Cold)
+	if r.ITL.Count > 0 {
+		return within(tpot, t.TPOT) && (t.ITL <= 0 || r.ITL.P99 <= int64(t.ITL))
+	}
+	return within(tpot, t.TPOT) && within(tpot, t.ITL)
 }

@@ -76,3 +76,45 @@ func TestNoTargets(t *testing.T) {
 		t.Errorf("goodput %+v", g)
 	}
 }
+
+// TestTargetsWithoutGaps checks that tokens that came at once are judged by their mean time, by TPOT and ITL alike.
+func TestTargetsWithoutGaps(t *testing.T) {
+	for _, c := range []struct {
+		targets Targets
+		misses  Misses
+		good    bool
+	}{
+		{Targets{TPOT: 2 * time.Millisecond}, 0, true}, // 20 tokens in 31 ms: 1.55 ms
+		{Targets{TPOT: time.Millisecond}, MissedTPOT, false},
+		{Targets{ITL: 2 * time.Millisecond}, 0, true},
+		{Targets{ITL: time.Millisecond}, 0, false},
+	} {
+		p := newSessionWithTargets(c.targets)
+		p.engine(event.CapQueue | event.CapTokens)
+		p.state(0, 1, event.StateQueued, nil)
+		p.token(31*ms, 1, 20)
+		if got := p.request(t, 1).Misses(p.now); got != 0 {
+			t.Errorf("%+v: a running request misses %04b", c.targets, got)
+		}
+		p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 3, Generated: 20})
+		if got := p.request(t, 1).Misses(p.now); got != c.misses {
+			t.Errorf("%+v: misses %04b, want %04b", c.targets, got, c.misses)
+		}
+		if g := p.store.Snapshot().Latency.Goodput; (g.V > 0) != c.good {
+			t.Errorf("%+v: goodput %+v", c.targets, g)
+		}
+	}
+}
+
+// TestTargetsOfUnstreamedAnswer checks that an answer that came as a whole is judged by its end.
+func TestTargetsOfUnstreamedAnswer(t *testing.T) {
+	for target, good := range map[time.Duration]bool{40 * time.Millisecond: true, 30 * time.Millisecond: false} {
+		p := newSessionWithTargets(Targets{TTFT: target, TPOT: 10 * time.Millisecond})
+		p.engine(event.CapQueue | event.CapTokens)
+		p.state(0, 1, event.StateQueued, nil)
+		p.state(31*ms, 1, event.StateFinished, &event.Outcome{Prompt: 3, Generated: 20})
+		if g := p.store.Snapshot().Latency.Goodput; (g.V > 0) != good {
+			t.Errorf("target %v: goodput %+v", target, g)
+		}
+	}
+}
