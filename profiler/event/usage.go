@@ -11,6 +11,7 @@ type Usage struct {
 	Cores            Reading // cores that the threads may use: see UsageFields
 	Faults           Reading // major page faults
 	Read             Reading // bytes from storage
+	Reread           Reading // bytes from storage that had been in memory before
 	Blocked          Reading // ns in which some task waited for storage; derived if it may be one of another process
 	Throttled        Reading // ns, summed over cores
 	Stopped          Reading // ns
@@ -71,6 +72,12 @@ var UsageFields = [...]Field[Usage]{
 		Key: "read", Unit: "By",
 		Name: "read from storage", Help: "bytes that the process read from storage",
 		At: func(u *Usage) *Reading { return &u.Read },
+	},
+	{
+		Key: "reread", Unit: "By",
+		Name: "read again", Help: "bytes from storage that the system had evicted from memory before",
+		Detail: "`workingset_refault_file` of the memory control group of the process; where it has none that of the machine, marked *derived*",
+		At:     func(u *Usage) *Reading { return &u.Reread },
 	},
 	{
 		Key: "blocked", Unit: "ns",

@@ -20,6 +20,9 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	}
 	i := s.interval(from, u.to)
 	i.Lost, i.Wall, i.Load, i.AbsentExperts = u.lost, int64(u.to-from), load, u.absent
+	if l != nil && l.view.Cold && u.index == 0 { // pages that were evicted before the model was loaded
+		i.Usage.Reread = event.Absent(event.NotReported)
+	}
 	if u.index > 0 {
 		s.promptEvidence(&i, u)
 	} else if l != nil {

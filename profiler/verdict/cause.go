@@ -78,7 +78,7 @@ var Causes = [NumCauses]CauseRow{
 	MemoryLimit: {
 		Key: "memory_limit", Text: "too little memory: the same pages of the model are read again",
 		Remedy:   "raise the memory limit above the model's size, or use a smaller quantisation",
-		Supports: "waiting for storage, with memory pressure for most of it, or with more bytes read than the model has",
+		Supports: "waiting for storage, with memory pressure for most of it, or with bytes that had been evicted from memory, or with more bytes read than the model has",
 		Excludes: "each page is read once, or the process read nothing", evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); ns > 0 && i.rereads(ns) {

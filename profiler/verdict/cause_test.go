@@ -47,6 +47,28 @@ func TestExplain(t *testing.T) {
 			func(i *Interval) { read(i, 60.2); i.ModelBytes, i.ReadTotal = 100, 126 },
 		},
 		{MemoryLimit, func(i *Interval) { read(i, 60); i.Usage.MemoryStall = ns(5) }, func(i *Interval) { i.Usage.MemoryStall = ns(20) }},
+		{ // a limit that was set a moment ago: what was read had been evicted
+			MemoryLimit,
+			func(i *Interval) {
+				read(i, 40)
+				i.ModelBytes, i.Usage.Blocked, i.Usage.Reread = 1e9, ns(12), event.MeasuredValue(5e5)
+			},
+			func(i *Interval) {
+				read(i, 62)
+				i.ModelBytes, i.Usage.Blocked, i.Usage.Reread = 1e9, ns(9), event.MeasuredValue(5e5)
+			},
+		},
+		{ // most of it had not
+			DiskReads,
+			func(i *Interval) {
+				read(i, 40)
+				i.ModelBytes, i.Usage.Blocked, i.Usage.Reread = 1e9, ns(12), event.MeasuredValue(4.9e5)
+			},
+			func(i *Interval) {
+				read(i, 62)
+				i.ModelBytes, i.Usage.Blocked, i.Usage.Reread = 1e9, ns(9), event.MeasuredValue(4.9e5)
+			},
+		},
 		{ // pressure while the process read nothing is that of others
 			MemoryLimit,
 			func(i *Interval) {

@@ -150,6 +150,9 @@ func (i *Interval) readEvidence() string {
 	if i.ModelBytes > 0 && i.ReadTotal > i.ModelBytes {
 		words += fmt.Sprintf("; %s read so far of a model of %s", metric.Bytes(i.ReadTotal), metric.Bytes(i.ModelBytes))
 	}
+	if n := whole(i.Usage.Reread); n > 0 {
+		words += fmt.Sprintf("; %s of it again, after they had been evicted", metric.Bytes(float64(n)))
+	}
 	if n := i.Usage.LimitHits; n.OK() && n.V > 0 {
 		words += fmt.Sprintf("; memory limit reached %s times", metric.Count(n.V))
 	}
@@ -162,9 +165,12 @@ func (i *Interval) readEvidence() string {
 	return words
 }
 
-// rereads reports whether memory is short: pressure for most of the time, or more was read than the model has.
+// rereads reports whether memory is short: most of what was read had been evicted before, or there was memory pressure for
+// most of the time, or more was read than the model has.
 func (i *Interval) rereads(blocked int64) bool {
-	return i.ModelBytes > 0 && i.ReadTotal > 1.25*i.ModelBytes || whole(i.Usage.MemoryStall) > 0 && 2*whole(i.Usage.MemoryStall) >= blocked
+	u := &i.Usage
+	again, stall := whole(u.Reread), whole(u.MemoryStall)
+	return again > 0 && u.Read.OK() && 2*again >= whole(u.Read) || stall > 0 && 2*stall >= blocked || i.ModelBytes > 0 && i.ReadTotal > 1.25*i.ModelBytes
 }
 
 // stolen returns the ns that the hypervisor took, as far as the interval is part of the sample.

@@ -287,18 +287,25 @@ func (r *linuxUsage) readGroups(u *event.Usage) {
 	if n, ok := g.LimitHits(); ok {
 		u.LimitHits = r.since("hits", 0, n)
 	}
-	for _, p := range [...]struct {
-		resource string
-		to       *event.Reading
-	}{{"io", &u.Blocked}, {"memory", &u.MemoryStall}} {
-		us, own, ok := g.Pressure(p.resource)
-		if !ok {
-			continue
-		}
-		*p.to = r.since(p.resource, 0, us*1000)
-		if !own && p.to.OK() {
-			p.to.Origin = event.Derived
-		}
+	io, own, ok := g.Pressure("io")
+	r.account(&u.Blocked, "blocked", io*1000, own, ok)
+	memory, own, ok := g.Pressure("memory")
+	r.account(&u.MemoryStall, "memory", memory*1000, own, ok)
+	pages, own, ok := g.Refaults()
+	r.account(&u.Reread, "reread", pages*uint64(os.Getpagesize()), own, ok)
+	if u.Reread.OK() && u.Read.OK() { // the rest was that of others
+		u.Reread.V = min(u.Reread.V, u.Read.V)
+	}
+}
+
+// account sets a reading to the increase of a counter since the last sample: measured if it is the engine's own, derived
+// if it is that of the machine. It leaves the reading absent if the counter could not be read.
+func (r *linuxUsage) account(to *event.Reading, name string, now uint64, own, ok bool) {
+	if !ok {
+		return
+	}
+	if *to = r.since(name, 0, now); to.OK() && !own {
+		to.Origin = event.Derived
 	}
 }
 

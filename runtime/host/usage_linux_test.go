@@ -31,6 +31,7 @@ func engineFiles(n int, state string) map[string]string {
 		"proc/11/root/c/a/cpu.stat":         fmt.Sprintf("throttled_time %d\n", 400*n),
 		"proc/11/root/m/a/memory.failcnt":   fmt.Sprintf("%d\n", 9*n),
 		"proc/11/root/c/a/cpu.cfs_quota_us": "150000\n", "proc/11/root/c/a/cpu.cfs_period_us": "100000\n",
+		"proc/11/root/m/a/memory.stat":           fmt.Sprintf("workingset_refault_file 1\ntotal_workingset_refault_file %d\n", n),
 		"proc/11/root/m/a/memory.limit_in_bytes": "10\n", "proc/11/root/m/a/memory.usage_in_bytes": "5\n",
 		"proc/11/root/u/b/cgroup.events": "populated 1\n",
 		"proc/11/root/u/b/io.pressure":   fmt.Sprintf("some avg10=0 total=%d\n", 2*n),
@@ -55,7 +56,7 @@ func TestUsage(t *testing.T) {
 	u, ok := r.read(span, 0)
 	want := event.Usage{
 		Interval: int64(span), Running: event.MeasuredValue(140), Waiting: event.MeasuredValue(2e6), Threads: event.MeasuredValue(2),
-		Cores: event.DerivedValue(1.5), Faults: event.MeasuredValue(20), Read: event.MeasuredValue(8392), Blocked: event.MeasuredValue(4000),
+		Cores: event.DerivedValue(1.5), Faults: event.MeasuredValue(20), Read: event.MeasuredValue(8392), Reread: event.MeasuredValue(float64(min(8392, 2*os.Getpagesize()))), Blocked: event.MeasuredValue(4000),
 		Throttled: event.MeasuredValue(800), Stopped: event.DerivedValue(0), MemoryStall: event.DerivedValue(6000), LimitHits: event.MeasuredValue(18),
 	}
 	if !ok || u != want {

@@ -171,16 +171,19 @@ type memoryFiles struct {
 	limits           []string // above memory.high the group is slowed down, at memory.max it is out of memory
 	used, stat, hits string
 	reclaimable      []string // keys of stat that count file pages
+	refaults         string   // key of stat that counts file pages that were read again after they had been evicted
 }
 
 var memoryV1, memoryV2 = memoryFiles{
 	[]string{"/memory.limit_in_bytes"},
 	"/memory.usage_in_bytes", "/memory.stat", "/memory.failcnt",
 	[]string{"total_inactive_file", "total_active_file"},
+	"total_workingset_refault_file",
 }, memoryFiles{
 	[]string{"/memory.max", "/memory.high"},
 	"/memory.current", "/memory.stat", "/memory.events",
 	[]string{"inactive_file", "active_file"},
+	"workingset_refault_file",
 }
 
 func (h *hierarchy) memoryFiles() *memoryFiles {
@@ -307,6 +310,24 @@ func (g *Groups) LimitHits() (n uint64, ok bool) {
 		n += atMax + atHigh
 	}
 	return n, len(g.memory.folders) > 0
+}
+
+// Refaults returns how many file pages were read again after they had been evicted: by the group of the process, or by
+// the machine if the group has no such account.
+func (g *Groups) Refaults() (pages uint64, own, ok bool) {
+	if files := g.memory.memoryFiles(); len(g.memory.folders) > 0 {
+		if raw, err := g.read(g.memory.folders[0] + files.stat); err == nil {
+			if pages, ok = Keyed(raw, files.refaults); ok {
+				return pages, true, true
+			}
+		}
+	}
+	raw, err := g.read("proc/vmstat")
+	if err != nil {
+		return 0, false, false
+	}
+	pages, ok = Keyed(raw, memoryV2.refaults)
+	return pages, false, ok
 }
 
 // Pressure returns the time in which some task waited for a resource ("cpu", "memory" or "io"), in µs: of the group of

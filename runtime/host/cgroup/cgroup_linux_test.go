@@ -31,6 +31,8 @@ type seen struct {
 	throttled     uint64
 	hits, stalled uint64
 	own           bool // the stall is that of the group
+	refaults      uint64
+	ownRefaults   bool
 }
 
 func see(g *Groups) (s seen) {
@@ -41,6 +43,7 @@ func see(g *Groups) (s seen) {
 	s.throttled, _ = g.Throttled()
 	s.hits, _ = g.LimitHits()
 	s.stalled, s.own, _ = g.Pressure("memory")
+	s.refaults, s.ownRefaults, _ = g.Refaults()
 	return s
 }
 
@@ -65,6 +68,7 @@ func TestLimits(t *testing.T) {
 		"sys/fs/cgroup/a.slice/b c.scope/cpu.max":         "150000 100000\n",
 		"sys/fs/cgroup/a.slice/b c.scope/cpu.stat":        "throttled_usec 5\n",
 		"proc/pressure/memory":                            psi + "1000\n",
+		"proc/vmstat":                                     "workingset_refault_file 7\n",
 	}
 	v1 := map[string]string{
 		"proc/9/cgroup":       "8:name=systemd:/x\n4:memory:/pod/one\n2:cpu,cpuacct:/pod/one\n0::/\n",
@@ -79,6 +83,7 @@ func TestLimits(t *testing.T) {
 		"sys/fs/cgroup/memory/pod/one/memory.limit_in_bytes": "800\n",
 		"sys/fs/cgroup/memory/pod/one/memory.usage_in_bytes": "750\n",
 		"sys/fs/cgroup/memory/pod/one/memory.failcnt":        "1\n",
+		"sys/fs/cgroup/memory/pod/one/memory.stat":           "workingset_refault_file 1\ntotal_workingset_refault_file 5\n",
 		"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us":         "-1\n",
 		"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us":        "100000\n",
 		"sys/fs/cgroup/cpu,cpuacct/cpu.stat":                 "throttled_time 999\n",
@@ -101,14 +106,14 @@ func TestLimits(t *testing.T) {
 		"nothing":       {nil, seen{}},
 		"no group":      {map[string]string{"proc/9/cgroup": "", "proc/self/mountinfo": hybrid}, seen{}},
 		"not mounted":   {map[string]string{"proc/9/cgroup": "0::/a\n", "proc/self/mountinfo": "23 1 8:1 / / rw - ext4 /dev/root rw\n"}, seen{}},
-		"bad mountinfo": {with(v2, "proc/self/mountinfo", "x y\n"), seen{stalled: 1000}},
+		"bad mountinfo": {with(v2, "proc/self/mountinfo", "x y\n"), seen{stalled: 1000, refaults: 7}},
 		"v2, limits above and of its own": {v2, seen{
-			memory: Memory{1000, 900}, room: 800, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true,
+			memory: Memory{1000, 900}, room: 800, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true, refaults: 7,
 		}},
 		"v2, memory.high is lower": {with(v2, "sys/fs/cgroup/a.slice/b c.scope/memory.high", "400\n"), seen{
-			memory: Memory{400, 850}, room: 0, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true,
+			memory: Memory{400, 850}, room: 0, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true, refaults: 7,
 		}},
-		"v1 beside v2": {v1, seen{memory: Memory{600, 500}, room: 50, cores: 0.5, throttled: 12000, hits: 42, stalled: 1000}},
+		"v1 beside v2": {v1, seen{memory: Memory{600, 500}, room: 50, cores: 0.5, throttled: 12000, hits: 42, stalled: 1000, refaults: 5, ownRefaults: true}},
 		"v1 in a container without a name space": {
 			with(v1, "proc/9/cgroup", "4:memory:/docker/a1/x\n2:cpu:/docker/a1\n0::/docker/a1\n", "proc/self/mountinfo", container,
 				"sys/fs/cgroup/memory/x/memory.limit_in_bytes", "300\n", "sys/fs/cgroup/memory/x/memory.usage_in_bytes", "200\n",
@@ -130,7 +135,7 @@ func TestLimits(t *testing.T) {
 			seen{memory: Memory{1000, 400}, room: 600, hits: 2},
 		},
 		"no numbers": {with(v2, "sys/fs/cgroup/a.slice/memory.max", "many", "sys/fs/cgroup/a.slice/cpu.max", "", "sys/fs/cgroup/a.slice/b c.scope/cpu.max", "-1 x\n",
-			"sys/fs/cgroup/a.slice/b c.scope/memory.high", "-5\n"), seen{stalled: 77, own: true}},
+			"sys/fs/cgroup/a.slice/b c.scope/memory.high", "-5\n"), seen{stalled: 77, own: true, refaults: 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := see(Of(tree(t, c.files), 9, nil).reading()); got != c.want {
