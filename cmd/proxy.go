@@ -20,6 +20,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/cmd/version"
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -116,7 +117,7 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 		fmt.Fprintln(notes, "llmtop: other machines may reach the proxy, which requires no key of its own")
 	}
 	if address.Unencrypted(p.Target()) {
-		fmt.Fprintf(notes, "llmtop: requests to %s are not encrypted, API keys of clients included\n", address.Redact(p.Target()))
+		fmt.Fprintf(notes, "llmtop: requests to %s are not encrypted, API keys of clients included\n", clean.URL(p.Target()))
 	}
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrClosed)
 	defer stop()

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/source/discover"
-	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // Parse returns the address for what a user typed, which may be short: HOST:PORT and PORT are HTTP servers
@@ -32,7 +32,7 @@ func Parse(ctx context.Context, text string) (string, error) {
 	if at := Server(text); at != "" {
 		return at, nil
 	}
-	return "", exit.Usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", fetch.Strip(text))
+	return "", exit.Usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", clean.URL(text))
 }
 
 // apiPaths are the path endings that clients and scrapers use, longest first.
@@ -135,13 +135,4 @@ func IsRemote(arg string) bool {
 func Unencrypted(at string) bool {
 	u, err := url.Parse(strings.TrimPrefix(at, FleetScheme))
 	return err == nil && u.Scheme == "http" && !remote.IsLocal(u.String())
-}
-
-// Redact returns the scheme and host of a URL, without the parts that may be secret.
-func Redact(at string) string {
-	u, err := url.Parse(at)
-	if err != nil {
-		return "the server"
-	}
-	return u.Scheme + "://" + u.Host
 }

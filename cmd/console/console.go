@@ -47,13 +47,13 @@ func TerminalOf(w io.Writer) *Console {
 // maxError is the maximum length of a printed error in characters, a backstop: names are cut where errors are made.
 const maxError = 4000
 
-// PrintError prints an error to standard error.
+// PrintError prints an error to standard error, without the secrets that URLs in it may have.
 func PrintError(err error) {
 	words := strings.TrimSpace(err.Error())
 	if head := []rune(words[:min(len(words), 4*maxError)]); len(head) > maxError {
 		words = string(head[:maxError]) + "…"
 	}
-	fmt.Fprintf(Err, "llmtop: %s\n", words)
+	fmt.Fprintf(Err, "llmtop: %s\n", clean.URLs(words))
 }
 
 // IsTerminal reports whether a file is a terminal.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 // APIKey holds the flags for the API key of servers.
@@ -45,7 +46,7 @@ func (k *APIKey) Check(command, key string, addresses ...string) error {
 	}
 	for _, at := range addresses {
 		if address.Unencrypted(at) {
-			return exit.Usagef("%s %s: the API key would be sent unencrypted: use https://, or allow it with --api-key-over-http", command, address.Redact(at))
+			return exit.Usagef("%s %s: the API key would be sent unencrypted: use https://, or allow it with --api-key-over-http", command, clean.URL(at))
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/cmd/session"
-	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 // commandLine returns the arguments of llmtop that repeat the run and report it, without what only concerns the screen
@@ -24,7 +24,7 @@ func (r *Run) commandLine() string {
 	words := []string{name}
 	for _, arg := range r.Command.Flags().Args() {
 		if strings.Contains(arg, "://") {
-			arg = fetch.Strip(arg)
+			arg = clean.URL(arg)
 		}
 		words = append(words, Quote(arg))
 	}

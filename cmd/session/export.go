@@ -8,8 +8,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/version"
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/exposition"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/loopback"
@@ -182,15 +183,13 @@ func (x *export) close() error {
 // localEngine is the exported name of an engine that llmtop runs.
 const localEngine = "local"
 
-// ExportName returns the exported name of the engine at an address, without a password. "" is the engine that llmtop
-// runs.
+// ExportName returns the exported name of the engine at an address. "" is the engine that llmtop runs.
 func ExportName(address string) string {
-	if address == "" {
+	switch {
+	case address == "":
 		return localEngine
-	}
-	if u, err := url.Parse(address); err == nil && u.User != nil {
-		u.User = nil
-		return u.String()
+	case strings.Contains(address, "://"):
+		return clean.URL(address)
 	}
 	return address
 }

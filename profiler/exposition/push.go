@@ -95,9 +95,9 @@ func endpoints(address string) (to, traces *url.URL, err error) {
 	case err != nil:
 		return nil, nil, errors.New("parse receiver address: invalid URL: write http://HOST:PORT") // do not repeat the address: it may hold a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, nil, fmt.Errorf("parse receiver address %q: write http://HOST:PORT or https://HOST:PORT", u.Redacted())
+		return nil, nil, fmt.Errorf("parse receiver address %q: write http://HOST:PORT or https://HOST:PORT", clean.URL(address))
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, nil, fmt.Errorf("parse receiver address %q: remove the query and the fragment", u.Redacted())
+		return nil, nil, fmt.Errorf("parse receiver address %q: remove the query and the fragment", clean.URL(address))
 	}
 	if strings.HasSuffix(u.Path, metricsPath) {
 		return u, nil, nil
@@ -243,9 +243,9 @@ func (p *Pusher) post(ctx context.Context, to *url.URL, message []byte) error {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch {
 	case answer.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("post to %s: %w", to.Redacted(), errNoPath)
+		return fmt.Errorf("post to %s: %w", clean.URL(to.String()), errNoPath)
 	case answer.StatusCode/100 != 2:
-		return fmt.Errorf("post to %s: the receiver answers %s", to.Redacted(), clean.Name(answer.Status))
+		return fmt.Errorf("post to %s: the receiver answers %s", clean.URL(to.String()), clean.Name(answer.Status))
 	case err != nil:
 		return fmt.Errorf("read answer: %w", err)
 	}

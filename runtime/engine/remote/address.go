@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 // API is an HTTP interface for generation.
@@ -53,13 +53,13 @@ func base(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read address: %q is not a URL", fetch.Strip(address))
+		return nil, fmt.Errorf("read address: %q is not a URL", clean.URL(address))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", fetch.Strip(address))
+		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", clean.URL(address))
 	case u.User != nil:
 		return nil, fmt.Errorf("read address: it must not hold a user or password: set LLMTOP_API_KEY or use a key file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("read address: %q must end with its path", fetch.Strip(address))
+		return nil, fmt.Errorf("read address: %q must end with its path", clean.URL(address))
 	}
 	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), "/")
 	u.RawPath = ""

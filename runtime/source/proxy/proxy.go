@@ -17,12 +17,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/loopback"
 	"github.com/llmtop/llmtop/runtime/source/prompts"
 	"github.com/llmtop/llmtop/runtime/source/routed"
-	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // Options configure a proxy.
@@ -104,13 +104,13 @@ func target(at string) (*url.URL, error) {
 	u, err := url.Parse(at)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read address: %q is not a URL", fetch.Strip(at))
+		return nil, fmt.Errorf("read address: %q is not a URL", clean.URL(at))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", fetch.Strip(at))
+		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", clean.URL(at))
 	case u.User != nil:
 		return nil, errors.New("read address: it must not hold a user or password: clients send their own keys")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("read address: %q must end with its path", fetch.Strip(at))
+		return nil, fmt.Errorf("read address: %q must end with its path", clean.URL(at))
 	}
 	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/v1"), "/")
 	u.Path, err = url.PathUnescape(u.RawPath)
