@@ -34,7 +34,7 @@ func newProbeCommand() *cobra.Command {
 		Long: `probe watches a running process that links llama.cpp, such as llama-server or the runner of Ollama,
 by eBPF programs at a few of its functions. The process is neither restarted nor changed. It needs
 root on Linux; once the probes are attached it runs as the user who called sudo, and lets llmtop
-attach of that user show what they see. When it ends, nothing is left behind.
+attach of that user show what they see. It ends with the process, and leaves nothing behind.
 
 sudo llmtop attach pid:PID does the same with the screen in one command.`,
 		Example: `  sudo llmtop probe 4711
@@ -117,10 +117,12 @@ func describeTarget(w io.Writer, t *probe.Target) error {
 	return nil
 }
 
-// run probes a process until a signal, and serves the events.
+// run probes a process until a signal or the end of the process, and serves the events.
 func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer) (err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	clock := engine.NewClock()
 	p, err := probe.Open(target, clock, o.hooks)
 	switch {
@@ -146,7 +148,15 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	defer machine.Close()
 	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: p.Processes})
 	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, event.Tee{server, usage}) }))
+	ended := watch.AtEnd(func(e *event.EngineInfo) {
+		if e.State == event.EngineFailed {
+			end(exit.Usagef("probe process %d: %s", target.PID, e.Reason))
+			return
+		}
+		fmt.Fprintf(notes, "process %d: %s\n", target.PID, e.Reason)
+		end(exit.ErrClosed)
+	})
+	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, event.Tee{server, usage, ended}) }))
 	tasks.Go(session.Guarded("sample threads", func() error { return usage.Run(ctx, server) }))
 	tasks.Go(session.Guarded("sample host", func() error { return host.New(host.Options{Clock: clock}).Run(ctx, &machine) }))
 	fmt.Fprintf(notes, "watching process %d; to show it: llmtop attach %s\n", target.PID, server.Address())

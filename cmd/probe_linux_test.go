@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,6 +131,89 @@ func TestProbesNotPermitted(t *testing.T) {
 	for _, want := range []string{"is watched by HTTP, not by probes", "run sudo " + program + " attach pid:" + pid + "\n", "engine llama.cpp"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d; the output lacks %q:\n%s", code, want, out)
+		}
+	}
+}
+
+// decodes is a program with the functions that probes need. It calls llama_decode with batches of as many tokens as its
+// argument says, once its input ends.
+const decodes = `
+#include <stdlib.h>
+#include <unistd.h>
+struct batch { int n; void *rest[6]; };
+int llama_decode(void *c, struct batch b) { return b.n > 0; }
+int llama_memory_seq_rm(void *m, int seq, int from, int to) { return 1; }
+int main(int argc, char **argv) {
+	struct batch b = {0};
+	char c;
+	b.n = atoi(argv[1]);
+	while (read(0, &c, 1) > 0) {}
+	for (int i = 0; i < 3000; i++) { llama_decode(&b, b); llama_memory_seq_rm(0, 0, 0, 0); usleep(20000); }
+}`
+
+// TestProbeEnds checks that llmtop probe, and attach without a screen, end with the process that they watch: with success
+// if it has ended, with an error if its records cannot be those of llama.cpp.
+func TestProbeEnds(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("probes need root")
+	}
+	if err := probe.Permitted(); err != nil {
+		t.Skipf("probes need tracefs: %v", err)
+	}
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip(err)
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "decodes")
+	compile := exec.Command("cc", "-x", "c", "-", "-O0", "-rdynamic", "-o", program)
+	compile.Stdin = strings.NewReader(decodes)
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const refused = "a batch has -5 tokens: this is not the llama_decode that llmtop reads\n"
+	for _, c := range []struct {
+		command []string
+		tokens  string
+		code    int
+		want    string // %d is the process
+	}{
+		{[]string{"probe"}, "-5", 2, "llmtop: probe process %d: " + refused},
+		{[]string{"probe"}, "1", 0, "process %d: the process has ended\n"},
+		{[]string{"attach", "--headless", "--csv", filepath.Join(t.TempDir(), "a.csv")}, "-5", 1, "llmtop: attach pid:%d: " + refused},
+		{[]string{"attach", "--headless", "--csv", filepath.Join(t.TempDir(), "a.csv")}, "1", 0, "pid:%d: stopped: the process has ended\n"},
+		{[]string{"attach", "--record", filepath.Join(t.TempDir(), "a.llmtop")}, "-5", 1, "llmtop: attach pid:%d: " + refused},
+	} {
+		watched := exec.Command(program, c.tokens)
+		hold, err := watched.StdinPipe()
+		if err := errors.Join(err, watched.Start()); err != nil {
+			t.Fatal(err)
+		}
+		pid := watched.Process.Pid
+		watching := exec.Command(path, append(c.command, fmt.Sprint("pid:", pid))...)
+		notes, err := watching.StderrPipe()
+		if err := errors.Join(err, watching.Start()); err != nil {
+			t.Fatal(err)
+		}
+		said := bufio.NewReader(notes)
+		if _, err := said.ReadString('\n'); err != nil { // it watches
+			t.Fatalf("%q: %v", c.command, err)
+		}
+		_ = hold.Close()
+		if c.code == 0 {
+			_ = watched.Process.Kill()
+			_ = watched.Wait()
+		}
+		rest, err := io.ReadAll(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = watching.Wait()
+		_, _ = watched.Process.Kill(), watched.Wait()
+		if want := fmt.Sprintf(c.want, pid); watching.ProcessState.ExitCode() != c.code || !strings.Contains(string(rest), want) {
+			t.Errorf("%q %s: exit code %d, it says %q, want %d and %q", c.command, c.tokens, watching.ProcessState.ExitCode(), rest, c.code, want)
 		}
 	}
 }

@@ -121,8 +121,11 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	w.token, w.key = token, key
-	if !o.headless {
+	if o.shown {
 		return w.watchAll(ctx)
+	}
+	if !o.headless {
+		return errors.Join(w.watchAll(ctx), w.unreached())
 	}
 	return o.reports.Write(o.Stdout, func() (*report.Report, error) {
 		err := w.watchAll(ctx)

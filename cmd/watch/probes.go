@@ -92,9 +92,30 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 	return probe.Open(target, w.clock, engine.Hooks{Experts: true})
 }
 
-// addProbed starts to watch a process by its probes.
+// AtEnd is called when an engine has failed or stopped. It is a sink for the events of the engine.
+type AtEnd func(*event.EngineInfo)
+
+// Emit implements event.Sink.
+func (f AtEnd) Emit(e event.Event) {
+	if p, ok := e.Data.(*event.EngineInfo); ok && p != nil && (p.State == event.EngineFailed || p.State == event.EngineStopped) {
+		f(p)
+	}
+}
+
+// addProbed starts to watch a process by its probes. Without a screen its end is printed, and ends the command if
+// nothing else is watched: another process never takes its place.
 func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error {
-	run := func(ctx context.Context, sink event.Sink) error { return errors.Join(p.Run(ctx, sink), p.Close()) }
+	run := func(ctx context.Context, sink event.Sink) error {
+		if !w.opt.shown {
+			sink = event.Tee{sink, AtEnd(func(e *event.EngineInfo) {
+				fmt.Fprintf(w.opt.Notes, "%s: %v: %s\n", at, e.State, e.Reason)
+				if !w.opt.several() {
+					w.stop()
+				}
+			})}
+		}
+		return errors.Join(p.Run(ctx, sink), p.Close())
+	}
 	inspector := host.NewInspector(p.PID)
 	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run, inspector: inspector}, func(s *session.Session) {
 		s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: p.Processes})

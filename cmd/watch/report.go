@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// unreached returns an error if none of the engines was ever reached.
+// unreached returns an error if none of the engines was ever reached, or could be read.
 func (w *watcher) unreached() error {
 	engines := w.visible()
 	if len(engines) == 0 {
@@ -22,18 +22,22 @@ func (w *watcher) unreached() error {
 	why := ""
 	for i, e := range engines {
 		s := e.session.Store.Snapshot()
-		if !s.NeverReached() {
+		of := "never reached: " + s.Engine.Remote.Reason
+		switch {
+		case w.probes[e.at] != nil && s.Engine.State == event.EngineFailed:
+			of = s.Engine.Reason
+		case !s.NeverReached():
 			return nil
 		}
 		if i == 0 {
-			why = s.Engine.Remote.Reason
+			why = of
 		}
 	}
 	others := ""
 	if n := len(engines) - 1; n > 0 {
 		others = fmt.Sprintf(" (nor %d more)", n)
 	}
-	return fmt.Errorf("attach %s: never reached: %s%s", engines[0].at, why, others)
+	return fmt.Errorf("attach %s: %s%s", engines[0].at, why, others)
 }
 
 // report returns the report of the only engine, or the common report if there may be several.

@@ -34,6 +34,7 @@ type watcher struct {
 	clock   engine.Clock
 	group   *session.Group
 	tasks   *errgroup.Group         // everything that runs next to the screen
+	stop    context.CancelFunc      // ends watching
 	machine session.Machine         // passes samples of this machine to the sessions of its servers
 	sampled chan struct{}           // closed after the last sample
 	limits  *scrape.PollLimits      // shared by all servers
@@ -84,7 +85,7 @@ func (w *watcher) runAll(ctx context.Context) error {
 	tasks, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w.tasks = tasks
+	w.tasks, w.stop = tasks, stop
 	if err := w.addAll(ctx); err != nil {
 		close(w.sampled)
 		stop()
