@@ -20,16 +20,12 @@ import (
 	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/shell"
 
-	"github.com/llmtop/llmtop/cmd/config"
-	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui"
 )
 
 // compareOptions are the flags of the compare command.
@@ -41,9 +37,6 @@ type compareOptions struct {
 	gates          []string
 	json, markdown string
 	different      bool
-	ui, ascii      bool
-	theme          string
-	themes         config.Themes
 }
 
 func newCompareCommand() *cobra.Command {
@@ -75,9 +68,6 @@ Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 	files.OutputFlag(flags, &opts.json, "json", "write the result as JSON to `FILE`, - for stdout")
 	files.OutputFlag(flags, &opts.markdown, "markdown", "write the result as a Markdown comment to `FILE`, - for stdout")
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
-	flags.BoolVar(&opts.ui, "ui", false, "show the comparison on the screen")
-	flags.StringVar(&opts.theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(theme.Palettes()), ", ")+", or yours (with --ui; default: by the background)")
-	flags.BoolVar(&opts.ascii, "ascii", false, "draw with ASCII characters only (with --ui)")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return exit.Outcome(exit.CodeNotCompared, exit.FlagError(err))
 	})
@@ -133,7 +123,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	} else if gates, others, onlyCold := result.NoData(); len(gates) > 0 {
 		result.Notes = append(result.Notes, noDataAdvice(gates, others, onlyCold))
 	}
-	if err := o.show(ctx, result, c.OutOrStdout()); err != nil {
+	if err := o.write(result, c.OutOrStdout()); err != nil {
 		return err
 	}
 	switch result.Outcome {
@@ -203,13 +193,6 @@ func (o *compareOptions) options() (compare.Options, error) {
 		return out, fmt.Errorf("--threshold %q: must be a percentage, for example 3%%", o.threshold)
 	}
 	out.Relative = percent / 100
-	o.themes = config.ReadThemes()
-	if err := o.themes.Check(o.theme); err != nil {
-		return out, err
-	}
-	if o.ui && !console.HasScreen() {
-		return out, errors.New("--ui needs a terminal")
-	}
 	if o.repeats < 1 || o.repeats > 1000 {
 		return out, fmt.Errorf("--repeats %d: must be 1 to 1000", o.repeats)
 	}
@@ -251,22 +234,6 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 		reports = append(reports, r)
 	}
 	return compare.NewSide(names, reports...)
-}
-
-// show shows the result on the screen with --ui, and writes it.
-func (o *compareOptions) show(ctx context.Context, r *compare.Result, stdout io.Writer) error {
-	if o.ui {
-		err := ui.RunComparison(ctx, r, ui.Config{
-			Theme: o.theme, Themes: o.themes.Own, DetectTheme: o.theme == "", Profile: theme.Detect(console.Raw, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
-		})
-		if err != nil && !errors.Is(err, exit.ErrInterrupted) { // a signal closes the screen, like q
-			return err
-		}
-		if o.json == "" && o.markdown == "" {
-			return nil // shown on the screen
-		}
-	}
-	return o.write(r, stdout)
 }
 
 // write writes the result to the named files, or as text.

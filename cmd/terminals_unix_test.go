@@ -99,7 +99,6 @@ func TestStreams(t *testing.T) {
 		{append([]string{"bench"}, small...), ends, 0, "", 0},
 		{append([]string{"bench", "--ui"}, small...), brief, 2, "--ui needs a terminal", 0},
 		{[]string{"compare", report, report}, ends, 2, "", 0}, // one run each is not enough data
-		{[]string{"compare", "--ui", report, report}, screen, 64, "--ui needs a terminal", 2},
 		{[]string{"version"}, ends, 0, "", 0},
 		{[]string{"completion", "bash"}, ends, 0, "", 0},
 		{[]string{"--help"}, ends, 0, "", 0},

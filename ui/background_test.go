@@ -6,7 +6,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -33,9 +32,6 @@ func TestTheBackgroundIsAskedFor(t *testing.T) {
 	} {
 		if asks := c.cfg.askBackground() != nil; asks != c.asks {
 			t.Errorf("%+v asks: %v", c.cfg, asks)
-		}
-		if newComparison(&compare.Result{}, c.cfg).Init() != nil != c.asks {
-			t.Errorf("%+v: the comparison asks: %v", c.cfg, !c.asks)
 		}
 	}
 }
@@ -69,20 +65,16 @@ func TestTheBackgroundDecidesTheTheme(t *testing.T) {
 
 	rows := someCandidates()
 	c := choosing(&rows, theme.TrueColour, false, 80, 24)
-	v := showing(viewtest.Compared(), theme.TrueColour, false, 80, 24)
 	for range 2 {
 		c.Update(onWhite)
-		v.Update(onWhite)
 	}
-	if c.skin.Palette.Name != "light" || theme.Palettes()[v.theme].Name != "light" {
-		t.Error("the other screens do not follow")
+	if c.skin.Palette.Name != "light" {
+		t.Error("the list of engines does not follow")
 	}
 	c.pressed("t")
-	v.Update(keyPress("t"))
-	was := [2]int{c.theme, v.theme}
+	was := c.theme
 	c.Update(onWhite)
-	v.Update(onWhite)
-	if was != [2]int{c.theme, v.theme} {
+	if was != c.theme {
 		t.Error("the background overrides the theme key")
 	}
 }

@@ -38,12 +38,4 @@ func TestCtrlPages(t *testing.T) {
 		c.pressed(keys...)
 		return c.View().Content
 	})
-	same("comparison", func(keys ...string) string {
-		c := showing(viewtest.Compared(), theme.TrueColour, false, 80, 12)
-		for _, key := range keys {
-			c.Update(keyPress(key))
-			c.View()
-		}
-		return c.View().Content
-	})
 }

@@ -54,8 +54,6 @@ type Result struct {
 	Parts       []PartRow    `json:"ttft_components"`
 	Experts     []LayerDrift `json:"experts"`
 	Notes       []string     `json:"notes"`
-
-	Shares [2][][]float64 `json:"-"` // base and new: each expert's share of the picks, by layer; nil: no picks
 }
 
 // Row compares one metric at one point of the workload. Base and New are in the metric's unit; Change and its interval
@@ -89,7 +87,7 @@ func Sides(base, next *Side, o Options) *Result {
 	r := &Result{
 		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: differences(base, next),
 		Parts: compareParts(base, next), Experts: drift(base, next),
-		Rows: []Row{}, Notes: append(unchecked(base, next), disturbances(base, next)...), Shares: [2][][]float64{base.Experts, next.Experts},
+		Rows: []Row{}, Notes: append(unchecked(base, next), disturbances(base, next)...),
 	}
 	points := slices.Clone(base.Points)
 	for _, point := range next.Points {
