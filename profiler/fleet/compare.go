@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,18 +58,8 @@ func (o *Outlier) weight() float64 {
 // Outliers returns the outliers among connected replicas, compared by model. The replica that is farthest from its
 // median comes first.
 func Outliers(all []*Replica) (out []Outlier) {
-	models := make(map[string][]*Replica)
-	for _, r := range all {
-		if !r.Broken {
-			models[r.Model] = append(models[r.Model], r)
-		}
-	}
-	for _, group := range models {
-		for f := range NumFields {
-			if f.Compared() {
-				out = append(out, fieldOutliers(group, f)...)
-			}
-		}
+	for f, group := range compared(all) {
+		out = append(out, fieldOutliers(group, f)...)
 	}
 	worst := make(map[*Replica]float64)
 	for i := range out {
@@ -80,27 +72,85 @@ func Outliers(all []*Replica) (out []Outlier) {
 	return out
 }
 
+// compared yields the connected replicas of each model with each field by which they are compared.
+func compared(all []*Replica) iter.Seq2[Field, []*Replica] {
+	models := make(map[string][]*Replica)
+	for _, r := range all {
+		if !r.Broken {
+			models[r.Model] = append(models[r.Model], r)
+		}
+	}
+	return func(yield func(Field, []*Replica) bool) {
+		for _, model := range slices.Sorted(maps.Keys(models)) {
+			for f := range NumFields {
+				if f.Compared() && !yield(f, models[model]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Difference is a number in which replicas of one model are as far apart as an outlier is from a median, though none is
+// an outlier: one of two, or half of them.
+type Difference struct {
+	Low, High Outlier // the replicas with the lowest and the highest value; without a median
+}
+
+// Differences returns the largest difference of each field and model that has no outlier. common reports whether
+// two replicas of a model have a number in common: without that, nothing says that they are alike.
+func Differences(all []*Replica, outliers []Outlier) (out []Difference, common bool) {
+	for f, group := range compared(all) {
+		means, low, high := byMeans(group, f), (*Replica)(nil), (*Replica)(nil)
+		known := 0
+		for _, r := range group {
+			v := r.compared(f, means)
+			if !v.OK() {
+				continue
+			}
+			known++
+			if v.Edge != metric.Above && (low == nil || v.V < low.compared(f, means).V) {
+				low = r
+			}
+			if v.Edge != metric.Below && (high == nil || v.V > high.compared(f, means).V) {
+				high = r
+			}
+		}
+		common = common || known > 1
+		if low == nil || high == nil || slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Field == f && o.Replica.Model == low.Model }) {
+			continue
+		}
+		from, to := low.compared(f, means), high.compared(f, means)
+		if to.V-from.V >= fields[f].least && to.V >= metric.FarFromMedian*from.V {
+			out = append(out, Difference{Outlier{Replica: low, Field: f, Value: from, Mean: means}, Outlier{Replica: high, Field: f, Value: to, Mean: means}})
+		}
+	}
+	return out, common
+}
+
+// compared returns the value by which a replica is compared: of a latency its mean if means is set.
+func (r *Replica) compared(f Field, means bool) Cell {
+	if means {
+		return Cell{Reading: r.Cells[f].Mean}
+	}
+	return r.Cells[f]
+}
+
 // fieldOutliers returns the outliers in one field among replicas of one model.
 func fieldOutliers(group []*Replica, f Field) (out []Outlier) {
 	means := byMeans(group, f)
-	cell := func(r *Replica) Cell {
-		if means {
-			return Cell{Reading: r.Cells[f].Mean}
-		}
-		return r.Cells[f]
-	}
 	list := lists.Get().(*[]float64)
 	defer lists.Put(list)
 	values := (*list)[:0]
 	for _, r := range group {
-		if v := cell(r); v.OK() {
+		if v := r.compared(f, means); v.OK() {
 			values = append(values, v.V)
 		}
 	}
 	*list = values
 	spread := metric.SpreadOf(values)
 	for _, r := range group {
-		if v := cell(r); v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
+		if v := r.compared(f, means); v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
 			out = append(out, Outlier{r, f, v, spread.Median, means})
 		}
 	}

@@ -117,3 +117,46 @@ func TestIdleReplicas(t *testing.T) {
 		t.Errorf("KV of an engine without it: %v", a.Cells[KV])
 	}
 }
+
+// Small fleets: with three replicas or more the one that is far off is named; of two, or of two halves, none can be, and
+// the difference is.
+func TestSmallFleets(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttft, waiting []float64
+		outlier       string
+		differ        Field // 0: none
+	}{
+		"one of three slow":        {[]float64{0.1, 0.11, 0.5}, nil, "c", 0},
+		"one of three queues":      {[]float64{0.1, 0.11, 0.1}, []float64{0, 1, 30}, "c", 0},
+		"three alike":              {[]float64{0.1, 0.11, 0.13}, nil, "", 0},
+		"two, one of them slow":    {[]float64{0.1, 0.5}, nil, "", TTFT},
+		"two alike":                {[]float64{0.1, 0.12}, nil, "", 0},
+		"two of four slow":         {[]float64{0.1, 0.5, 0.11, 0.52}, nil, "", TTFT},
+		"two of four queue":        {[]float64{0.1, 0.1, 0.1, 0.1}, []float64{0, 20, 0, 21}, "", Waiting},
+		"one of four slow":         {[]float64{0.1, 0.5, 0.11, 0.1}, nil, "b", 0},
+		"one of five slow":         {[]float64{0.1, 0.5, 0.11, 0.1, 0.12}, nil, "b", 0},
+		"three all far apart":      {[]float64{0.1, 0.2, 0.5}, nil, "", TTFT},
+		"less than what can count": {[]float64{0.001, 0.001, 0.004}, nil, "", 0},
+	} {
+		var all []*Replica
+		for i, ttft := range c.ttft {
+			waiting := 0.0
+			if c.waiting != nil {
+				waiting = c.waiting[i]
+			}
+			all = append(all, replica(string(rune('a'+i)), "m", ttft, waiting))
+		}
+		far := Outliers(all)
+		differ, common := Differences(all, far)
+		named := ""
+		for _, o := range far {
+			named += o.Replica.Name
+		}
+		if named != c.outlier || (c.differ == 0) != (len(differ) == 0) || c.differ != 0 && differ[0].High.Field != c.differ || !common {
+			t.Errorf("%s: outliers %q, want %q; differences %+v, want %v; a number in common %v", name, named, c.outlier, differ, c.differ, common)
+		}
+	}
+	if _, common := Differences([]*Replica{replica("a", "m", 1, 1), replica("b", "other", 1, 1)}, nil); common {
+		t.Error("replicas of different models are compared")
+	}
+}

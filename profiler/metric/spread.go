@@ -72,7 +72,7 @@ func SelectNth(v []float64, n int) float64 {
 
 // Thresholds of Deviates.
 const (
-	LeastToCompare = 4   // minimum number of values
+	LeastToCompare = 3   // minimum number of values: of two, nothing says which one is far off
 	FarFromMedian  = 2.0 // at least this many times the median, or at most the median divided by it
 	FarForSpread   = 3.5 // robust z above this
 )

@@ -29,14 +29,26 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Values that are all far apart have no outlier, nor do fewer than four. If all others are equal, one that differs is
+// Values that are all far apart have no outlier, nor do fewer than three. If all others are equal, one that differs is
 // an outlier.
 func TestSpreadEdgeCases(t *testing.T) {
 	if s := SpreadOf([]float64{1, 5, 20, 80, 300}); s.Deviates(80, 0) {
 		t.Errorf("80 is an outlier among values that are all far apart: %+v", s)
 	}
-	if s := SpreadOf([]float64{1, 1, 9}); s.Deviates(9, 0) {
-		t.Error("one of three values is an outlier")
+	for _, c := range []struct {
+		values []float64
+		far    bool // the last one
+	}{
+		{[]float64{1, 9}, false},           // either may be the one that is far off
+		{[]float64{1, 1.05, 5}, true},      // one of three
+		{[]float64{1, 2, 5}, false},        // three that are all far apart
+		{[]float64{1, 1.05, 0.2}, true},    // and below the others
+		{[]float64{1, 1, 5, 5}, false},     // half of four
+		{[]float64{1, 1.1, 1, 5, 5}, true}, // two of five
+	} {
+		if got := SpreadOf(slices.Clone(c.values)).Deviates(c.values[len(c.values)-1], 0); got != c.far {
+			t.Errorf("the last of %v is an outlier: %v, want %v", c.values, got, c.far)
+		}
 	}
 	if s := SpreadOf([]float64{0, 0, 0, 0, 7}); !s.Deviates(7, 1) || s.Deviates(0, 0) {
 		t.Errorf("among equal values 7 is no outlier, or 0 is one: %+v", s)

@@ -16,6 +16,7 @@ type Fleet struct {
 	Medians   []FleetNumber `json:"medians"` // over the connected ones
 	Sums      []FleetNumber `json:"sums"`
 	Outliers  []Outlier     `json:"out_of_line"` // largest deviation first
+	Differ    []Difference  `json:"differences"` // where no single replica is an outlier
 }
 
 // Replica is one engine of a fleet.
@@ -45,6 +46,15 @@ type Outlier struct {
 	Times   Number `json:"times_median"` // null if the median is 0
 }
 
+// Difference is a number in which replicas of a model are far apart without an outlier: one of two, or half of them.
+type Difference struct {
+	Name      string `json:"name"`
+	Lowest    string `json:"lowest"` // replica
+	LowValue  Number `json:"lowest_value"`
+	Highest   string `json:"highest"`
+	HighValue Number `json:"highest_value"`
+}
+
 // Member is an engine of a fleet report.
 type Member struct {
 	Name     string
@@ -57,7 +67,7 @@ type Member struct {
 func BuildFleet(meta Meta, members []Member) *Report {
 	slices.SortStableFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	r := Build(meta, store.Empty(), NewCollector())
-	f := &Fleet{Replicas: []Replica{}, Medians: []FleetNumber{}, Sums: []FleetNumber{}, Outliers: []Outlier{}}
+	f := &Fleet{Replicas: []Replica{}, Medians: []FleetNumber{}, Sums: []FleetNumber{}, Outliers: []Outlier{}, Differ: []Difference{}}
 	r.Fleet, r.Totals = f, Totals{}
 	var all []*fleet.Replica
 	for i := range members {
@@ -84,7 +94,13 @@ func BuildFleet(meta Meta, members []Member) *Report {
 			f.Sums = appendCell(f.Sums, field, fleet.Cell{Reading: fleet.Sum(all, field)})
 		}
 	}
-	for _, o := range fleet.Outliers(all) {
+	far := fleet.Outliers(all)
+	differ, _ := fleet.Differences(all, far)
+	for i := range differ {
+		low, high := &differ[i].Low, &differ[i].High
+		f.Differ = append(f.Differ, Difference{low.JSON(), low.Replica.Name, Number(low.Value.Reading), high.Replica.Name, Number(high.Value.Reading)})
+	}
+	for _, o := range far {
 		out := Outlier{Replica: o.Replica.Name, Name: o.JSON(), Value: Number(o.Value.Reading), Bound: cellBound(o.Value), Median: Measured(o.Median)}
 		if o.Median != 0 {
 			out.Times = Measured(o.Times())

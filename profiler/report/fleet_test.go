@@ -121,3 +121,32 @@ func TestEmptyFleet(t *testing.T) {
 		t.Errorf("totals of an empty fleet: %+v", r.Totals)
 	}
 }
+
+// Small fleets: the text never says that replicas are alike when one is ten times as slow, nor when nothing is known.
+func TestSmallFleetsAreDescribed(t *testing.T) {
+	fast, slow := 50*time.Millisecond, 500*time.Millisecond
+	for name, c := range map[string]struct {
+		ttft    []time.Duration
+		says    string
+		differs int
+	}{
+		"two alike":         {[]time.Duration{fast, fast}, "No replica is far from the median", 0},
+		"one of two":        {[]time.Duration{fast, slow}, "replicas differ: TTFT mean 50.0 ms (a) to 500 ms (b)", 1},
+		"one of three":      {[]time.Duration{fast, slow, fast}, "10.0 times the median", 0},
+		"two of four":       {[]time.Duration{fast, slow, fast, slow}, "replicas differ: TTFT mean 50.0 ms (a) to 500 ms (b)", 1},
+		"nothing in common": {[]time.Duration{fast}, "Nothing to compare", 0},
+	} {
+		var members []Member
+		for i, d := range c.ttft {
+			members = append(members, replica(string(rune('a'+i)), d, event.LinkConnected))
+		}
+		r := BuildFleet(Meta{Version: "1", Remote: true}, members)
+		var text bytes.Buffer
+		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), c.says) || len(r.Fleet.Differ) != c.differs {
+			t.Errorf("%s: %v, differences %+v, want %q in\n%s", name, err, r.Fleet.Differ, c.says, text.String())
+		}
+		if err := schema(t).Validate(decoded(t, r)); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -82,10 +82,40 @@ func (f *Fleet) outliersSection() section {
 		write := formatterFor(o.Name)
 		s.rows = append(s.rows, []string{o.Replica, fieldTitle(o.Name), bounded(write(o.Value.V), o.Bound), write(o.Median.V), o.ratioText()})
 	}
-	if len(s.rows) == 0 && len(f.Replicas) > 0 {
+	for i := range f.Differ {
+		d := &f.Differ[i]
+		write := formatterFor(d.Name)
+		s.words = append(s.words, fmt.Sprintf("No single outlier, but replicas differ: %s %s (%s) to %s (%s).",
+			fieldTitle(d.Name), write(d.LowValue.V), d.Lowest, write(d.HighValue.V), d.Highest))
+	}
+	switch {
+	case len(s.rows)+len(s.words) > 0 || len(f.Replicas) == 0:
+	case f.hasCommon():
 		s.words = []string{"No replica is far from the median of its model."}
+	default:
+		s.words = []string{"Nothing to compare: no two connected replicas of a model report the same number."}
 	}
 	return s
+}
+
+// hasCommon reports whether two replicas of a model report the same number.
+func (f *Fleet) hasCommon() bool {
+	seen := make(map[[2]string]bool)
+	for i := range f.Replicas {
+		r := &f.Replicas[i]
+		model := ""
+		if r.Model != nil {
+			model = *r.Model
+		}
+		for _, n := range r.Numbers {
+			if key := [2]string{model, n.Name}; n.Name != fleet.Age.JSON() && seen[key] {
+				return true
+			} else {
+				seen[key] = true
+			}
+		}
+	}
+	return false
 }
 
 // ratioText compares a number with the median.
@@ -102,8 +132,10 @@ func (o *Outlier) ratioText() string {
 // fieldTitle returns the name of a number in sentences.
 func fieldTitle(name string) string {
 	for f := range fleet.NumFields {
-		if f.JSON() == name {
-			return f.Words()
+		for _, o := range [...]fleet.Outlier{{Field: f}, {Field: f, Mean: true}} {
+			if o.JSON() == name {
+				return o.Words()
+			}
 		}
 	}
 	return name

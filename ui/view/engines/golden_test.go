@@ -88,3 +88,16 @@ func TestNamesOfEngines(t *testing.T) {
 	fleet[1].Name = two.Name
 	show(viewtest.NewScreen(t, s, viewtest.Medium), fleet...).Holds(two.Name + " ")
 }
+
+// Small fleets: of three, the slow one is an outlier; halves that differ are not said to be close to the median.
+func TestSmallFleets(t *testing.T) {
+	all := viewtest.Replicas(8) // the last one is three times as slow, the fourth is disconnected
+	for says, fleet := range map[string][]viewtest.Engine{
+		"outliers: 1": {all[0], all[1], all[7]},
+		"no single outlier, but replicas differ: waiting 1 (10.0.0.1:8000) to 14 (10.0.0.8:8000)": {all[0], all[3], all[7]},
+		"no outliers: all replicas are close to the median of their model":                        {all[0], all[1], all[2]},
+		"nothing to compare yet": {all[0], all[3], all[5]},
+	} {
+		show(viewtest.NewScreen(t, fleet[0].Snapshot, viewtest.Wide), fleet...).Holds(says)
+	}
+}

@@ -23,6 +23,7 @@ type ReplicaTable struct {
 	Outliers []fleet.Outlier
 
 	outlierLines []string                                 // description of the outliers, one line per replica
+	noOutliers   string                                   // what is known without outliers
 	outlierCells map[*fleet.Replica][fleet.NumFields]bool // cells that are outliers
 }
 
@@ -49,6 +50,7 @@ var replicaColumns = []replicaColumn{
 func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
 	t.Outliers = fleet.Outliers(all)
 	t.outlierCells, t.outlierLines = make(map[*fleet.Replica][fleet.NumFields]bool), t.outlierLines[:0]
+	t.noOutliers = differences(fleet.Differences(all, t.Outliers))
 	for i := range t.Outliers {
 		o := &t.Outliers[i]
 		cells := t.outlierCells[o.Replica]
@@ -62,6 +64,23 @@ func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
 		}
 		t.outlierLines = append(t.outlierLines, o.Replica.Name+": "+words)
 	}
+}
+
+// differences describes a fleet without outliers.
+func differences(list []fleet.Difference, common bool) string {
+	switch {
+	case !common:
+		return "nothing to compare yet: no two connected replicas of a model report the same number"
+	case len(list) == 0:
+		return "no outliers: all replicas are close to the median of their model"
+	}
+	words := make([]string, len(list))
+	for i := range list {
+		low, high := &list[i].Low, &list[i].High
+		words[i] = low.Words() + " " + replicaNumber(low.Field, low.Value) + " (" + low.Replica.Name + ") to " +
+			replicaNumber(high.Field, high.Value) + " (" + high.Replica.Name + ")"
+	}
+	return "no single outlier, but replicas differ: " + strings.Join(words, "; ")
 }
 
 // timesMedian describes the ratio of an outlier to the median.
@@ -318,7 +337,7 @@ func replicaSums(c *pane.Frame, a grid.Area, y int, cols []replicaColumn, rows [
 // drawOutliers lists the replicas with outliers.
 func drawOutliers(c *pane.Frame, a grid.Area, t *ReplicaTable) {
 	if len(t.outlierLines) == 0 {
-		a.Text(pane.MarkWidth, 0, pane.Dim, "no outliers: all replicas are close to the median of their model")
+		a.Elide(pane.MarkWidth, 0, a.W-pane.MarkWidth, pane.Dim, t.noOutliers, c.Skin.Glyphs.Ellipsis)
 		return
 	}
 	more := len(t.outlierLines) - (a.H - 1)
