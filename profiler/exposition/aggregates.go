@@ -1,7 +1,6 @@
 package exposition
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -97,18 +96,15 @@ func (s *gathering) histograms() {
 	e := s.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	order := func(a, b histogramKey) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.origin, b.origin))
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(e.histograms), order) {
-		d := e.histograms[key]
+	for _, name := range slices.Sorted(maps.Keys(e.histograms)) {
+		d := e.histograms[name]
 		fits := len(d.bounds) <= s.buckets
 		if fits {
 			s.buckets -= len(d.bounds)
 		}
 		h := d.histogram(fits)
-		s.metric(reportedTimes, []string{key.name, key.origin.String()}).Histogram = h
-		if i := genAITimes[key.name]; i != nil && key.origin == event.Reported && !e.requestsSeen {
+		s.metric(reportedTimes, []string{name, event.Reported.String()}).Histogram = h
+		if i := genAITimes[name]; i != nil && !e.requestsSeen {
 			s.metric(i, []string{unknown, e.labels.provider, e.labels.model}).Histogram = h
 		}
 	}

@@ -33,7 +33,7 @@ type EngineExporter struct {
 	running      map[event.RequestID]bool // running requests whose first token has been counted
 	ended        map[event.RequestID]bool // requests that end while refresh takes a snapshot; nil at other times
 
-	histograms map[histogramKey]*histogramTotals // counted by the engine, or derived from its slots
+	histograms map[string]*histogramTotals // counted by the engine, by name
 }
 
 // maxLabelSets is how many pairs of engine name and model one address exports individually; all others are exported as
@@ -44,7 +44,7 @@ func newEngine(name string, o *requestMetrics, now func() event.Time) *EngineExp
 	return &EngineExporter{
 		label:          &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
 		labels:         labelSet{engine: name, provider: unknown},
-		requestMetrics: o, epochs: make(map[counterKey]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[histogramKey]*histogramTotals),
+		requestMetrics: o, epochs: make(map[counterKey]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[string]*histogramTotals),
 		gaps: gaps{now: now, requests: make(map[event.RequestID]*trackedRequest)},
 	}
 }
@@ -158,9 +158,6 @@ func (e *EngineExporter) Request(r *store.Request) {
 	delete(e.running, r.ID)
 	if e.ended != nil {
 		e.ended[r.ID] = true
-	}
-	if r.Polled && r.TPOT.OK() {
-		e.addDerived(event.HistogramTPOT, int64(r.TPOT.V*1e9))
 	}
 	e.mu.Unlock()
 	if !counted && r.First != 0 {

@@ -54,46 +54,24 @@ func (d *histogramTotals) histogram(buckets bool) *dto.Histogram {
 	return h
 }
 
-// histogramKey identifies a histogram of an engine.
-type histogramKey struct {
-	name   string
-	origin event.Origin
-}
-
 // addHistograms adds the histograms of a report, which count its interval only. The caller holds the lock.
 func (e *EngineExporter) addHistograms(p *event.Aggregates) {
 	for i := range p.Histograms {
 		if t := &p.Histograms[i]; t.Count > 0 {
-			e.accumulate(histogramKey{cleanLabel(t.Name), event.Reported}, t)
+			e.accumulate(cleanLabel(t.Name), t)
 		}
 	}
 }
 
-// derivedBounds are the bucket bounds of the histograms that llmtop derives, in ns.
-var derivedBounds = func() (ns []int64) {
-	for _, s := range store.TokenBounds {
-		ns = append(ns, int64(s*1e9))
-	}
-	return ns
-}()
-
-// addDerived adds a duration of a request that was polled from a slot. The caller holds the lock.
-func (e *EngineExporter) addDerived(name string, ns int64) {
-	at, _ := slices.BinarySearch(derivedBounds, ns)
-	counts := make([]uint64, len(derivedBounds)+1)
-	counts[at] = 1
-	e.accumulate(histogramKey{name, event.Derived}, &event.Histogram{Count: 1, Sum: ns, Bounds: derivedBounds, Counts: counts})
-}
-
 // accumulate adds counts to a histogram, up to store.MaxHistograms of them.
-func (e *EngineExporter) accumulate(key histogramKey, t *event.Histogram) {
-	d := e.histograms[key]
+func (e *EngineExporter) accumulate(name string, t *event.Histogram) {
+	d := e.histograms[name]
 	if d == nil {
 		if len(e.histograms) >= store.MaxHistograms {
 			return
 		}
 		d = new(histogramTotals)
-		e.histograms[key] = d
+		e.histograms[name] = d
 	}
 	d.add(t, time.Now())
 }

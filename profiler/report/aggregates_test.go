@@ -179,6 +179,16 @@ func TestReportOfARequestInASlot(t *testing.T) {
 	if q := r.Requests[0]; !q.Polled || q.Padding.OK() || q.TTFT.OK() || q.Generated != 30 || q.TPOT.V != 0.05 {
 		t.Errorf("request: %+v", q)
 	}
+	var text, table strings.Builder
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "finished 1+") || !strings.Contains(text.String(), "TPOT of all requests: not reported, polls miss") {
+		t.Errorf("%v in\n%s", err, text.String())
+	}
+	if err := writeReportedCSV(r, &table); err != nil || !strings.Contains(table.String(), ",finished,1,above,derived\n") {
+		t.Errorf("CSV: %v in\n%s", err, table.String())
+	}
+	if r.Percentiles[store.TPOT] != nil || r.Undistributed["tpot_s"] == "" || r.Totals.FinishedSeen == nil || r.Totals.FinishedSeen.V != 1 {
+		t.Errorf("percentiles %+v, absent %v, finished %+v", r.Percentiles[store.TPOT], r.Undistributed, r.Totals.FinishedSeen)
+	}
 	if r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" || r.Totals.PaddingTokens.OK() { // other requests may have ended between polls
 		t.Errorf("totals: %+v", r.Totals)
 	}

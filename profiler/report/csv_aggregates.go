@@ -57,6 +57,9 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 			row(c.name, c.n.V, bound, t.Origin[c.name])
 		}
 	}
+	if t.FinishedSeen != nil && !t.Finished.OK() {
+		row("finished", t.FinishedSeen.V, boundAbove, event.Derived.String())
+	}
 	if r.Reported == nil {
 		return rows
 	}

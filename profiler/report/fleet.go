@@ -188,6 +188,13 @@ func (t *Totals) add(o *Totals) {
 		*n = Number(event.Reading(*n).Plus(event.Reading(*theirs[i])))
 	}
 	t.AtLeast = t.AtLeast || o.AtLeast
+	if o.FinishedSeen != nil {
+		seen := *o.FinishedSeen
+		if t.FinishedSeen != nil {
+			seen = Number(event.Reading(seen).Plus(event.Reading(*t.FinishedSeen)))
+		}
+		t.FinishedSeen = &seen
+	}
 	if !t.Duration.OK() || o.Duration.V > t.Duration.V {
 		t.Duration = o.Duration
 	}

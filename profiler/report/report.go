@@ -47,6 +47,7 @@ type Report struct {
 	Requests      []Request         `json:"requests"`
 	Totals        Totals            `json:"totals"`
 	Percentiles   Percentiles       `json:"percentiles"`
+	Undistributed map[string]string `json:"percentiles_absent,omitempty"` // why latencies that requests have are not in Percentiles
 	Groups        []Group           `json:"groups"`
 	Throughput    Throughput        `json:"throughput"`
 	KV            KV                `json:"kv"`
@@ -88,6 +89,7 @@ type Totals struct {
 	PaddingTokens   Number            `json:"padding_tokens"`
 	GeneratedTokens Number            `json:"generated_tokens"`
 	AtLeast         bool              `json:"generated_tokens_at_least,omitempty"` // GeneratedTokens is a lower bound
+	FinishedSeen    *Number           `json:"finished_at_least,omitempty"`         // a lower bound, if Finished is absent; see store.MissedByPolls
 	Steps           Number            `json:"steps"`
 	Stalls          Number            `json:"stalls"`
 	Duration        Number            `json:"duration_s"`
@@ -158,7 +160,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Command:       meta.Command,
 		Configuration: meta.Configuration,
 		Engine:        engine(s), Model: model(s),
-		Totals: totals(s), Percentiles: percentiles(&s.Latency),
+		Totals: totals(s), Percentiles: percentiles(&s.Latency), Undistributed: undistributed(s),
 		Groups:     []Group{},
 		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
@@ -221,6 +223,10 @@ func totals(s *store.Snapshot) Totals {
 		PromptTokens: Number(c.Prompt), CachedTokens: Number(c.Cached), PaddingTokens: Number(c.Padding), GeneratedTokens: Number(c.Generated), AtLeast: c.AtLeast && c.Generated.OK(),
 		Steps: Number(c.Steps), Stalls: Number(c.Stalls),
 		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
+	}
+	if c.FinishedSeen.OK() {
+		seen := Number(c.FinishedSeen)
+		t.FinishedSeen = &seen
 	}
 	t.Absent = absences(t)
 	if s.Polled() {

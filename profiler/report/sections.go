@@ -223,6 +223,14 @@ func percentiles(l *store.Latency) (out Percentiles) {
 	return out
 }
 
+// undistributed returns why there is no distribution of a latency that single requests have, by its JSON name.
+func undistributed(s *store.Snapshot) map[string]string {
+	if s.Counts.Polled == 0 || s.Latency.TPOT[session].Count > 0 {
+		return nil
+	}
+	return map[string]string{store.Latencies[store.TPOT].JSON: store.MissedByPolls}
+}
+
 // distribution converts a summary to s; nil if nothing was recorded. A single value has no standard deviation.
 func distribution(s metric.Summary) *Distribution {
 	if s.Count == 0 {

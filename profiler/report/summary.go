@@ -114,11 +114,8 @@ func perToken(n Number) string {
 // latencySection returns the latencies of all requests of the session.
 func latencySection(r *Report) section {
 	s := section{title: "Latency", left: 1, header: []string{"", "samples", "mean", "stddev", "p50", "p90", "p95", "p99", "max"}}
-	switch {
-	case r.Bench != nil:
+	if r.Bench != nil {
 		s.title += " of all requests of the session, including the warm-up"
-	case r.Reported != nil:
-		s.title += " of requests polled from slots"
 	}
 	for id, d := range r.Percentiles {
 		if d == nil {
@@ -139,6 +136,11 @@ func latencySection(r *Report) section {
 	}
 	if len(s.rows) > 0 && r.Bench == nil {
 		s.words = []string{"A ? marks a percentile of too few samples."}
+	}
+	for id := range r.Percentiles {
+		if why := r.Undistributed[store.Latencies[id].JSON]; why != "" {
+			s.words = append(s.words, store.Latencies[id].Name+" of all requests: not reported, "+why+".")
+		}
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // plural returns a count with its noun: "1 request", "2 requests".
@@ -27,9 +28,21 @@ func formatCount(n Number) string {
 
 // describe returns the totals of requests and of tokens as text, with absent numbers at the end.
 func (t *Totals) describe() (requests, tokens string) {
+	finished := t.Finished
+	if t.FinishedSeen != nil && !finished.OK() {
+		finished = *t.FinishedSeen
+	}
 	requests = formatCounts([]namedCount{
-		{"finished", t.Finished}, {"cancelled", t.Cancelled}, {"failed", t.Failed}, {"running", t.Running}, {"queued", t.Queued},
-	}, func(name, n string) string { return name + " " + n })
+		{"finished", finished}, {"cancelled", t.Cancelled}, {"failed", t.Failed}, {"running", t.Running}, {"queued", t.Queued},
+	}, func(name, n string) string {
+		if name == "finished" && !t.Finished.OK() {
+			n += "+"
+		}
+		return name + " " + n
+	})
+	if finished.OK() && !t.Finished.OK() {
+		requests += "; " + store.MissedByPolls
+	}
 	if t.PromptTokens.OK() && t.CachedTokens.OK() && t.PaddingTokens.OK() {
 		return requests, fmt.Sprintf("%s prompt (%s cached, %s padding), %s generated",
 			formatCount(t.PromptTokens), formatCount(t.CachedTokens), formatCount(t.PaddingTokens), formatCount(t.GeneratedTokens))

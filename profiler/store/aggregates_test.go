@@ -274,3 +274,26 @@ func TestTotalsOfServers(t *testing.T) {
 		check("with a histogram only")
 	}
 }
+
+// TestPollsMissShortRequests: of polled requests only the long ones have a TPOT, so that no distribution is made of them,
+// and the number of those seen to finish is a lower bound.
+func TestPollsMissShortRequests(t *testing.T) {
+	slot := func(id event.RequestID, out int) *event.Aggregates {
+		return &event.Aggregates{Interval: 1e9, Slots: []event.Slot{{Request: id, Prompt: 8, Processed: 8, Generated: out}}}
+	}
+	cut := slot(4, 9)
+	cut.Slots[0].End = event.StateCancelled
+	v := snapshotAfter([]float64{1, 2, 3, 4, 5, 6}, slot(1, 10), slot(1, 60), slot(2, 5), slot(3, 5), slot(4, 9), cut)
+	if n := v.Latency.TPOT[metric.Session].Count; n != 0 || !v.Requests[len(v.Requests)-1].TPOT.OK() {
+		t.Errorf("%d requests in the distribution of TPOT, want none; the long request has %+v", n, v.Requests[len(v.Requests)-1].TPOT)
+	}
+	if got := v.Totals(); got.Finished.OK() || got.FinishedSeen != event.DerivedValue(3) || got.Cancelled.OK() {
+		t.Errorf("finished %+v, at least %+v; cancelled %+v", got.Finished, got.FinishedSeen, got.Cancelled)
+	}
+	counted := slot(5, 1)
+	counted.Finished = event.DerivedValue(18)
+	v = snapshotAfter([]float64{1, 2, 3}, slot(1, 10), slot(2, 5), counted)
+	if got := v.Totals(); got.Finished.V != 18 || got.FinishedSeen.OK() {
+		t.Errorf("the server counts: finished %+v, at least %+v", got.Finished, got.FinishedSeen)
+	}
+}

@@ -8,7 +8,7 @@ import "github.com/llmtop/llmtop/profiler/event"
 //	field           Traced                           Polled
 //	Requests, Past  all requests                     llmtop's probes; those in Slots, with their decode rate only
 //	Counts          counted by llmtop                sums of the reports; Totals says which are absent
-//	Latency         of all requests                  TPOT of requests in Slots; Aggregates has the histograms
+//	Latency         of all requests                  none: Aggregates has the histograms
 //	Throughput      of tokens and forward passes     the last report
 //	KV              of the engine's events           the last report
 //	Experts, Picks  if the engine counts them        nil

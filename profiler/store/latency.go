@@ -66,13 +66,10 @@ func (l *latency) recordEnd(r *Request) {
 	if r.First == 0 {
 		l.record(r, AtFirstToken, r.Closed)
 	}
-	if r.State != event.StateFinished {
+	if r.State != event.StateFinished || r.Polled { // polls measure only the long ones: their distribution would be biased
 		return
 	}
 	l.record(r, AtEnd, r.Closed)
-	if r.Polled { // whether it met the targets is unknown
-		return
-	}
 	l.judged = true
 	if r.met() {
 		l.met.Record(int64(r.Closed), 1, 1)

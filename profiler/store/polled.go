@@ -79,6 +79,9 @@ func (s *state) endPolled(l *liveRequest, at event.Time, end event.State, reason
 	s.requests.setState(l, end)
 	v.Reason, v.Closed = reason, max(at, v.Enqueued)
 	s.counts.Polled++
+	if end == event.StateCancelled {
+		s.counts.PolledCut++
+	}
 	l.measure(s.settings())
 	s.markEnded(l, l.copy())
 	s.recordEnd(l.done)

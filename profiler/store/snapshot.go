@@ -81,7 +81,7 @@ func (s StageSpan) Dur() time.Duration { return time.Duration(s.End - s.Start) }
 type Counts struct {
 	Queued, Running                                 int    // requests, now
 	Finished, Cancelled, Failed                     uint64 // requests
-	Polled                                          uint64 // ended requests seen in polled slots; others may be missed
+	Polled, PolledCut                               uint64 // ended requests seen in polled slots, and those of them that were cancelled
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
 	AnyPrompt, AnyCached                            uint64 // ended requests whose prompt tokens, cached tokens are unknown
 	GeneratedTokens                                 uint64

@@ -9,6 +9,7 @@ import (
 type Totals struct {
 	Queued, Running                    event.Reading // requests, now
 	Finished, Cancelled, Failed        event.Reading // requests
+	FinishedSeen                       event.Reading // requests that polls saw until they finished, if nothing counts all: see MissedByPolls
 	Prompt, Cached, Padding, Generated event.Reading // tokens
 	AtLeast                            bool          // Generated is a lower bound
 	Steps                              event.Reading // forward passes
@@ -54,13 +55,20 @@ func (s *Snapshot) Totals() Totals {
 		return unknown
 	}
 	r := s.Aggregates
-	return Totals{
+	out := Totals{
 		Queued: r.Waiting, Running: r.Running,
 		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: sessionTotal(r.Cancelled, c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),
 		Prompt: sessionTotal(r.Prompt, c.PromptTokens), Cached: sessionTotal(r.Cached, c.CachedTokens), Padding: optionalCount(c.PadTokens),
 		Generated: sessionTotal(r.Generated, c.GeneratedTokens), AtLeast: c.AtLeast, Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls),
 	}
+	if !out.Finished.OK() && c.Polled > c.PolledCut {
+		out.FinishedSeen = event.DerivedValue(float64(c.Polled - c.PolledCut))
+	}
+	return out
 }
+
+// MissedByPolls is why counts and distributions of requests in polled slots are lower bounds or absent.
+const MissedByPolls = "polls miss requests that come and go between two of them"
 
 // ServerLatency returns the distribution of a latency over a window as the server counts it; false if it does not.
 func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) (metric.BucketSummary, bool) {

@@ -41,8 +41,8 @@ func Summary(s *store.Snapshot) string {
 			words = append(words, fmt.Sprintf("%.0f %s", n.r.V, n.word))
 		}
 	}
-	if n := s.Counts.Polled; n > 0 {
-		words = append(words, fmt.Sprintf("%d requests seen in slots have ended", n))
+	if t.FinishedSeen.OK() {
+		words = append(words, fmt.Sprintf("at least %.0f finished: %s", t.FinishedSeen.V, store.MissedByPolls))
 	}
 	if s.Counts.Failed > 0 {
 		words = append(words, fmt.Sprintf("%d failed", s.Counts.Failed))
@@ -141,7 +141,11 @@ func latencyLines(s *store.Snapshot) (lines []string) {
 		{"end-to-end latency", s.Latency.E2EL[metric.Minute]},
 	} {
 		if d.summary.Count == 0 {
-			lines = append(lines, d.name+": not yet")
+			why := "not yet"
+			if s.Counts.Polled > 0 {
+				why = "not reported, " + store.MissedByPolls
+			}
+			lines = append(lines, d.name+": "+why)
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s at the median, 95th percentile %s, 99th percentile %s, longest %s, of %d",

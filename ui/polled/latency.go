@@ -139,7 +139,9 @@ func polledRequests(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	}
 	polledTable(c, a.Sub(0, 0, a.W, n), s)
 	a.Elide(0, n+1, a.W, pane.Dim, "from slot progress between two polls, newest first", c.Skin.Glyphs.Ellipsis)
-	a.Elide(0, n+2, a.W, pane.Dim, pane.FirstFitting(a.W, "other latencies are not reported: measure them with llmtop attach --probe or llmtop proxy",
+	a.Elide(0, n+2, a.W, pane.Dim, pane.FirstFitting(a.W,
+		"percentiles and other latencies are not reported, as "+store.MissedByPolls+": measure them with llmtop attach --probe or llmtop proxy",
+		"percentiles and other latencies are not reported: measure them with llmtop attach --probe or llmtop proxy",
 		"others: measure with llmtop attach --probe or llmtop proxy"), c.Skin.Glyphs.Ellipsis)
 	return n + 4
 }

@@ -224,6 +224,10 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot, out, in bool) {
 			l.Fit(grid.Piece{Style: k.st, Words: " " + metric.Count(float64(k.n)) + k.word})
 		}
 	}
+	if seen := s.Totals().FinishedSeen; seen.OK() {
+		l.Fit(grid.Piece{Style: pane.Plain, Words: " " + metric.Count(seen.V) + "+ done"})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + store.MissedByPolls + ")"})
+	}
 }
 
 // drawGroups lists the request groups if there are several.
