@@ -89,12 +89,12 @@ var measures = slices.Concat(
 // causeMeasures returns the shares of the time of requests that causes took.
 func causeMeasures() []measure {
 	out := []measure{{"lost_time", "1", "time of requests lost to stalls, slow seconds and slow first tokens / their time", func(s *store.Snapshot, w metric.Window) amount {
-		all, _ := s.Losses.Over(w)
+		all, _, _ := s.Losses.Over(w)
 		return amount{Reading: all.ShareOf(all.Total())}
 	}}}
 	for c := range verdict.NumCauses {
 		out = append(out, measure{"lost_to_" + c.String(), "1", "the part of lost_time of this cause: " + verdict.Causes[c].Text, func(s *store.Snapshot, w metric.Window) amount {
-			all, _ := s.Losses.Over(w)
+			all, _, _ := s.Losses.Over(w)
 			return amount{Reading: all.Share(c)}
 		}})
 	}

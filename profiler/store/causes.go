@@ -15,7 +15,7 @@ const (
 	maxHosts    = 16   // samples of the machine that causes may need
 	maxPasses   = 256  // passes with prompts: 24 bytes each, 6 KB
 	maxPending  = 1024 // stalls and first tokens whose evidence is not complete: 120 bytes each, 120 KB
-	lossSeconds = 60   // seconds of losses: 550 bytes each, 33 KB
+	lossSeconds = 60   // seconds of losses: 900 bytes each, 54 KB
 )
 
 // evidenceDelay is how long after a stall its evidence may arrive.
@@ -27,6 +27,7 @@ type causes struct {
 	hosts   []sample[event.Host]
 	passes  []promptPass
 	pending []unexplained
+	prompts promptTimes
 	read    float64           // bytes that the engine read since the model was loaded
 	recent  *verdict.Interval // the evidenceDelay before the last second's end; nil before the first one
 
@@ -37,9 +38,12 @@ type causes struct {
 
 // lossTotals are the losses of the session.
 type lossTotals struct {
-	all, stalls verdict.Losses                         // stalls: of all, those of stalls
-	worst       [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
+	lossSums
+	worst [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
 }
+
+// lossSums are losses of a time: all, of these those of decoding, and of these those of stalls.
+type lossSums struct{ all, decode, stalls verdict.Losses }
 
 // sample is a payload with the time that it covers.
 type sample[T any] struct {
@@ -55,8 +59,8 @@ type promptPass struct {
 
 // lossSecond is what one second took from requests.
 type lossSecond struct {
-	second         int64
-	all, stalls    verdict.Losses
+	second int64
+	lossSums
 	gaps, gapCount int64 // ns, without those of stalls
 	prompt         int64 // ns of gaps in which prompts of other requests were processed
 }
@@ -69,6 +73,14 @@ type unexplained struct {
 	lost     int64
 	absent   string              // picked experts that were not in memory, see absentPicks
 	given    verdict.Explanation // counted so far
+}
+
+// of returns where the time was lost.
+func (u *unexplained) of() loss {
+	if u.index > 0 {
+		return ofStall
+	}
+	return ofFirstToken
 }
 
 // find returns the index of a second, or where it belongs. It searches from the end: nearly all are the last one.
@@ -106,37 +118,77 @@ func (c *causes) totals() *lossTotals {
 	return c.total
 }
 
-// observe adds time of requests in which time may have been lost.
-func (c *causes) observe(at event.Time, ns int64) {
-	t := c.totals()
-	t.all.Observed = event.Add(t.all.Observed, ns)
+// observe adds time of requests in which time may have been lost, of which some was decoding.
+func (c *causes) observe(at event.Time, ns, decoding int64) {
+	add := func(s *lossSums) {
+		s.all.Observed, s.decode.Observed = event.Add(s.all.Observed, ns), event.Add(s.decode.Observed, decoding)
+	}
+	add(&c.totals().lossSums)
 	if w := c.at(secondOf(at)); w != nil {
-		w.all.Observed = event.Add(w.all.Observed, ns)
+		add(&w.lossSums)
 	}
 }
 
 // addGaps adds k gaps.
 func (c *causes) addGaps(req event.RequestID, t event.Time, gap int64, k int, stalled bool) {
 	all := gap * int64(k)
-	c.observe(t, all)
+	c.observe(t, all, all)
 	if w := c.at(secondOf(t)); w != nil && !stalled {
 		w.gaps, w.gapCount = event.Add(w.gaps, all), w.gapCount+int64(k)
 		w.prompt = event.Add(w.prompt, c.promptTime(req, t-event.Time(all), t))
 	}
 }
 
-// count adds a loss n times, -1 takes it back. stall adds it to the losses of stalls, too.
-func (c *causes) count(at event.Time, e *verdict.Explanation, n int, stall bool) {
-	t, w := c.totals(), c.at(secondOf(at))
-	t.all.Add(e, n)
-	if w != nil {
-		w.all.Add(e, n)
+// promptTimes are the shortest times that prompts took since the model was loaded: a whole one, and one of its computed
+// tokens. The zero value means that no prompt was processed.
+type promptTimes struct {
+	whole    int64   // ns
+	perToken float64 // ns
+}
+
+// add adds a request that has ended.
+func (p *promptTimes) add(r *Request) {
+	ns := nanos(r.Prefill)
+	if !r.Prefill.OK() || ns <= 0 || r.Computed == 0 {
+		return
 	}
-	if stall {
-		t.stalls.Add(e, n)
-		if w != nil {
-			w.stalls.Add(e, n)
+	perToken := float64(ns) / float64(r.Computed)
+	if p.whole == 0 {
+		*p = promptTimes{ns, perToken}
+	}
+	p.whole, p.perToken = min(p.whole, ns), min(p.perToken, perToken)
+}
+
+// accounts reports whether ns are what a prompt of n tokens takes, and not a slow start: at most twice what others took.
+// One of n tokens that takes a fixed time and as much for each token never takes more than the sum.
+func (p *promptTimes) accounts(ns int64, n int) bool {
+	return p.whole > 0 && float64(ns) <= 2*(float64(p.whole)+p.perToken*float64(n))
+}
+
+// loss is where time was lost.
+type loss uint8
+
+const (
+	ofFirstToken loss = iota
+	ofSecond          // of decoding, without stalls
+	ofStall
+)
+
+// count adds a loss n times, -1 takes it back.
+func (c *causes) count(at event.Time, e *verdict.Explanation, n int, of loss) {
+	t := c.totals()
+	add := func(s *lossSums) {
+		s.all.Add(e, n)
+		if of >= ofSecond {
+			s.decode.Add(e, n)
 		}
+		if of == ofStall {
+			s.stalls.Add(e, n)
+		}
+	}
+	add(&t.lossSums)
+	if w := c.at(secondOf(at)); w != nil {
+		add(&w.lossSums)
 	}
 	if n > 0 && e.Lost > t.worst[e.Cause].Lost {
 		t.worst[e.Cause] = *e
@@ -174,5 +226,5 @@ func (c *causes) size() (n int) {
 	if c.total != nil {
 		n = int(unsafe.Sizeof(*c.total))
 	}
-	return n + 250*len(c.usage) + 2000*len(c.hosts) + 120*len(c.pending) + 550*len(c.seconds)
+	return n + 250*len(c.usage) + 2000*len(c.hosts) + 120*len(c.pending) + 900*len(c.seconds)
 }

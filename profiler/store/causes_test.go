@@ -101,6 +101,58 @@ func TestQueueOfSlowRequests(t *testing.T) {
 	}
 }
 
+// TestOwnPrompt checks that a slow prompt is put down to its length only if other prompts took as long for it: a first
+// one may wait for kernels that are compiled, libraries that are loaded, caches that are cold.
+func TestOwnPrompt(t *testing.T) {
+	type prompt struct {
+		tokens int
+		took   int64 // ms
+	}
+	long := prompt{1000, 1000}
+	for name, c := range map[string]struct {
+		before []prompt
+		warm   bool // the model load reported a warm-up
+		last   prompt
+		want   verdict.Cause
+	}{
+		"first":                             {nil, false, long, verdict.Unknown},
+		"first after a warm-up":             {nil, true, long, verdict.OwnPrompt},
+		"as fast per token as a short one":  {[]prompt{{10, 10}}, false, long, verdict.OwnPrompt},
+		"as fast as another":                {[]prompt{{1000, 900}}, false, long, verdict.OwnPrompt},
+		"with a fixed part":                 {[]prompt{{1, 400}, {1000, 900}}, false, prompt{500, 650}, verdict.OwnPrompt},
+		"short, slower than a long one":     {[]prompt{{1000, 100}}, false, prompt{10, 800}, verdict.Unknown},
+		"the first of its kind, after warm": {[]prompt{{20, 20}, {20, 25}}, true, prompt{20, 800}, verdict.Unknown},
+		"of unknown length":                 {[]prompt{{20, 20}}, false, prompt{0, 800}, verdict.Unknown},
+	} {
+		p := newSession()
+		p.engine(event.CapQueue)
+		if c.warm {
+			p.stage(0, event.StageLoadWarmup, 10*ms, 0)
+		}
+		id := event.RequestID(0)
+		run := func(x prompt) *Request {
+			id++
+			p.state(ms, id, event.StateQueued, nil)
+			p.state(0, id, event.StateDispatched, nil)
+			p.stage(id, event.StagePrompt, x.took*ms, int32(x.tokens))
+			p.token(0, id, 1)
+			p.token(10*ms, id, 1)
+			p.state(0, id, event.StateFinished, &event.Outcome{Prompt: x.tokens, Generated: 2})
+			return p.request(t, id)
+		}
+		for _, x := range c.before {
+			run(x)
+		}
+		if r := run(c.last); r.Slow == nil || r.Slow.Cause != c.want {
+			t.Errorf("%s: %+v, want %v", name, r.Slow, c.want)
+		}
+		_, decode, _ := p.store.Snapshot().Losses.Over(metric.Session)
+		if decode.Total() > 0 {
+			t.Errorf("%s: losses of first tokens are among those of decoding: %+v", name, decode)
+		}
+	}
+}
+
 // TestLossSeconds adds seconds in any order: they stay in ascending order, each is kept once, and the oldest go first.
 func TestLossSeconds(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

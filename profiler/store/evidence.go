@@ -41,7 +41,7 @@ func (v *Snapshot) collect(e *evidence) {
 		Engine:  v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
 		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
-	e.Losses, e.Stalls = v.Losses.Over(metric.Minute)
+	e.Losses, e.DecodeLosses, e.Stalls = v.Losses.Over(metric.Minute)
 	if v.Engine.State == event.EngineFailed {
 		e.Failed = v.Engine.Reason
 	}

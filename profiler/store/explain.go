@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -26,12 +27,26 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	if u.index > 0 {
 		s.promptEvidence(&i, u)
 	} else if l != nil {
-		i.OwnPrompt, i.Paced = l.stageTime[event.StagePrompt], l.stageTime[event.StagePacedByOthers]
+		i.OwnPrompt, i.Paced = s.ownPrompt(l), l.stageTime[event.StagePacedByOthers]
 		if wait := l.queueTime(s.engine.Caps, event.Absent(event.NotYet)); wait.OK() {
 			i.Queued = nanos(wait)
 		}
 	}
 	return verdict.Explain(&i, s.limits())
+}
+
+// ownPrompt returns how long the prompt of a request was processed, in ns, if that is its prompt's doing: other prompts
+// took as long, or the engine was warm and no other was processed since; otherwise 0.
+func (s *state) ownPrompt(l *liveRequest) int64 {
+	if !l.view.Prefill.OK() {
+		return 0
+	}
+	ns := nanos(l.view.Prefill)
+	warm := s.causes.prompts.whole == 0 && slices.ContainsFunc(s.load, func(p StageSpan) bool { return p.Stage == event.StageLoadWarmup })
+	if warm || s.causes.prompts.accounts(ns, cmp.Or(l.view.Computed, l.view.PromptTokens)) {
+		return ns
+	}
+	return 0
 }
 
 // promptEvidence adds for how long prompts of other requests were processed meanwhile, and whose. A source that reports
@@ -180,7 +195,7 @@ func busyClock(p *event.Host) event.Reading {
 func (s *state) explainLater(l *liveRequest, u unexplained) verdict.Explanation {
 	u.given = s.explain(&u)
 	if !s.excluded(l) {
-		s.causes.count(u.to, &u.given, 1, u.index > 0)
+		s.causes.count(u.to, &u.given, 1, u.of())
 	}
 	if len(s.causes.pending) >= maxPending {
 		s.causes.pending = s.causes.pending[1:]
@@ -202,8 +217,8 @@ func (s *state) explainPending(from, at event.Time) {
 			if x := s.explain(&u); x != u.given {
 				l := s.requests.byID[u.req]
 				if l != nil && !s.excluded(l) {
-					c.count(u.to, &u.given, -1, u.index > 0)
-					c.count(u.to, &x, 1, u.index > 0)
+					c.count(u.to, &u.given, -1, u.of())
+					c.count(u.to, &x, 1, u.of())
 				}
 				s.replaceCause(l, &u, &x, cloned)
 				u.given = x

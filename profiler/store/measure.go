@@ -141,8 +141,8 @@ func (l *liveRequest) measureFirst(load int64) {
 		v.Prefill = seconds(prefill)
 	}
 	v.PrefillRate = event.Absent(event.NotReported)
-	if !v.AnyCached {
-		v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
+	if v.Computed > 0 {
+		v.PrefillRate = rate(v.Computed, v.Prefill)
 	}
 }
 
@@ -154,16 +154,12 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	var buf [event.NumStages]Part
 	parts := buf[:0]
 	rest := ttft
-	computed := 0.0 // unknown
-	if !v.AnyCached {
-		computed = float64(max(v.PromptTokens-v.CachedTokens, 0))
-	}
 	part := func(stage event.Stage, ns int64) {
 		p := Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(float64(ns), float64(ttft))}
 		switch stage {
 		case event.StageTokenize, event.StageEmbed, event.StagePrompt, event.StageHostToDevice:
-			if computed > 0 {
-				p.PerToken = float64(ns) / computed
+			if v.Computed > 0 {
+				p.PerToken = float64(ns) / float64(v.Computed)
 			}
 		}
 		parts = append(parts, p)

@@ -177,7 +177,9 @@ func TestPrefillWithoutItsStage(t *testing.T) {
 	p.token(8*ms, 1, 1)
 	r := p.request(t, 1)
 	want(t, "prefill time", r.Prefill, .008)
-	want(t, "prefill rate", r.PrefillRate, 1000.)
+	want(t, "prefill rate while cached tokens are unknown", r.PrefillRate, "not reported")
+	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 8, Generated: 1})
+	want(t, "prefill rate", p.request(t, 1).PrefillRate, 1000.)
 }
 
 // TestTokensOfOneChunk checks that a gap before k tokens counts as k gaps of gap / k.

@@ -127,6 +127,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 			v.PromptTokens = o.Prompt
 		}
 		v.CachedTokens, v.AnyCached, v.PadTokens, v.Reuse = o.Cached, o.AnyCached, o.Padding, o.Reuse
+		if v.PromptTokens > 0 && !v.AnyCached {
+			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
+		}
 		v.Reuse.Place = clip(v.Reuse.Place, MaxLine)
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
 			v.Generated += missed
@@ -178,6 +181,7 @@ func (s *state) markEnded(l *liveRequest, done *Request) {
 
 // recordEnd adds a request that has ended to the session's distributions and groups.
 func (s *state) recordEnd(r *Request) {
+	s.causes.prompts.add(r)
 	s.latency.recordEnd(r)
 	s.counts.addToGroup(r)
 }
@@ -232,6 +236,9 @@ func (s *state) applyStage(e *event.Event) {
 	l.stageTime[e.Stage] = event.Add(l.stageTime[e.Stage], e.Dur)
 	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
 		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
+	}
+	if e.Stage == event.StagePrompt {
+		l.view.Computed = clampTokens(l.view.Computed + max(int(e.N), 0))
 	}
 	if e.Stage == event.StagePrompt && e.At != beforeClock && !s.excluded(l) {
 		s.rates.addPrompt(e.At, e.Dur, int(e.N))

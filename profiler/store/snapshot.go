@@ -126,6 +126,8 @@ type Request struct {
 
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
 
+	Computed int // prompt tokens that were computed: not cached; 0: unknown
+
 	PromptDone int // of a polled request: prompt tokens that are in the cache
 
 	TTFT, STIL, Prefill, Decode, E2EL, TPOT event.Reading // s

@@ -51,7 +51,7 @@ func (s *state) applyToken(e *event.Event) {
 		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
 		if !s.excluded(l) {
-			s.causes.observe(at, paced)
+			s.causes.observe(at, paced, 0)
 		}
 		s.recordGaps(l, at, gap, k, e)
 	}
@@ -171,7 +171,7 @@ func (s *state) explainTTFT(l *liveRequest) {
 		return
 	}
 	took := nanos(v.TTFT)
-	s.causes.observe(v.First, took)
+	s.causes.observe(v.First, took, 0)
 	if lost := took - int64(cmp.Or(v.Targets.TTFT, DefaultTTFTTarget)); lost > 0 {
 		to := v.First + event.Time(l.stageTime[event.StageSend])
 		x := s.explainLater(l, unexplained{req: v.ID, from: to - event.Time(took), to: to, lost: lost})

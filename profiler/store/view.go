@@ -103,7 +103,7 @@ func (s *state) closeSecond(sec int64) {
 	s.rates.trend = s.rates.trend.with(p)
 	s.latency.closeSecond(sec, &p)
 	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
-		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, false)
+		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, ofSecond)
 	}
 	s.causes.next = sec
 	end := event.Time((sec + 1) * int64(second))
@@ -238,7 +238,8 @@ func (s *state) viewRates(v *Snapshot) {
 // LossView is what a snapshot shows of lost time. It is immutable.
 type LossView struct {
 	Windows [metric.NumWindows]verdict.Losses
-	Stalls  [metric.NumWindows]verdict.Losses      // of Windows, those of stalls
+	Decode  [metric.NumWindows]verdict.Losses      // of Windows, those of decoding
+	Stalls  [metric.NumWindows]verdict.Losses      // of Decode, those of stalls
 	Worst   [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
 }
 
@@ -251,13 +252,14 @@ func (s *state) viewLosses(now event.Time) *LossView {
 	v := &LossView{Worst: c.total.worst}
 	for w := range metric.NumWindows {
 		if w == metric.Session {
-			v.Windows[w], v.Stalls[w] = c.total.all, c.total.stalls
+			v.Windows[w], v.Decode[w], v.Stalls[w] = c.total.all, c.total.decode, c.total.stalls
 			continue
 		}
 		span := int64(w.Span() / time.Second)
 		for i := range c.seconds {
 			if l := &c.seconds[i]; l.second > last-span {
 				v.Windows[w].Merge(&l.all)
+				v.Decode[w].Merge(&l.decode)
 				v.Stalls[w].Merge(&l.stalls)
 			}
 		}
@@ -270,6 +272,7 @@ func (s *state) viewLosses(now event.Time) *LossView {
 		for w := range metric.NumWindows {
 			if w == metric.Session || sec > last-int64(w.Span()/time.Second) {
 				v.Windows[w].Add(&x, 1)
+				v.Decode[w].Add(&x, 1)
 			}
 		}
 		if x.Lost > v.Worst[x.Cause].Lost {
@@ -279,17 +282,17 @@ func (s *state) viewLosses(now event.Time) *LossView {
 	return v
 }
 
-// Over returns the losses of a window, and those of stalls among them.
-func (v *LossView) Over(w metric.Window) (all, stalls verdict.Losses) {
+// Over returns the losses of a window, those of decoding among them, and of these those of stalls.
+func (v *LossView) Over(w metric.Window) (all, decode, stalls verdict.Losses) {
 	if v == nil {
-		return all, stalls
+		return all, decode, stalls
 	}
-	return v.Windows[w], v.Stalls[w]
+	return v.Windows[w], v.Decode[w], v.Stalls[w]
 }
 
 // Rank returns the significant losses of a window, the largest first.
 func (v *LossView) Rank(w metric.Window) []verdict.Loss {
 	limits := verdict.Defaults()
-	all, _ := v.Over(w)
+	all, _, _ := v.Over(w)
 	return all.Rank(&limits)
 }

@@ -176,8 +176,9 @@ var Causes = [NumCauses]CauseRow{
 		evidence: func(i *Interval) string { return fmt.Sprintf("%s in the queue", metric.Duration(i.Queued)) },
 	},
 	OwnPrompt: {
-		Key: "own_prompt", Text: "its own prompt", Remedy: "a shorter prompt, a shared prefix, or a smaller quantisation",
-		Supports: "prefill time", Excludes: "a cause above explains as much",
+		Key: "own_prompt", Text: "its own prompt", Remedy: "a shorter prompt, or a prefix that requests share",
+		Supports: "prefill time, at most twice what other prompts take for as many tokens",
+		Excludes: "a cause above explains as much; it is the first prompt, and the model load reports no warm-up",
 		explains: func(i *Interval, _ *Limits) int64 { return i.OwnPrompt },
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("its prompt was processed for %s", metric.Duration(i.OwnPrompt))

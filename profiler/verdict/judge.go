@@ -27,8 +27,9 @@ type Evidence struct {
 	Prompt       int            // prompt tokens
 	ITL          metric.Summary // last minute
 	Why          *Explanation   // why TTFT is over its target; nil if it is not
-	Stalls       Losses         // of the stalls of the last minute
 	Losses       Losses         // of the last minute
+	DecodeLosses Losses         // of these, those of decoding
+	Stalls       Losses         // of these, those of stalls
 	Decode       event.Reading  // tokens/s while decoding
 	Running      int            // requests decoded together
 	Pace         float64

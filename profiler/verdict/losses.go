@@ -85,6 +85,18 @@ func (s *Losses) largest() (top Cause) {
 	return top
 }
 
+// significant returns the known cause that took most time, with its share, if that is at least the limit; otherwise
+// Unknown.
+func (s *Losses) significant(l *Limits) (top Cause, share float64) {
+	if top = s.largest(); top != Unknown {
+		share = s.Share(top).V
+	}
+	if share < l.Lost || s.NS[top] < int64(l.LeastLoss) {
+		return Unknown, 0
+	}
+	return top, share
+}
+
 // counts lists the lost time by cause, the largest first, with the number of stalls and slow seconds if there are any:
 // "other processes 3.20 s (12) · unknown 7.08 ms".
 func (s *Losses) counts() string {

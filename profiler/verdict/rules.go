@@ -124,12 +124,12 @@ func ttftClass(took time.Duration, l *Limits) string {
 	return "within target"
 }
 
-// remedies suggests an action for each dominant component, by its name on the screen.
+// remedies suggests an action for each dominant component, by its name on the screen. That the prompt took most of TTFT
+// does not say why: see OwnPrompt.
 var remedies = map[string]string{
 	"queue":           Causes[Queue].Remedy,
 	"paced by others": Causes[Pacing].Remedy,
 
-	"prompt":      Causes[OwnPrompt].Remedy,
 	"first token": "a smaller vocabulary or cheaper sampling",
 	"tokenize":    "send token ids, or cut the prompt",
 	"embed":       "check major page faults: the first access reads the embedding from disk",
@@ -166,7 +166,7 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 
 // lostTime: "62 % of the time of requests was lost in the last minute (limit 10 %): other processes used the cores"
 func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
-	top, share := e.lost(l)
+	top, share := e.Losses.significant(l)
 	if top == Unknown || top == MemoryBandwidth { // bound reports the latter
 		return Verdict{}, false
 	}
@@ -178,18 +178,6 @@ func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
 	}, true
 }
 
-// lost returns the cause that took most of the last minute, with its share, if that is at least the limit; otherwise
-// Unknown.
-func (e *Evidence) lost(l *Limits) (top Cause, share float64) {
-	if top = e.Losses.largest(); top != Unknown {
-		share = e.Losses.Share(top).V
-	}
-	if share < l.Lost || e.Losses.NS[top] < int64(l.LeastLoss) {
-		return Unknown, 0
-	}
-	return top, share
-}
-
 // decodeSpeed: "Decode 3.20 tok/s per request is slow (limit 5)" or "Decode 1 604 tok/s per request (reading speed 20)"
 func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.Mean <= 0 {
@@ -197,7 +185,7 @@ func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, l,
 		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count))
-	if top, _ := e.lost(l); v.Severity != Good && top != Unknown {
+	if top, _ := e.DecodeLosses.significant(l); v.Severity != Good && top != Unknown {
 		v.Text += ": " + Causes[top].Text
 		v.Try = Causes[top].Remedy
 	}
@@ -226,7 +214,7 @@ func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
 // 2 cores". It is silent while another cause takes the time: the bandwidth then says nothing about the model.
 func bound(e *Evidence, l *Limits) (Verdict, bool) {
 	busy := e.Pace == 0 && e.BusyShare.OK() && e.BusyShare.V > 0.9
-	if top, _ := e.lost(l); !busy || e.Running == 0 || top != Unknown && top != MemoryBandwidth {
+	if top, _ := e.Losses.significant(l); !busy || e.Running == 0 || top != Unknown && top != MemoryBandwidth {
 		return Verdict{}, false
 	}
 	if e.Bandwidth.OK() && e.Wall.OK() && e.Wall.V > 0 {
