@@ -196,7 +196,7 @@ func newApp(cfg Config) *app {
 	a.themeChosen = err == nil
 	a.applyTheme()
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
-	a.editor.Suggest = cfg.Prompts
+	a.editor.Suggest, a.editor.Max = cfg.Prompts, input.MaxPrompt
 	a.snap = store.Empty()
 	a.history.app, a.replay.app, a.marks.app = a, a, a
 	a.makeViews()

@@ -10,11 +10,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/input"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// maxPrompt is the maximum length of a prompt, in characters.
-const maxPrompt = 1 << 16
 
 // typeText types text key by key, as a terminal sends it.
 func typeText(a *app, text string) {
@@ -160,12 +158,12 @@ func TestPaste(t *testing.T) {
 	if got, want := k.prompts[0].Text, "first line\nsecond\tline\nthird [31mred"; got != want {
 		t.Errorf("sent %q, want %q", got, want)
 	}
-	a.Update(tea.PasteMsg{Content: strings.Repeat("日", 3*maxPrompt)})
-	if utf8.RuneCountInString(a.editor.Text()) != maxPrompt {
+	a.Update(tea.PasteMsg{Content: strings.Repeat("日", 3*input.MaxPrompt)})
+	if utf8.RuneCountInString(a.editor.Text()) != input.MaxPrompt {
 		t.Errorf("the editor has %d characters", utf8.RuneCountInString(a.editor.Text()))
 	}
 	typeText(a, "more")
-	if utf8.RuneCountInString(a.editor.Text()) != maxPrompt {
+	if utf8.RuneCountInString(a.editor.Text()) != input.MaxPrompt {
 		t.Errorf("the editor has %d characters", utf8.RuneCountInString(a.editor.Text()))
 	}
 	viewtest.CheckFrame(t, a.View().Content, 120, 36)

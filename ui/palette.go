@@ -25,6 +25,8 @@ type palette struct {
 	restore         func() // undoes the preview on the screen; nil: there is none
 	before          string // the value that restore restores
 	line            input.Editor
+	found           []command // match the text; see find
+	of              int       // what found was selected from
 	selected, first int
 	at              grid.Rect // cells of the list
 }
@@ -43,27 +45,29 @@ type command struct {
 func (p *palette) show(text string) {
 	p.line.Show()
 	p.line.Insert(text)
-	p.open, p.first = true, 0
+	p.open = true
 	p.selectFirst()
 }
 
 // close closes the palette and undoes a preview.
 func (p *palette) close() {
-	p.open = false
+	p.open, p.found = false, nil
 	p.showPreview()
 }
 
 // paste inserts text into the search.
 func (p *palette) paste(text string) {
-	p.line.Insert(text)
-	p.selectFirst()
+	if p.line.Insert(text) {
+		p.selectFirst()
+	}
 }
 
-// selectFirst selects the first match, or the value at hand of a setting.
+// selectFirst finds what matches a new text and selects the first match, or the value at hand of a setting.
 func (p *palette) selectFirst() {
-	p.selected = 0
+	p.find()
+	p.selected, p.first = 0, 0
 	if _, rest := p.setting(); strings.TrimSpace(rest) == "" {
-		p.selected = max(slices.IndexFunc(p.matches(), func(c command) bool { return c.keys == "now" }), 0)
+		p.selected = max(slices.IndexFunc(p.found, func(c command) bool { return c.keys == "now" }), 0)
 	}
 	p.showPreview()
 }
@@ -71,8 +75,8 @@ func (p *palette) selectFirst() {
 // showPreview previews the selected command, or undoes the preview if it has none.
 func (p *palette) showPreview() {
 	var c command
-	if found := p.matches(); p.open && p.selected < len(found) {
-		c = found[p.selected]
+	if p.selected < len(p.found) {
+		c = p.found[p.selected]
 	}
 	if c.preview == nil {
 		if p.restore != nil {
@@ -103,8 +107,8 @@ func (p *palette) setting() (found *setting, rest string) {
 
 // complete replaces the search by the name of the selected command.
 func (p *palette) complete() {
-	if found := p.matches(); p.selected < len(found) {
-		c := found[p.selected]
+	if p.selected < len(p.found) {
+		c := p.found[p.selected]
 		p.line.Set(cmp.Or(c.opens, c.name), "")
 		p.selectFirst()
 	}
@@ -128,21 +132,21 @@ func (p *palette) key(name, text string) {
 	case "pgdown":
 		p.move(view.Page)
 	default:
-		p.line.Edit(name, text)
-		p.first = 0
-		p.selectFirst()
+		if p.line.Edit(name, text) {
+			p.selectFirst()
+		}
 	}
 }
 
 // move moves the selection by a number of commands.
 func (p *palette) move(by int) {
-	p.selected = max(min(p.selected+by, len(p.matches())-1), 0)
+	p.selected = max(min(p.selected+by, len(p.found)-1), 0)
 	p.showPreview()
 }
 
 // run closes the palette and runs the command of a row, as its key does.
 func (p *palette) run(row int) {
-	found := p.matches()
+	found := p.found
 	switch {
 	case row >= len(found):
 	case found[row].opens != "":
@@ -171,22 +175,25 @@ func (p *palette) all() []command {
 	return out
 }
 
-// matches returns the commands that match the search text, best first, or the values of a setting.
-func (p *palette) matches() (found []command) {
+// find sets found to the commands that match the search text, best first, or to the values of a setting.
+func (p *palette) find() {
 	if s, rest := p.setting(); s != nil {
 		now := s.now()
 		if p.restore != nil {
 			now = p.before
 		}
-		return s.rows(p.app, rest, now)
+		p.found = s.rows(p.app, rest, now)
+		p.of = max(len(s.values()), len(p.found))
+		return
 	}
-	for _, c := range p.all() {
+	all := p.all()
+	p.found, p.of = nil, len(all)
+	for _, c := range all {
 		if c.match(p.line.Text()) {
-			found = append(found, c)
+			p.found = append(p.found, c)
 		}
 	}
-	slices.SortStableFunc(found, func(x, y command) int { return cmp.Compare(x.rank, y.rank) })
-	return found
+	slices.SortStableFunc(p.found, func(x, y command) int { return cmp.Compare(x.rank, y.rank) })
 }
 
 // match ranks a command for the search text and reports whether it matches. From best to worst: its key, the start of
@@ -215,6 +222,9 @@ func (c *command) match(typed string) bool {
 
 // shortestMatch returns the length of the shortest part of text that contains all letters in order, or 0.
 func shortestMatch(letters, text []rune) (least int) {
+	if len(letters) > len(text) {
+		return 0
+	}
 	for from, r := range text {
 		if r != letters[0] {
 			continue
@@ -245,19 +255,19 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 	if hint := "enter run  tab complete  up/down select  esc close"; 2+used+3+grid.Width(hint) < line.W {
 		line.Text(2+used+3, 0, grid.Fg(theme.Dim), hint)
 	}
-	found := p.matches()
+	found := p.found
 	p.selected = max(min(p.selected, len(found)-1), 0)
 	rows := max(min(len(found), paletteRows, all.H-4), 0)
 	p.first = max(min(p.first, p.selected, len(found)-rows), p.selected-rows+1, 0)
 	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
-	title, of, none := "Commands", len(p.all()), "no matching command"
+	title, none := "Commands", "no matching command"
 	if s, rest := p.setting(); s != nil {
-		title, of = strings.ToUpper(s.name[:1])+s.name[1:], max(len(s.values()), len(found))
+		title = strings.ToUpper(s.name[:1]) + s.name[1:]
 		if _, err := s.parse(strings.TrimSpace(rest)); err != nil {
 			none = s.name + ": " + sanitize.Line(err.Error())
 		}
 	}
-	pane.Dialog(box, title, strconv.Itoa(len(found))+" of "+strconv.Itoa(of), gl)
+	pane.Dialog(box, title, strconv.Itoa(len(found))+" of "+strconv.Itoa(p.of), gl)
 	in := box.Inset(1, 1)
 	p.at = in.Rect
 	if len(found) == 0 {

@@ -64,7 +64,7 @@ func TestPaletteFinds(t *testing.T) {
 		a, _ := withCalls(t)
 		a.press(":")
 		a.Update(tea.PasteMsg{Content: c.typed})
-		if found := a.palette.matches(); len(found) == 0 || found[0].name != c.first {
+		if found := a.palette.found; len(found) == 0 || found[0].name != c.first {
 			t.Errorf("%q finds %+v, want %q first", c.typed, found, c.first)
 		}
 	}
@@ -74,6 +74,42 @@ func TestPaletteFinds(t *testing.T) {
 	holds(t, a, "no matching command")
 	if a.press("enter"); !a.palette.open {
 		t.Error("enter closes the palette without a match")
+	}
+}
+
+// However much is pasted or typed, a search keeps a bounded text, which is matched once for each change: keys that change
+// nothing, such as those that close it, are not held up.
+func TestSearchesAreBounded(t *testing.T) {
+	a, _ := withCalls(t)
+	matched, commands := 0, a.palette.commands
+	a.palette.commands = func() []command { matched++; return commands() }
+	a.press(":")
+	for _, step := range []struct {
+		do   func()
+		want int
+	}{
+		{func() { a.Update(tea.PasteMsg{Content: "q"}) }, 1},
+		{func() { a.Update(tea.PasteMsg{Content: strings.Repeat("x", 100_000)}) }, 1},
+		{func() { typeText(a, strings.Repeat("y", 5_000)); a.View() }, 0},
+		{func() { a.press("backspace", "y", "left", "right", "up", "down") }, 2},
+		{func() { a.press("esc") }, 0},
+	} {
+		matched = 0
+		if step.do(); matched != step.want {
+			t.Errorf("matched %d times, want %d", matched, step.want)
+		}
+	}
+	if a.palette.open || len(a.palette.line.Text()) > 1000 {
+		t.Errorf("open: %v, %d characters", a.palette.open, len(a.palette.line.Text()))
+	}
+	a.press("2", "/")
+	a.Update(tea.PasteMsg{Content: strings.Repeat("x", 100_000)})
+	if n := len(a.requests.List.Filter.Text()); n == 0 || n > 1000 {
+		t.Errorf("the filter has %d characters", n)
+	}
+	a.press("ctrl+c")
+	if a.typist() != nil {
+		t.Error("ctrl+c does not leave the filter")
 	}
 }
 

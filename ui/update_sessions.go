@@ -69,6 +69,9 @@ func (a *app) onTick() tea.Cmd {
 	a.watched.update(watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}, shown)
 	a.updateStatus()
 	a.updateAlerts()
+	if a.palette.open { // what can be done may have changed
+		a.palette.find()
+	}
 	if note := a.throttle.note(a.cfg.LowBandwidth); note != a.status.OutputNote {
 		a.status.OutputNote, a.dirty = note, true
 	}

@@ -2,6 +2,7 @@
 package input
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +17,11 @@ import (
 // Suggestion is a built-in prompt; Label is its prompt kind.
 type Suggestion struct{ Label, Text string }
 
-// maxPrompt bounds a prompt, in characters.
-const maxPrompt = 1 << 16
+// Bounds of a text, in characters.
+const (
+	MaxPrompt = 1 << 16
+	maxSearch = 256 // it is matched against every row for each change
+)
 
 // maxHistory bounds the number of prompts in the editor's history.
 const maxHistory = 100
@@ -25,6 +29,7 @@ const maxHistory = 100
 // Editor is a one-line text input. It keeps pasted newlines and shows them as a sign.
 type Editor struct {
 	Open           bool
+	Max            int // bounds the text, in characters; 0: the bound of a search
 	text           []rune
 	cursor         int // in runes
 	history        []string
@@ -50,12 +55,15 @@ func (e *Editor) Text() string { return string(e.text) }
 // Set replaces the text and moves the cursor to its end.
 func (e *Editor) Set(s, label string) {
 	e.text = append(e.text[:0], []rune(s)...)
-	e.text = e.text[:min(len(e.text), maxPrompt)]
+	e.text = e.text[:min(len(e.text), e.max())]
 	e.cursor, e.label = len(e.text), label
 }
 
-// Insert inserts text at the cursor. It turns the line ends of any system into newlines and drops other control codes.
-func (e *Editor) Insert(s string) {
+func (e *Editor) max() int { return cmp.Or(e.Max, maxSearch) }
+
+// Insert inserts text at the cursor, as far as it fits, and reports whether the text changed. It turns the line ends of
+// any system into newlines and drops other control codes.
+func (e *Editor) Insert(s string) (changed bool) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	var in []rune
 	for _, r := range s {
@@ -63,10 +71,13 @@ func (e *Editor) Insert(s string) {
 			in = append(in, r)
 		}
 	}
-	in = in[:min(len(in), maxPrompt-len(e.text))]
+	if in = in[:min(len(in), e.max()-len(e.text))]; len(in) == 0 {
+		return false
+	}
 	e.text = slices.Insert(e.text, e.cursor, in...)
 	e.cursor += len(in)
 	e.label = ""
+	return true
 }
 
 // Key handles one key and reports whether the user sent the prompt.
@@ -94,8 +105,8 @@ func (e *Editor) Key(name, text string) (sent bool) {
 	return false
 }
 
-// Edit handles the keys that move the cursor and change the text.
-func (e *Editor) Edit(name, text string) {
+// Edit handles the keys that move the cursor and change the text, and reports whether the text changed.
+func (e *Editor) Edit(name, text string) (changed bool) {
 	switch name {
 	case "left", "ctrl+b":
 		e.cursor = max(e.cursor-1, 0)
@@ -106,13 +117,13 @@ func (e *Editor) Edit(name, text string) {
 	case "end", "ctrl+e":
 		e.cursor = len(e.text)
 	case "backspace", "ctrl+h":
-		e.remove(e.cursor-1, e.cursor)
+		return e.remove(e.cursor-1, e.cursor)
 	case "delete", "ctrl+d":
-		e.remove(e.cursor, e.cursor+1)
+		return e.remove(e.cursor, e.cursor+1)
 	case "ctrl+u":
-		e.remove(0, e.cursor)
+		return e.remove(0, e.cursor)
 	case "ctrl+k":
-		e.remove(e.cursor, len(e.text))
+		return e.remove(e.cursor, len(e.text))
 	case "ctrl+w":
 		from := e.cursor
 		for from > 0 && e.text[from-1] == ' ' {
@@ -121,18 +132,20 @@ func (e *Editor) Edit(name, text string) {
 		for from > 0 && e.text[from-1] != ' ' {
 			from--
 		}
-		e.remove(from, e.cursor)
+		return e.remove(from, e.cursor)
 	default:
-		e.Insert(text)
+		return e.Insert(text)
 	}
+	return false
 }
 
-func (e *Editor) remove(from, to int) {
+func (e *Editor) remove(from, to int) (changed bool) {
 	from, to = max(from, 0), min(to, len(e.text))
-	if from < to {
+	if changed = from < to; changed {
 		e.text = slices.Delete(e.text, from, to)
 		e.cursor, e.label = from, ""
 	}
+	return changed
 }
 
 // recall moves through the history; after its newest entry comes the draft.
@@ -197,6 +210,9 @@ func (e *Editor) Draw(a grid.Area, skin *theme.Skin) grid.Rect {
 	return box.Rect
 }
 
+// runesPerCell is how many characters a cell of a row may take, with combining ones.
+const runesPerCell = 8
+
 // DrawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor
 // included.
 func (e *Editor) DrawText(in grid.Area, ascii bool) int {
@@ -204,8 +220,9 @@ func (e *Editor) DrawText(in grid.Area, ascii bool) int {
 	if ascii {
 		sign = "|"
 	}
+	most := runesPerCell * max(in.W, 0) // a long text is not looked at beyond the row
 	view := func(rs []rune) string { return sanitize.Line(strings.ReplaceAll(string(rs), "\n", sign)) }
-	before, after := view(e.text[:e.cursor]), view(e.text[e.cursor:])
+	before, after := view(e.text[max(e.cursor-most, 0):e.cursor]), view(e.text[e.cursor:min(e.cursor+most, len(e.text))])
 	for shift := grid.Width(before) - in.W + 1; shift > 0 && before != ""; {
 		r, n := utf8.DecodeRuneInString(before)
 		shift -= sanitize.Width(r)

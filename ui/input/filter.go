@@ -32,14 +32,12 @@ func (l *Filter[F]) Edit(name, text string, now *F, parse func(string) (F, error
 		l.Typing, *now = false, l.saved
 		return true
 	}
-	l.line.Edit(name, text)
-	return l.apply(now, parse)
+	return l.line.Edit(name, text) && l.apply(now, parse)
 }
 
 // Insert inserts pasted text and reports whether the filter changed.
 func (l *Filter[F]) Insert(text string, now *F, parse func(string) (F, error)) (changed bool) {
-	l.line.Insert(text)
-	return l.apply(now, parse)
+	return l.line.Insert(text) && l.apply(now, parse)
 }
 
 func (l *Filter[F]) apply(now *F, parse func(string) (F, error)) (changed bool) {

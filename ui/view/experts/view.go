@@ -135,15 +135,17 @@ func (v *View) Type(key, text string) {
 		x.typing = false
 		v.Layer, v.Expert, v.Chosen = x.before.layer, x.before.expert, x.before.chosen
 	default:
-		x.line.Edit(key, text)
-		v.find()
+		if x.line.Edit(key, text) {
+			v.find()
+		}
 	}
 }
 
 // Paste inserts text into the search line.
 func (v *View) Paste(text string) {
-	v.search.line.Insert(text)
-	v.find()
+	if v.search.line.Insert(text) {
+		v.find()
+	}
 }
 
 // find selects the first match.
