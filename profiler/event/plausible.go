@@ -24,6 +24,10 @@ func PlausibleCount[T ~int | ~int64 | ~uint64](v T) bool { return v >= 0 && uint
 // Plausible reports whether v can be a measured number. NaN and infinities cannot.
 func Plausible(v float64) bool { return v >= -MaxNumber && v <= MaxNumber }
 
+// PlausibleReading reports whether v can be a count, a share, a size, a duration or a rate: none is negative, and those
+// above 0 are large enough that the quotient of two is finite.
+func PlausibleReading(v float64) bool { return v == 0 || v >= 1/MaxNumber && v <= MaxNumber }
+
 // Add returns a + b, saturating at the ends of int64.
 func Add(a, b int64) int64 {
 	switch {

@@ -47,8 +47,13 @@ func (r Reading) Absence() string {
 // MeasuredValue returns a measured reading.
 func MeasuredValue(v float64) Reading { return Reading{v, Measured} }
 
-// ReportedValue returns a reading that the engine reported.
-func ReportedValue(v float64) Reading { return Reading{v, Reported} }
+// ReportedValue returns a reading that the engine reported; absent if it cannot be one.
+func ReportedValue(v float64) Reading {
+	if !PlausibleReading(v) {
+		return Absent(Undefined)
+	}
+	return Reading{v, Reported}
+}
 
 // DerivedValue returns a derived reading.
 func DerivedValue(v float64) Reading { return Reading{v, Derived} }

@@ -64,7 +64,9 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 		return rows
 	}
 	for _, n := range r.Reported.Numbers {
-		row(n.Name, n.Value.V, boundWithin, n.Origin)
+		if n.Value.OK() {
+			row(n.Name, n.Value.V, boundWithin, n.Origin)
+		}
 		if n.Max.OK() {
 			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin)
 		}

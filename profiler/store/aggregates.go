@@ -175,7 +175,9 @@ func countOf(r event.Reading) uint64 {
 
 // clampShare clamps a reported share to 0..1.
 func clampShare(r event.Reading) event.Reading {
-	r.V = metric.Share(r.V, 1)
+	if r.OK() {
+		r.V = metric.Share(r.V, 1)
+	}
 	return r
 }
 

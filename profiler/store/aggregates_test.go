@@ -117,6 +117,19 @@ func TestPartsOfTTFT(t *testing.T) {
 	}
 }
 
+// TestImpossibleNumbersAreAbsent: a quotient by almost nothing, and a negative share, are no numbers of the session.
+func TestImpossibleNumbersAreAbsent(t *testing.T) {
+	ratio := func(part, whole float64) event.Ratio {
+		return event.Ratio{Name: "x", Part: event.MeasuredValue(part), Whole: event.MeasuredValue(whole)}
+	}
+	for _, r := range []event.Ratio{ratio(5, 5e-324), ratio(5, 0), ratio(-5, 2), ratio(0, 0), ratio(5, math.Inf(1))} {
+		v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Ratios: []event.Ratio{r}, KVUsage: event.ReportedValue(-0.5), CacheHits: event.ReportedValue(math.NaN())})
+		if len(v.Aggregates.Numbers) > 0 || v.Aggregates.KVUsage.OK() || v.Aggregates.CacheHits.OK() {
+			t.Errorf("%+v: %+v, KV usage %+v", r, v.Aggregates.Numbers, v.Aggregates.KVUsage)
+		}
+	}
+}
+
 // TestNumbersOfTheSession: counts are totalled, quotients are of totals, other values have a mean over time and a
 // largest value, and what the last report lacks keeps its last value.
 func TestNumbersOfTheSession(t *testing.T) {

@@ -109,7 +109,7 @@ func (s *serverNumbers) add(at event.Time, p *event.Aggregates) {
 	}
 	for i := range p.Ratios {
 		r := &p.Ratios[i]
-		if !r.Part.OK() || !r.Whole.OK() || r.Part.V < 0 || r.Whole.V <= 0 {
+		if !r.Part.OK() || !r.Whole.OK() || !event.PlausibleReading(r.Part.V/r.Whole.V) {
 			continue
 		}
 		if n := s.of(r.Name, Quotient); n != nil {

@@ -43,11 +43,10 @@ func (d *Decoder) readReading() (r event.Reading) {
 	return d.bareReading(event.Measured)
 }
 
-// bareReading reads a number without an origin; absent if absent.
+// bareReading reads a number without an origin; absent if it is no reading.
 func (d *Decoder) bareReading(from event.Origin) event.Reading {
-	v, ok := d.float()
-	if r := (event.Reading{V: v, Origin: from}); ok && r.OK() {
-		return r
+	if v, ok := d.float(); ok && event.PlausibleReading(v) {
+		return event.Reading{V: v, Origin: from}
 	}
 	return event.Reading{}
 }
@@ -136,14 +135,20 @@ func (d *Decoder) shares() (list []uint8) {
 	return list
 }
 
+// readNumbers reads an array of readings; nil if one is absent: the list has no place for the reason.
 func (d *Decoder) readNumbers() (list []float64) {
-	s := &d.scan
+	s, known := &d.scan, true
 	if s.open('[') {
 		for s.more(']') {
-			if r := d.bareReading(event.Measured); len(list) < MaxBatch {
+			r := d.bareReading(event.Measured)
+			known = known && r.OK()
+			if len(list) < MaxBatch {
 				list = append(list, r.V)
 			}
 		}
+	}
+	if !known {
+		return nil
 	}
 	return list
 }

@@ -101,7 +101,7 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 		return &event.EngineInfo{
 			Name: anyString(r), Provider: anyString(r), Version: anyString(r), PID: int(anyInt32(r)), Device: event.Device{Name: anyString(r), Kernels: anyString(r), Host: true, Threads: int(anyInt32(r))},
 			Caps: event.Caps(rapid.Uint32Range(0, 1<<len(caps)-1).Draw(r, "caps")), Slots: int(anyInt32(r)),
-			Pace: rapid.Float64Range(0, 1e9).Draw(r, "pace"), Reason: anyString(r),
+			Pace: anyNumber(r), Reason: anyString(r),
 			State:  event.EngineState(rapid.IntRange(0, int(event.EnginePaused)).Draw(r, "state")),
 			Remote: event.Remote{Address: anyString(r), Link: event.LinkStale, Since: at, Reason: anyString(r), Restarts: int(anyInt32(r)), Missed: -3, Malformed: 7},
 		}
@@ -180,7 +180,7 @@ func anyExperts(r *rapid.T) *event.Experts {
 func anyOps(r *rapid.T) *event.Ops {
 	p := &event.Ops{Passes: max(anyCount(r), 1), Slowdown: event.Absent(event.NotYet)}
 	if rapid.Bool().Draw(r, "compared") {
-		p.Slowdown = event.MeasuredValue(rapid.Float64Range(0, 1e9).Draw(r, "slowdown"))
+		p.Slowdown = event.MeasuredValue(anyNumber(r))
 	}
 	for range rapid.IntRange(0, 6).Draw(r, "operations") {
 		layer := rapid.IntRange(-1, MaxLayers-1).Draw(r, "layer")
@@ -212,9 +212,9 @@ func anyHost(r *rapid.T) *event.Host {
 		Engine: event.Process{PID: int(anyInt32(r))}, Self: event.Process{PID: int(anyInt32(r)), Interval: anyCount(r)},
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "cores") {
-		p.Cores = append(p.Cores, rapid.Float64Range(0, 1).Draw(r, "core"))
+		p.Cores = append(p.Cores, anyNumber(r))
 		p.ReadBandwidth = append(p.ReadBandwidth, rapid.Float64Range(1, 1e12).Draw(r, "read"))
-		p.Clocks = append(p.Clocks, rapid.Float64Range(0, 5e9).Draw(r, "clock"))
+		p.Clocks = append(p.Clocks, anyNumber(r))
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "experts") {
 		p.ExpertsCached = append(p.ExpertsCached, rapid.SampledFrom([]uint8{0, 1, 99, 100, event.UnknownShare}).Draw(r, "cached"))
@@ -256,7 +256,7 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 		p.Models = append(p.Models, m)
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "more") {
-		v := rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value")
+		v := anyNumber(r)
 		p.More = append(p.More, event.NamedReading{Name: anyString(r), Reading: event.Reading{V: v, Origin: event.Reported}})
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "sources") {
@@ -296,7 +296,7 @@ func anyReported(r *rapid.T, p any) {
 	v := reflect.ValueOf(p).Elem()
 	for i := range v.NumField() {
 		if f, ok := v.Field(i).Addr().Interface().(*event.Reading); ok && rapid.Bool().Draw(r, "set") {
-			*f = event.ReportedValue(rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value"))
+			*f = event.ReportedValue(anyNumber(r))
 		}
 	}
 }
@@ -310,8 +310,12 @@ func anyRows[T any](r *rapid.T, rows []event.Field[T], of *T) {
 func anyReading(r *rapid.T, to *event.Reading) {
 	to.Origin = event.Origin(rapid.IntRange(0, int(event.Derived)).Draw(r, "origin"))
 	if to.Origin >= event.Measured {
-		to.V = rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value")
+		to.V = anyNumber(r)
 	}
+}
+
+func anyNumber(r *rapid.T) float64 {
+	return rapid.OneOf(rapid.Just(0.), rapid.Float64Range(1/event.MaxNumber, event.MaxNumber)).Draw(r, "value")
 }
 
 func anySplit(r *rapid.T) event.Split {

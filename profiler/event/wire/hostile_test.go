@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strconv"
@@ -81,6 +83,37 @@ func TestImplausibleLines(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestImpossibleReadingsAreAbsent checks that no payload has a reading that is negative, or too small to divide by,
+// wherever it stands, and that the rest of the line is read.
+func TestImpossibleReadingsAreAbsent(t *testing.T) {
+	var d Decoder
+	for _, line := range []string{
+		`{"t":"report","a":1,"%s":%s,"running":7}`, `{"t":"report","a":1,"more":{"%s":%s,"x":7}}`, `{"t":"report","a":1,"counts":{"%s":%s,"x":7}}`,
+		`{"t":"report","a":1,"ratios":[{"name":"x","%s":%s},{"name":"y","part":7}]}`, `{"t":"report","a":1,"ranks":[{"%s":%s},{"running":7}]}`,
+		`{"t":"report","a":1,"earlier":{"%s":%s,"failed":7}}`, `{"t":"host","a":1,"%s":%s,"load1":7}`, `{"t":"host","a":1,"engine":{"%s":%s,"threads":7}}`,
+		`{"t":"host","a":1,"self":{"%s":%s,"threads":7}}`, `{"t":"host","a":1,"gpus":[{"%s":%s},{"power":7}]}`, `{"t":"usage","a":1,"%s":%s,"read":7}`,
+		`{"t":"step","a":1,"dur":1,"fpm":{"scheduled_requests":{"%s":%s,"num_decode_requests":7}}}`, `{"t":"ops","a":1,"passes":7,"%s":%s,"ops":[],"k":[],"l":[],"n":[],"d":[]}`,
+	} {
+		for _, name := range []string{
+			"waiting", "decode", "kv_usage", "kv_used", "cache_hits", "finished", "in", "cached", "out", "part", "whole", "hits",
+			"cpu", "mem_used", "mem_total", "rss", "util", "running", "cores", "core_hz", "sum_decode_kv_tokens", "slowdown",
+		} {
+			for _, number := range []string{"-1", "-0.5", "5e-324", `[-2,"reported"]`, "[0.5,-1]"} {
+				line := fmt.Sprintf(line, name, number)
+				got := decode(t, &d, []byte(line))
+				if text := asJSON(got[0].Data); strings.ContainsAny(strings.ReplaceAll(text, "Layer:-1", ""), "-") || !strings.Contains(text, "7") {
+					t.Errorf("%s is read as %s", line, text)
+				}
+			}
+		}
+	}
+}
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	return string(b) + fmt.Sprint(err)
 }
 
 // TestTruncatedLines checks that every proper prefix of a line is rejected.

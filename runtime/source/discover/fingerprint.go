@@ -143,7 +143,7 @@ func sglangLoad(ctx context.Context, c *fetch.Client) (l Load) {
 
 // plus adds a reported value to a sum.
 func plus(sum event.Reading, v *float64) event.Reading {
-	if v == nil {
+	if v == nil || !event.PlausibleReading(*v) {
 		return sum
 	}
 	return event.ReportedValue(sum.V + *v)

@@ -88,9 +88,9 @@ func (t *tensorRT) drain(ctx context.Context, s *Poller, report *event.Aggregate
 		}
 	}
 	last := list[len(list)-1]
-	report.Running = event.ReportedValue(max(last.Active, 0))
+	report.Running = event.ReportedValue(last.Active)
 	report.Histograms = append(report.Histograms, event.Histogram{Name: "iteration", Count: count, Sum: int64(min(sum, 1e12) * 1e6)})
-	if kv := last.KV; kv != nil && kv.Max > 0 {
+	if kv := last.KV; kv != nil && kv.Used >= 0 && kv.Max > 0 {
 		report.KVUsed, report.KVTotal = event.ReportedValue(kv.Used*kv.Tokens), event.ReportedValue(kv.Max*kv.Tokens)
 		report.KVUsage, report.CacheHits = event.DerivedValue(kv.Used/kv.Max), event.ReportedValue(kv.HitRate)
 	}

@@ -81,7 +81,7 @@ func (v *vllm) readLoad(ctx context.Context, s *Poller, report *event.Aggregates
 	if v.loadError != "" {
 		return event.Reading{}, err
 	}
-	return event.ReportedValue(max(load.Requests, 0)), nil
+	return event.ReportedValue(load.Requests), nil
 }
 
 // notCounted is the reason why /load is not shown: without the flag it is always 0.
