@@ -3,12 +3,16 @@
 package cmd_test
 
 import (
+	"bufio"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/cmd"
 	"github.com/llmtop/llmtop/profiler/event"
@@ -155,5 +159,46 @@ func TestBenchAndReplayAgree(t *testing.T) {
 	}
 	if !reflect.DeepEqual(live.Percentiles, replayed.Percentiles) {
 		t.Errorf("percentiles: live %+v, replayed %+v", live.Percentiles, replayed.Percentiles)
+	}
+}
+
+// TestBenchReportsItsOwnStall stops llmtop, not its engine, in the middle of a benchmark: the report blames llmtop.
+func TestBenchReportsItsOwnStall(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "report.json")
+	c := exec.Command(path, "bench", "--isolated", "--prompt-tokens", "16", "-n", "16", "--requests", "20", "--repeats", "1000", "--limits=false", "--json", name)
+	notes, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	signal := func(s os.Signal) {
+		if err := c.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := 0
+	for lines := bufio.NewScanner(notes); lines.Scan(); {
+		switch runs++; runs {
+		case 2:
+			signal(syscall.SIGSTOP)
+			time.Sleep(400 * time.Millisecond)
+			signal(syscall.SIGCONT)
+		case 3:
+			signal(os.Interrupt)
+		}
+	}
+	_ = c.Wait() // interrupted
+	r := cmd.ReadReport(t, name)
+	if lag := r.Bench.Client.ReadLag; lag.Max.V < 0.3 || lag.P99.V > lag.Max.V {
+		t.Errorf("after a stop of 400 ms: read lag %+v", lag)
+	}
+	if limits := strings.Join(r.Bench.Client.Limits, "; "); !strings.Contains(limits, "it stood still for up to ") {
+		t.Errorf("bottlenecks: %s", limits)
 	}
 }

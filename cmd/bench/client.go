@@ -107,16 +107,23 @@ func startProbe(ctx context.Context) *lagProbe {
 	clock := engine.NewClock()
 	p.done.Go(func() {
 		defer from.Close()
-		tick := time.NewTicker(probeEvery)
-		defer tick.Stop()
+		due := time.Now()
+		timer := time.NewTimer(probeEvery)
+		defer timer.Stop()
 		var message [8]byte
 		for range maxProbes {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-timer.C:
 			}
-			binary.LittleEndian.PutUint64(message[:], uint64(clock.Now()))
+			due = due.Add(probeEvery)
+			timer.Reset(time.Until(due.Add(probeEvery)))
+			at := clock.Now()
+			if late := time.Since(due); late >= probeEvery { // this process stood still, and read no messages of that time either
+				at -= event.Time(late)
+			}
+			binary.LittleEndian.PutUint64(message[:], uint64(at))
 			if _, err := from.Write(message[:]); err != nil {
 				return
 			}

@@ -190,8 +190,8 @@ func points(log *workload.Log, began eventTime) []report.Point {
 				Requests: run.Requests, Started: report.Measured(float64(run.Start-began) / 1e9),
 				Duration: report.Measured(float64(run.End-run.Start) / 1e9),
 			}
-			for _, late := range run.SendDelays {
-				r.SendDelays = append(r.SendDelays, late.Seconds())
+			for i, late := range run.SendDelays {
+				r.SendDelays, r.Held = append(r.SendDelays, late.Seconds()), append(r.Held, run.Held[i].Seconds())
 			}
 			point.Runs = append(point.Runs, r)
 		}

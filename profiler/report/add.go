@@ -51,6 +51,9 @@ func (r *Report) AddClient(c Client) {
 	}
 	if c.ReadLag != nil {
 		lag := c.ReadLag.P99.V
+		if longest := c.ReadLag.Max.V; longest >= stallMatters {
+			limit("it stood still for up to %s: the longest TTFT and gaps may be its own", metric.Seconds(longest))
+		}
 		if ttft, ok := shortestMedian(r, func(p *Point) *Statistics { return p.TTFT }); ok && lag >= lagMatters*ttft {
 			limit("read lag was %s (p99), %s of the shortest median TTFT", metric.Seconds(lag), metric.Percent(lag/ttft))
 		}
@@ -60,8 +63,15 @@ func (r *Report) AddClient(c Client) {
 	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
-		if p.SendDelay != nil && p.TTFT != nil && p.SendDelay.P50.V >= lateShare*p.TTFT.P50.V && p.SendDelay.P50.V > 0 {
-			limit("%s: requests were sent %s late (p50), %s of the median TTFT", p.Name, metric.Seconds(p.SendDelay.P50.V), metric.Percent(p.SendDelay.P50.V/p.TTFT.P50.V))
+		late, kept := p.ownDelays()
+		switch {
+		case late == nil:
+		case kept < minKept:
+			limit("%s: it sent %s of the rate", p.Name, metric.Percent(kept))
+		case p.TTFT != nil && late.P50.V >= max(lateShare*p.TTFT.P50.V, visibleDelay):
+			limit("%s: requests were sent %s late (p50), %s of the median TTFT", p.Name, metric.Seconds(late.P50.V), metric.Percent(late.P50.V/p.TTFT.P50.V))
+		case late.Max.V >= stallMatters:
+			limit("%s: it sent requests up to %s late", p.Name, metric.Seconds(late.Max.V))
 		}
 	}
 	r.Bench.Client = &c

@@ -152,7 +152,8 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 	}
 	if rate, ok := p.Rate.Positive(); ok && p.Finished != nil && p.E2EL != nil && len(p.Runs) > 0 {
 		perRun := float64(p.count()) / float64(len(p.Runs))
-		if expected := perRun / (perRun/rate + p.E2EL.Mean.V); p.Finished.Mean.V < minRateShare*expected {
+		_, kept := p.ownDelays()
+		if expected := perRun / (perRun/rate + p.E2EL.Mean.V); p.Finished.Mean.V < minRateShare*expected && kept >= minKept {
 			add(severityWatch, "rate", "use a lower --rate, or "+r.moreSlots(), fmt.Sprintf("%s requests/s finished, %s requested", metric.Rate(p.Finished.Mean.V), metric.Rate(rate)),
 				"the engine does not keep up: it finishes %s of the rate", metric.Percent(p.Finished.Mean.V/rate))
 		}

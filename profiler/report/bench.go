@@ -63,9 +63,13 @@ func benchSection(r *Report) section {
 			s.words = append(s.words, fmt.Sprintf("%s: requests were sent up to %s late (p50 %s); TTFT does not include this delay.",
 				p.Name, metric.Seconds(p.SendDelay.Max.V), metric.Seconds(p.SendDelay.P50.V)))
 		}
+		if c := p.Connect; c != nil && c.Max.V > visibleWait && ttft != nil && c.Max.V >= connectMatters*ttft.P50.V {
+			s.words = append(s.words, fmt.Sprintf("%s: requests waited up to %s for a connection (p50 %s); TTFT does not include this wait.",
+				p.Name, metric.Seconds(c.Max.V), metric.Seconds(c.P50.V)))
+		}
 	}
 	if n := withoutGaps(r); n > 0 {
-		s.words = append(s.words, fmt.Sprintf("%s came in one piece and has no TPOT: its target is judged by the mean, E2EL / tokens.", plural(n, "answer")))
+		s.words = append(s.words, fmt.Sprintf("%s came in one piece, without TPOT: its target is judged by the mean, E2EL / tokens.", plural(n, "answer")))
 	}
 	s.words = append(s.words, "Goodput: requests/s that met "+r.Bench.Targets+".",
 		"A ? marks a percentile of too few samples; ± is the 95 % confidence interval of the mean.")
@@ -90,8 +94,13 @@ func withoutGaps(r *Report) (n int) {
 	return n
 }
 
-// visibleDelay is the send delay in s from which the summary reports late requests.
-const visibleDelay = 0.001
+// visibleDelay is the send delay in s from which the summary reports late requests, visibleWait the wait in s, and
+// connectMatters the share of the median TTFT, from which it reports waits for connections.
+const (
+	visibleDelay   = 0.001
+	visibleWait    = 0.01
+	connectMatters = 0.1
+)
 
 // pointSections returns a table per point with all its distributions.
 func pointSections(r *Report) (out []section) {

@@ -26,6 +26,8 @@ const (
 	lagMatters     = 0.05 // of the shortest median TTFT, at the 99th percentile
 	gapMatters     = 0.2  // of the shortest median TPOT, at the 99th percentile
 	lateShare      = 0.05 // of the median TTFT, at the median
+	minKept        = 0.95 // of the rate of an open loop
+	stallMatters   = 0.1  // s, once
 )
 
 // Describe returns the statistics of values of one run; nil without values.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // watched returns the benchmark of benched with a client.
@@ -90,5 +92,85 @@ func TestCompatIsShownWithOurs(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+}
+
+// lateBy returns a benchmark at 10/s whose requests were sent late by these delays, of which the queue of the engine held
+// some, and waited for their connections.
+func lateBy(delays, held, connect []float64) *Report {
+	r := &Report{SchemaVersion: SchemaVersion}
+	run := Run{Duration: Measured(float64(len(delays)) / 10), SendDelays: delays, Held: held}
+	for i := range delays {
+		q := Request{ID: event.RequestID(i + 1), State: "finished", Generated: 3, TTFT: Measured(0.2), TPOT: Measured(0.01), E2EL: Measured(0.22)}
+		if connect != nil {
+			q.Answer = &Answer{Began: Measured(-connect[i])}
+		}
+		r.Requests, run.Requests = append(r.Requests, q), append(run.Requests, q.ID)
+	}
+	r.AddBench([]Point{{Name: "10/s", Rate: Measured(10), Runs: []Run{run}}}, 0, Profiles)
+	r.AddClient(idle())
+	return r
+}
+
+// TestLateRequests checks that llmtop is blamed for what it delayed itself: a delay that grows, and one in which it stood
+// still, but not for a small one, a full queue, or waits for connections.
+func TestLateRequests(t *testing.T) {
+	steady, growing := slices.Repeat([]float64{0.003}, 100), make([]float64, 100)
+	stalled := slices.Clone(steady)
+	for i := range growing {
+		growing[i] = 0.01 * float64(i)
+	}
+	for i := range 20 {
+		stalled[40+i] = 2 - 0.1*float64(i)
+	}
+	for name, c := range map[string]struct {
+		delays, held, connect []float64
+		want                  string
+	}{
+		"jitter":      {steady, nil, nil, ""},
+		"slow":        {growing, nil, nil, "10/s: it sent 91 % of the rate"},
+		"stood still": {stalled, nil, nil, "10/s: it sent requests up to 2.00 s late"},
+		"full queue":  {growing, growing, nil, ""},
+		"connections": {steady, nil, stalled, ""},
+	} {
+		r := lateBy(c.delays, c.held, c.connect)
+		if got := strings.Join(r.Bench.Client.Limits, "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestWaitsForConnections checks that the wait for a connection is a number of its own, and in that from the planned time,
+// and that the text warns of it.
+func TestWaitsForConnections(t *testing.T) {
+	r := lateBy([]float64{0, 0.5, 0}, nil, []float64{0.001, 4, 0.001})
+	p := &r.Bench.Points[0]
+	if p.Connect == nil || p.Connect.Max.V != 4 || p.Connect.Count != 3 || p.SendDelay.Max.V != 4.5 {
+		t.Errorf("connections %+v, late %+v", p.Connect, p.SendDelay)
+	}
+	text := textOf(t, r)
+	for _, want := range []string{"10/s: requests waited up to 4.00 s for a connection (p50 1.00 ms)", "10/s: requests were sent up to 4.50 s late"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	if p := &lateBy([]float64{0}, nil, nil).Bench.Points[0]; p.Connect != nil {
+		t.Errorf("without HTTP: %+v", p.Connect)
+	}
+	text = textOf(t, lateBy([]float64{0}, nil, []float64{0.0015}))
+	if strings.Contains(text, "for a connection") {
+		t.Errorf("the text warns of 1.5 ms of 200:\n%s", text)
+	}
+}
+
+// TestClientStoodStill checks that a stall is seen among many messages that were read at once.
+func TestClientStoodStill(t *testing.T) {
+	client := idle()
+	client.ReadLag = Describe(append(slices.Repeat([]float64{0.0001}, 100_000), 2))
+	r := benched()
+	r.Bench.Points = r.Bench.Points[:1]
+	r.AddClient(client)
+	if got := strings.Join(r.Bench.Client.Limits, "; "); got != "it stood still for up to 2.00 s: the longest TTFT and gaps may be its own" {
+		t.Errorf("%q", got)
 	}
 }

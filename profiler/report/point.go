@@ -46,9 +46,10 @@ type Point struct {
 	WeightsShare Number `json:"decode_weights_share"`  // Bandwidth / Limits.Weights
 	ComputeShare Number `json:"prefill_compute_share"` // Compute / Limits.Compute
 
-	// SendDelay is how late the requests of an open loop were sent: the delay of the sender, or of a full queue. Null:
-	// closed loop.
+	// SendDelay is how late the requests of an open loop were sent, from the planned time to the first byte: the delay of
+	// the sender, of a full queue, and of the connection. Null: closed loop.
 	SendDelay *Statistics `json:"late_s"`
+	Connect   *Statistics `json:"connect_s,omitempty"` // how long requests over HTTP waited for their connection; null: not over HTTP
 
 	kvLength struct { // tokens in the KV cache halfway through the decoding of each request
 		sum float64
@@ -65,7 +66,8 @@ type Run struct {
 	Requests   []event.RequestID `json:"requests"`
 	Started    Number            `json:"started_s"` // since the start of the session
 	Duration   Number            `json:"duration_s"`
-	SendDelays []float64         `json:"-"` // of each request of an open loop, in s
+	SendDelays []float64         `json:"-"` // of the sender, for each request of an open loop, in s
+	Held       []float64         `json:"-"` // of SendDelays, what a full queue of the engine caused
 }
 
 // PointTokens are sums over the finished requests of a point.
@@ -111,6 +113,7 @@ var distributions = []pointDistribution{
 	ofLatency(store.MaxITL, func(p *Point) **Statistics { return &p.MaxITL }),
 	ofLatency(store.E2EL, func(p *Point) **Statistics { return &p.E2EL }),
 	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds, nil},
+	{"connect_s", "connection", func(p *Point) **Statistics { return &p.Connect }, metric.Seconds, (*Request).connect},
 	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) Number { return q.PrefillRate }},
 	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate, func(q *Request) Number { return q.DecodeRate }},
 	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate, func(q *Request) Number { return q.Overall }},
@@ -140,6 +143,14 @@ func (q *Request) maxITL() Number {
 		return Number(event.Absent(event.Undefined))
 	}
 	return q.ITL.Max
+}
+
+// connect returns how long the request waited for its connection.
+func (q *Request) connect() Number {
+	if q.Answer == nil || !q.Answer.Began.OK() {
+		return Number(event.Absent(event.Undefined))
+	}
+	return Measured(-q.Answer.Began.V)
 }
 
 // onlyIf returns a number, or none if it does not apply.
@@ -242,8 +253,12 @@ func (p *Point) gather(g *pointSamples, i int, run Run, byID map[event.RequestID
 			g.good[t].add(i, Measured(good[t]/d))
 		}
 	}
-	for _, v := range run.SendDelays {
-		g.add("late_s", i, Measured(v))
+	for j, v := range run.SendDelays {
+		late := Measured(v)
+		if q := byID[run.Requests[j]]; q != nil {
+			late = Measured(v + q.connect().V)
+		}
+		g.add("late_s", i, late)
 	}
 }
 
@@ -274,4 +289,26 @@ func (p *Point) addRequest(g *pointSamples, i int, q *Request) {
 	t.Requests++
 	t.Prompt += uint64(max(q.Prompt.V, 0))
 	t.Padding, t.Generated = t.Padding+uint64(max(q.Padding.V, 0)), t.Generated+uint64(max(q.Generated, 0))
+}
+
+// ownDelays returns how late llmtop sent the requests of an open loop by itself, not held by a full queue, nil if that was
+// not measured; and which share of the rate it sent: the lowest of the runs, from how much the delay grew over the run.
+func (p *Point) ownDelays() (late *Statistics, kept float64) {
+	var own []float64
+	rate, ok := p.Rate.Positive()
+	kept = 1
+	for _, run := range p.Runs {
+		began := len(own)
+		for i, v := range run.SendDelays {
+			if i < len(run.Held) {
+				v -= run.Held[i]
+			}
+			own = append(own, v)
+		}
+		if n := len(own); ok && n > began+1 && own[n-1]-own[began] > visibleDelay {
+			planned := float64(n-began-1) / rate
+			kept = min(kept, planned/(planned+own[n-1]-own[began]))
+		}
+	}
+	return Describe(own), kept
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -30,6 +31,7 @@ type Run struct {
 	Start      event.Time
 	End        event.Time      // when the last request ended
 	SendDelays []time.Duration // delay of each request behind its planned send time; open loop only
+	Held       []time.Duration // the part of each delay for which a full queue of the engine held the sender
 }
 
 // Progress is reported after every request.
@@ -55,6 +57,7 @@ type driving struct {
 	rng      *rand.Rand
 	progress Progress
 	done     []event.RequestID // requests of the current run that have ended
+	held     time.Duration     // time lost to a full queue since requests were last on time
 }
 
 // Run runs a workload until it is done or ctx ends. In the second case it returns the error of ctx together with the
@@ -93,8 +96,19 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 
 // cut stores the requests of an interrupted run that had ended, unless the point has a complete run.
 func (g *driving) cut(p *PointLog, run Run) {
-	if run.Requests = g.done; len(p.Runs) == 0 && len(run.Requests) > 0 {
-		p.Runs = append(p.Runs, run)
+	ended := run
+	ended.Requests, ended.SendDelays, ended.Held = nil, nil, nil
+	for i, id := range run.Requests {
+		if !slices.Contains(g.done, id) {
+			continue
+		}
+		ended.Requests = append(ended.Requests, id)
+		if i < len(run.SendDelays) {
+			ended.SendDelays, ended.Held = append(ended.SendDelays, run.SendDelays[i]), append(ended.Held, run.Held[i])
+		}
+	}
+	if len(p.Runs) == 0 && len(ended.Requests) > 0 {
+		p.Runs = append(p.Runs, ended)
 	}
 }
 
@@ -112,7 +126,7 @@ func (g *driving) warmUp(ctx context.Context, p *Point) error {
 
 // run sends the requests of a point and waits until all have ended; if ctx ends first, it cancels the others.
 func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
-	r.Start, g.done = g.Clock.Now(), nil
+	r.Start, g.done, g.held = g.Clock.Now(), nil, 0
 	var sent []*engine.Handle
 	defer func() {
 		r.End = g.Clock.Now()
@@ -125,6 +139,7 @@ func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
 	}
 	began, open := time.Now(), 0
 	for i := range p.Requests {
+		late := time.Duration(0)
 		if due == nil {
 			for open >= p.Concurrency {
 				if err := g.wait(ctx, ends); err != nil {
@@ -138,8 +153,10 @@ func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
 				return r, err
 			}
 			open -= n
-			r.SendDelays = append(r.SendDelays, max(time.Since(began)-due[i], 0))
+			late = max(time.Since(began)-due[i], 0)
+			g.held = min(g.held, late)
 		}
+		held := g.held
 		request := p.Requests[i]
 		if p.Vary != nil {
 			p.Vary(&request)
@@ -152,6 +169,9 @@ func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
 			continue
 		}
 		r.Requests = append(r.Requests, h.ID)
+		if due != nil {
+			r.SendDelays, r.Held = append(r.SendDelays, late), append(r.Held, held)
+		}
 		sent = append(sent, h)
 		open++
 		go func() {
@@ -222,10 +242,14 @@ const queueRetry = time.Millisecond
 // submit sends one request and retries while the queue is full. It returns no handle and no error if the request was
 // rejected, which counts as failed.
 func (g *driving) submit(ctx context.Context, r engine.Request) (*engine.Handle, error) {
-	for {
+	began := time.Now()
+	for first := true; ; first = false {
 		h, err := g.Runner.Submit(r)
 		switch {
 		case err == nil:
+			if !first {
+				g.held += time.Since(began)
+			}
 			return h, nil
 		case errors.Is(err, engine.ErrStopped):
 			return nil, err

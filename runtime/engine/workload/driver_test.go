@@ -155,8 +155,48 @@ func TestFullQueueDelaysSenders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if late := slices.Max(log.Points[0].Runs[0].SendDelays); late < time.Second {
+		run := log.Points[0].Runs[0]
+		if late := slices.Max(run.SendDelays); late < time.Second {
 			t.Errorf("the last request was late by %v, want more than 1 s", late)
+		}
+		if !slices.Equal(run.Held, run.SendDelays) {
+			t.Errorf("late by %v, of which the queue caused %v, want all", run.SendDelays, run.Held)
+		}
+	})
+}
+
+// slow is a runner whose sender is slow.
+type slow struct{ runner }
+
+func (s *slow) Submit(q engine.Request) (*engine.Handle, error) {
+	time.Sleep(time.Second)
+	return s.runner.Submit(q)
+}
+
+// TestSlowSenderIsNotHeld checks that the delay of a slow sender is its own.
+func TestSlowSenderIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Driver{Runner: &slow{}, Clock: engine.NewClock()}
+		log, err := d.Run(t.Context(), Workload{Points: []Point{{Name: "4/s", Requests: requests(4), Rate: 4, Burstiness: math.Inf(1)}}, Repeats: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := log.Points[0].Runs[0]
+		if slices.Max(run.SendDelays) != 3*750*time.Millisecond || slices.Max(run.Held) != 0 {
+			t.Errorf("late by %v, of which the queue caused %v", run.SendDelays, run.Held)
+		}
+	})
+}
+
+// TestCutRunKeepsDelays checks that the delays of an interrupted run are those of its requests.
+func TestCutRunKeepsDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer stop()
+		d := Driver{Runner: &runner{}, Clock: engine.NewClock()}
+		log, err := d.Run(ctx, Workload{Points: []Point{{Name: "1/s", Requests: requests(9), Rate: 1, Burstiness: math.Inf(1)}}, Repeats: 1})
+		if r := log.Points[0].Runs[0]; err == nil || len(r.Requests) != 2 || len(r.SendDelays) != 2 || len(r.Held) != 2 {
+			t.Errorf("%+v, %v", r, err)
 		}
 	})
 }
