@@ -286,7 +286,6 @@ func TestErrorsAreShort(t *testing.T) {
 		"a value of the config": {"run", "--headless", "-p", "x", "--config", file("value.toml", "threads = \""+long+"\"\n")},
 		"broken TOML":           {"run", "--headless", "-p", "x", "--config", file("broken.toml", long+"\n")},
 		"an alert":              {"run", "--headless", "-p", "x", "--config", file("alert.toml", "[[alert]]\nname = \"a\"\nwhen = \"queued > 3\"\n"+long+" = 1\n")},
-		"a layout":              {"run", "--headless", "-p", "x", "--config", file("layout.toml", "[layouts]\n"+long+" = 1\n")},
 		"a script":              {"record", "--cast", filepath.Join(dir, "c"), "--script", file("script.toml", "[[step]]\nkey = \""+long[:10_000]+"\"\n")},
 		"a field of a prompt":   {"bench", "--prompts", file("prompts", `{"prompt":"x","`+long[:500_000]+`":1}`)},
 		"a number in a prompt":  {"bench", "--prompts", file("numbers", `{"prompt":"x","max_tokens":`+strings.Repeat("9", 500_000)+`}`)},

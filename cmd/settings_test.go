@@ -80,8 +80,8 @@ func documented(t *testing.T, part, want string) {
 // FuzzConfig checks that any config file is read, or refused in one line.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
-		"theme = \"light\"\n[layouts]\nmine = \"ttft | tpot\"", "[[alert]]\nname = \"a\"\nwhen = \"kv > 90%\"\nrun = [\"true\"]\nfor = \"1s\"",
-		"[[alert]]\nname = 3", "alert = [[1]]", "layouts = []", "[layouts.a]\nb = 1", "tokens = -1\nfps = 1e9", "= \x00",
+		"theme = \"light\"\nlayout = \"latency\"", "[[alert]]\nname = \"a\"\nwhen = \"kv > 90%\"\nrun = [\"true\"]\nfor = \"1s\"",
+		"[[alert]]\nname = 3", "alert = [[1]]", "layout = []", "[layout.a]\nb = 1", "tokens = -1\nfps = 1e9", "= \x00",
 	} {
 		f.Add(seed)
 	}

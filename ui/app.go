@@ -78,8 +78,7 @@ type Config struct {
 	ASCII       bool             // draw with ASCII only, see theme.PlainFont
 	FPS         int              // frames per second, 1 to MaxFPS; 0: DefaultFPS
 	NoMouse     bool
-	Layout      Layout            // layout of the overview
-	Layouts     map[string]string // texts of the user's layouts by name, valid
+	Layout      Layout // layout of the overview
 
 	// LowBandwidth reduces frames, colours and bytes for slow connections.
 	LowBandwidth bool

@@ -60,17 +60,17 @@ func lookSettings(a *app) []setting {
 			kept: func() { a.themeChosen = true },
 		},
 		{
-			name: "layout", usage: "LAYOUT", help: "arrangement of the overview: a name, or rows like '" + overview.LayoutSyntax + "'",
+			name: "layout", usage: "LAYOUT", help: "arrangement of the overview",
 			values: func() (out []value) {
-				all := layoutTexts(&a.cfg)
-				for _, name := range slices.Sorted(maps.Keys(all)) {
-					out = append(out, value{name, overview.LayoutText(all[name])})
+				for _, name := range overview.Layouts() {
+					l, _ := overview.LayoutNamed(name)
+					out = append(out, value{name, l.Text()})
 				}
 				return out
 			},
-			now: func() string { return layoutName(a) },
+			now: func() string { return a.overview.Layout.Name() },
 			parse: func(text string) (func() error, error) {
-				l, err := overview.ParseLayout(cmp.Or(layoutTexts(&a.cfg)[text], text))
+				l, err := overview.LayoutNamed(text)
 				return func() error { a.overview.Layout = l; return nil }, err
 			},
 			save: func() func() {
@@ -214,29 +214,6 @@ func themeValues(cfg *Config) (out []value) {
 		out = append(out, value{name, sanitize.Line(cfg.BadThemes[name].Error())})
 	}
 	return out
-}
-
-// layoutTexts returns all layouts by name.
-func layoutTexts(cfg *Config) map[string]string {
-	out := maps.Clone(cfg.Layouts)
-	if out == nil {
-		out = make(map[string]string)
-	}
-	for _, name := range overview.Layouts() {
-		out[name] = cmp.Or(out[name], name)
-	}
-	return out
-}
-
-// layoutName returns the name of the layout on the screen, "" if it has none.
-func layoutName(a *app) string {
-	all := layoutTexts(&a.cfg)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if l, err := overview.ParseLayout(all[name]); err == nil && l.Equal(a.overview.Layout) {
-			return name
-		}
-	}
-	return ""
 }
 
 // rows returns the values of a setting that match what the user typed after its name, as commands: the same value

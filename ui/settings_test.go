@@ -37,12 +37,7 @@ func TestPaletteSetsValues(t *testing.T) {
 		{"window 10 s", "window: 10 s", func(a *app, _ *calls) bool { return a.panes.Window == metric.TenSeconds }},
 		{"window 1m", "window: 1m", func(a *app, _ *calls) bool { return a.panes.Window == metric.Minute }},
 		{"phase both", "phase: both", func(a *app, _ *calls) bool { return a.panes.Phase == metric.Both }},
-		{"layout router", "layout: router", func(a *app, _ *calls) bool { return layoutName(a) == "router" }},
-		{"layout ttft | text:2 itl @2", "layout: ttft | text:2 itl @2", func(a *app, _ *calls) bool {
-			l, err := overview.ParseLayout("ttft | text:2 itl @2")
-			a.screen()
-			return err == nil && len(a.overview.Placements) == 3 && layoutName(a) == "" && l.Equal(a.overview.Layout)
-		}},
+		{"layout router", "layout: router", func(a *app, _ *calls) bool { return a.overview.Layout.Name() == "router" }},
 		{"fps 2", "fps: 2", func(a *app, _ *calls) bool { return a.cfg.FPS == 2 }},
 		{"ascii on", "ascii: on", func(a *app, _ *calls) bool { return a.skin.Glyphs.ASCII }},
 		{"mouse off", "mouse: off", func(a *app, _ *calls) bool { return a.View().MouseMode == tea.MouseModeNone }},
@@ -65,14 +60,14 @@ func TestPaletteRefusesValues(t *testing.T) {
 	for typed, want := range map[string]string{
 		"theme purple": "theme: use dark, light, contrast, colorblind", "pace -1": "pace: use a number from 0", "pace x": "pace: use a number from 0",
 		"pace NaN": "pace: use a number", "window 7s": "window: use 1s, 10s, 1m, session", "phase x": "phase: use decode, prompt",
-		"layout gpu": `layout: row 1: unknown pane "gpu"`, "fps 31": "fps: use a whole number from 1 to 30", "ascii maybe": "ascii: use on or off",
+		"layout gpu": `layout: use one of default, latency, machine, reading, router`, "fps 31": "fps: use a whole number from 1 to 30", "ascii maybe": "ascii: use on or off",
 	} {
 		a, k := withCalls(t)
 		before := a.choices()
 		a.typed(typed)
 		a.press("enter")
 		holds(t, a, want)
-		if !a.palette.open || a.choices() != before || len(k.paces) > 0 || layoutName(a) != overview.LayoutDefault {
+		if !a.palette.open || a.choices() != before || len(k.paces) > 0 || a.overview.Layout.Name() != overview.LayoutDefault {
 			t.Errorf(":%s changed something", typed)
 		}
 	}
@@ -116,7 +111,7 @@ func TestPaletteCompletes(t *testing.T) {
 // Moving over themes and layouts shows them; enter keeps the one on the screen, and esc, a click elsewhere and another
 // search restore the one before.
 func TestPreviews(t *testing.T) {
-	look := func(a *app) string { return a.skin.Palette.Name + " " + layoutName(a) }
+	look := func(a *app) string { return a.skin.Palette.Name + " " + a.overview.Layout.Name() }
 	for _, key := range []string{"T", "L"} {
 		a, _ := withCalls(t)
 		before := look(a)

@@ -1,4 +1,4 @@
-// Package config reads the config file, which sets flags, alert rules and layouts.
+// Package config reads the config file, which sets flags and alert rules.
 package config
 
 import (
@@ -20,7 +20,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/clean"
-	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // Use makes a command read the config file before it runs, for the flags that are not set and for tables, and then run
@@ -48,7 +47,7 @@ func defaultPath() string {
 
 // apply sets the flags that the command line left alone from the TOML file at path. Its keys are the names of the
 // flags in known. A missing file is an error only if the user named it. A key that is in known but not among the flags
-// of the running command is skipped, so that one file serves all commands. Alerts and layouts go to tables.
+// of the running command is skipped, so that one file serves all commands. Alerts go to tables.
 func apply(path string, named bool, tables *Tables, known, running *pflag.FlagSet) error {
 	if path == "" {
 		return nil
@@ -84,19 +83,11 @@ func apply(path string, named bool, tables *Tables, known, running *pflag.FlagSe
 
 // Tables are the parts of a config file that are not flags.
 type Tables struct {
-	Layouts map[string]string // by name
-	Alerts  []alert.Rule
+	Alerts []alert.Rule
 }
 
 // take moves the tables out of the values of a file. Its error names table and field.
-func (t *Tables) take(values map[string]any) error {
-	if err := t.takeAlerts(values); err != nil {
-		return err
-	}
-	return t.takeLayouts(values)
-}
-
-func (t *Tables) takeAlerts(values map[string]any) (err error) {
+func (t *Tables) take(values map[string]any) (err error) {
 	raw, ok := values["alert"]
 	delete(values, "alert")
 	if !ok {
@@ -108,30 +99,6 @@ func (t *Tables) takeAlerts(values map[string]any) (err error) {
 	}
 	t.Alerts, err = alert.ParseRules(rules)
 	return err
-}
-
-func (t *Tables) takeLayouts(values map[string]any) error {
-	t.Layouts = map[string]string{}
-	raw, ok := values["layouts"]
-	delete(values, "layouts")
-	if !ok {
-		return nil
-	}
-	table, ok := raw.(map[string]any)
-	if !ok {
-		return fmt.Errorf("layouts: must be a table of names and layouts, as in [layouts] mine = %q", overview.LayoutSyntax)
-	}
-	for _, name := range sortedKeys(table) {
-		text, ok := table[name].(string)
-		if !ok {
-			return fmt.Errorf("layouts.%s: must be a text like %q", clean.Name(name), overview.LayoutSyntax)
-		}
-		if _, err := overview.ParseLayout(text); err != nil {
-			return fmt.Errorf("layouts.%s: %w", clean.Name(name), err)
-		}
-		t.Layouts[name] = text
-	}
-	return nil
 }
 
 func sortedKeys(table map[string]any) []string { return slices.Sorted(maps.Keys(table)) }

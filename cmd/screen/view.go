@@ -59,7 +59,7 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	set.DurationVar(&v.Targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
 	set.BoolVar(&v.Plain, "plain", false, "print lines of text instead of a screen; needs no terminal (for screen readers)")
 	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
-	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "overview `LAYOUT`: "+strings.Join(overview.Layouts(), ", ")+", one of the config file, or rows like '"+overview.LayoutSyntax+"'")
+	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "`LAYOUT` of the overview: "+strings.Join(overview.Layouts(), ", "))
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
 	set.BoolVar(&v.noRemember, "no-remember", false, "neither load nor save the state of the screen (theme, window, sort order)")
 }
@@ -102,8 +102,8 @@ func (v *View) Check() error {
 			return exit.Usagef("--%s %v: must be 0 or more", t.flag, t.value)
 		}
 	}
-	if _, err := v.parseLayout(); err != nil {
-		return err
+	if _, err := overview.LayoutNamed(v.layout); err != nil {
+		return exit.Usagef("--layout %q: %w", v.layout, err)
 	}
 	v.themes = config.ReadThemes()
 	if err := v.themes.Check(v.Theme); err != nil {
@@ -113,19 +113,6 @@ func (v *View) Check() error {
 		return v.Camera.Check()
 	}
 	return nil
-}
-
-// parseLayout returns the chosen layout.
-func (v *View) parseLayout() (overview.Layout, error) {
-	text, where := v.layout, "--layout"
-	if own, ok := v.Tables.Layouts[text]; ok {
-		text, where = own, "layouts."+text
-	}
-	l, err := overview.ParseLayout(text)
-	if err != nil {
-		return l, exit.Usagef("%s: %w", where, err)
-	}
-	return l, nil
 }
 
 // target is a latency target with the name of its flag.
@@ -165,9 +152,8 @@ func (v *View) Config() ui.Config {
 	if cfg.NoText == "" && v.Camera.Enabled() && !v.Camera.text {
 		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
 	}
-	cfg.Layout, _ = v.parseLayout() // check validated it
-	cfg.Layouts = v.Tables.Layouts
-	if v.Camera.Enabled() { // a recorded screen depends on its flags only
+	cfg.Layout, _ = overview.LayoutNamed(v.layout) // check validated it
+	if v.Camera.Enabled() {                        // a recorded screen depends on its flags only
 		return cfg
 	}
 	if !v.noRemember {

@@ -62,7 +62,7 @@ func TestGoldenPanes(t *testing.T) {
 func TestGoldenLayouts(t *testing.T) {
 	var out strings.Builder
 	for _, name := range Layouts() {
-		l, err := ParseLayout(name)
+		l, err := LayoutNamed(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,105 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Layout is an arrangement of the overview that the user chooses by its name. The zero value is the default arrangement.
+type Layout struct {
+	name string
+	rows []layoutRow // from top to bottom; none: the default, which adapts to the screen and to the kind of engine
+}
+
+// layoutRow is one row of panes with its share of the height.
+type layoutRow struct {
+	panes  []ID
+	parts  []int // shares of the width
+	weight int
+}
+
+// LayoutDefault is the name of the default arrangement.
+const LayoutDefault = "default"
+
+// layouts are in alphabetical order.
+var layouts = []Layout{
+	{name: LayoutDefault},
+	{"latency", []layoutRow{{[]ID{TTFT}, []int{1}, 1}, {[]ID{ITL}, []int{1}, 1}, {[]ID{Throughput, Insights}, []int{1, 1}, 1}}},
+	{"machine", []layoutRow{{[]ID{Machine, Throughput}, []int{1, 1}, 2}, {[]ID{TTFT, ITL}, []int{1, 1}, 1}, {[]ID{Insights}, []int{1}, 1}}},
+	{"reading", []layoutRow{{[]ID{Text, TTFT}, []int{2, 1}, 2}, {[]ID{ITL, Insights}, []int{1, 1}, 1}}},
+	{"router", []layoutRow{{[]ID{Experts}, []int{1}, 3}, {[]ID{TTFT, ITL}, []int{1, 1}, 1}, {[]ID{Insights, Throughput}, []int{1, 1}, 1}}},
+}
+
+// Layouts returns the names of all layouts in alphabetical order.
+func Layouts() (names []string) {
+	for _, l := range layouts {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// LayoutNamed returns the layout with a name. The error lists the names.
+func LayoutNamed(name string) (Layout, error) {
+	i := slices.IndexFunc(layouts, func(l Layout) bool { return l.name == name })
+	if i < 0 {
+		return Layout{}, fmt.Errorf("use one of %s", strings.Join(Layouts(), ", "))
+	}
+	return layouts[i], nil
+}
+
+// Name returns the name of the layout.
+func (l Layout) Name() string { return cmp.Or(l.name, LayoutDefault) }
+
+// Text returns the panes of the layout, by row.
+func (l Layout) Text() string {
+	var rows []string
+	for _, row := range l.rows {
+		var panes []string
+		for _, id := range row.panes {
+			panes = append(panes, id.String())
+		}
+		rows = append(rows, strings.Join(panes, " "))
+	}
+	return cmp.Or(strings.Join(rows, " | "), "fits the size of the screen and the kind of engine")
+}
+
+// minPaneWidth and minPaneHeight are the smallest size of a pane of a layout, in cells; panes that do not fit are
+// dropped.
+const (
+	minPaneWidth  = 24
+	minPaneHeight = 5
+)
+
+// arrange places the panes into the body of the screen. It drops rows and panes that do not fit, the last first.
+func (l Layout) arrange(body grid.Rect) []Placement {
+	if len(l.rows) == 0 {
+		return arrange(body)
+	}
+	var least, weight []int
+	var ids [][]ID
+	var parts [][]int
+	for _, row := range l.rows {
+		n := panesThatFit(row.parts, body.W)
+		ids, parts = append(ids, row.panes[:n]), append(parts, row.parts[:n])
+		least, weight = append(least, minPaneHeight), append(weight, row.weight)
+	}
+	return placeRows(body, splitRows(body.H, least, weight), ids, parts)
+}
+
+// panesThatFit returns how many panes of a row fit, at least one.
+func panesThatFit(parts []int, w int) int {
+	for n := len(parts); n > 1; n-- {
+		sum := 0
+		for _, p := range parts[:n] {
+			sum += p
+		}
+		if w*slices.Min(parts[:n])/sum >= minPaneWidth {
+			return n
+		}
+	}
+	return 1
+}
