@@ -132,7 +132,7 @@ func (o *Benchmark) addClient(r *report.Report, s *local.Engine) {
 	}
 	c := o.target.watch.result()
 	if o.target.server != nil {
-		c.UncountedResponses = o.target.server.Uncounted()
+		c.UncountedResponses, c.UnstreamedResponses = o.target.server.Uncounted(), o.target.server.Unstreamed()
 	}
 	r.AddClient(c)
 }

@@ -102,7 +102,7 @@ func (g *gaps) token(e *event.Event) (n int, ns int64) {
 	if r.hasToken {
 		before = metric.Choice{First: r.last, Last: r.last}
 	}
-	last := r.choices.Add(e.Choice, at, before)
+	last := r.choices.Add(e.Choice, at, n, before)
 	ns, _ = metric.TokenGap(int64(at-last), r.paced, n)
 	if last == 0 {
 		n = 0

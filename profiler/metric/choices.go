@@ -9,11 +9,24 @@ const maxChoices = 128
 type Choices []Choice
 
 // Choice is when the first and the last token of a sequence came; 0: none has.
-type Choice struct{ First, Last event.Time }
+type Choice struct {
+	First, Last event.Time
+	AtFirst     int // tokens that came with the first
+}
 
-// Add adds a token of choice n, and returns when the previous token of that choice came, 0 for the first. all is when
-// the first and the last token of the request came.
-func (c *Choices) Add(n uint16, at event.Time, all Choice) (last event.Time) {
+// Add adds k tokens of a sequence that came together.
+func (c *Choice) Add(at event.Time, k int) {
+	if c.Last = at; c.First == 0 {
+		c.First = at
+	}
+	if c.First == at {
+		c.AtFirst += k
+	}
+}
+
+// Add adds k tokens of choice n, and returns when the previous token of that choice came, 0 for the first. all is the
+// request before them.
+func (c *Choices) Add(n uint16, at event.Time, k int, all Choice) (last event.Time) {
 	switch {
 	case n == 0 && *c == nil:
 		return all.Last
@@ -26,17 +39,16 @@ func (c *Choices) Add(n uint16, at event.Time, all Choice) (last event.Time) {
 		*c = append(*c, Choice{})
 	}
 	one := &(*c)[n]
-	last, one.Last = one.Last, at
-	if one.First == 0 {
-		one.First = at
-	}
+	last = one.Last
+	one.Add(at, k)
 	return last
 }
 
-// Span returns the sum over the choices of the time from the first token to the last, in ns.
-func (c Choices) Span() (ns int64) {
+// Span returns the sum over the choices of the time from the first token to the last, in ns, and of the tokens that came
+// with the first.
+func (c Choices) Span() (ns int64, first int) {
 	for _, one := range c {
-		ns = event.Add(ns, int64(one.Last-one.First))
+		ns, first = event.Add(ns, int64(one.Last-one.First)), first+one.AtFirst
 	}
-	return ns
+	return ns, first
 }

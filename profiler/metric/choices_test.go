@@ -16,14 +16,12 @@ func TestChoices(t *testing.T) {
 	}{
 		{0, 10, 0}, {0, 14, 10}, {1, 15, 0}, {0, 18, 14}, {3, 20, 0}, {1, 25, 15}, {maxChoices, 30, 0}, {0, 31, 18},
 	} {
-		if last := c.Add(token.choice, token.at, all); last != token.last {
+		if last := c.Add(token.choice, token.at, i+1, all); last != token.last {
 			t.Errorf("token %d: the previous one came at %d, want %d", i, last, token.last)
 		}
-		if all.Last = token.at; all.First == 0 {
-			all.First = token.at
-		}
+		all.Add(token.at, i+1)
 	}
-	if len(c) != 4 || c.Span() != 21+10 {
-		t.Errorf("%d choices, %d ns", len(c), c.Span())
+	if ns, first := c.Span(); len(c) != 4 || ns != 21+10 || first != 1+3+5 {
+		t.Errorf("%d choices, %d ns, %d tokens at first", len(c), ns, first)
 	}
 }

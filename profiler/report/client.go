@@ -9,13 +9,14 @@ import (
 // Client is the resource use of llmtop while it measured an engine in another process, and whether llmtop was a
 // bottleneck.
 type Client struct {
-	CPU                Number      `json:"cpu_cores"`           // used by llmtop, mean
-	Cores              Number      `json:"cores_available"`     // available to llmtop
-	MachineCPU         Number      `json:"machine_cpu"`         // 0..1, of all processes
-	ReadLag            *Statistics `json:"read_lag_s"`          // from arrival of bytes to their timestamp, measured by a probe; null: no probe
-	GCPause            Number      `json:"gc_pause_s"`          // total
-	UncountedResponses int         `json:"uncounted_responses"` // responses without token counts of the server: each message with text counts as one token
-	Limits             []string    `json:"bottlenecks"`         // how llmtop was a bottleneck; empty: it was not
+	CPU                 Number      `json:"cpu_cores"`                      // used by llmtop, mean
+	Cores               Number      `json:"cores_available"`                // available to llmtop
+	MachineCPU          Number      `json:"machine_cpu"`                    // 0..1, of all processes
+	ReadLag             *Statistics `json:"read_lag_s"`                     // from arrival of bytes to their timestamp, measured by a probe; null: no probe
+	GCPause             Number      `json:"gc_pause_s"`                     // total
+	UncountedResponses  int         `json:"uncounted_responses"`            // responses without token counts of the server: each message with text counts as one token
+	UnstreamedResponses int         `json:"unstreamed_responses,omitempty"` // responses whose token count does not fit the text that was streamed: their TPOT is not reported
+	Limits              []string    `json:"bottlenecks"`                    // how llmtop was a bottleneck; empty: it was not
 }
 
 // Thresholds from which llmtop counts as a bottleneck.
@@ -70,6 +71,9 @@ func clientSection(r *Report) section {
 	}
 	if c.UncountedResponses > 0 {
 		s.words = append(s.words, fmt.Sprintf("The server did not count the tokens of %s: messages with text were counted instead.", plural(c.UncountedResponses, "response")))
+	}
+	if c.UnstreamedResponses > 0 {
+		s.words = append(s.words, fmt.Sprintf("The server's token count of %s does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported.", plural(c.UnstreamedResponses, "response")))
 	}
 	return s
 }

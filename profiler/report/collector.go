@@ -158,7 +158,7 @@ func (c *Collector) token(r *record, e *event.Event) {
 	}
 	at := max(e.At, r.last, r.enqueued)
 	gap := int64(-1)
-	if last := r.choices.Add(e.Choice, at, metric.Choice{First: r.last, Last: r.last}); last != 0 {
+	if last := r.choices.Add(e.Choice, at, n, metric.Choice{First: r.last, Last: r.last}); last != 0 {
 		gap, _ = metric.TokenGap(int64(at-last), r.paced, n)
 	}
 	r.last, r.paced = at, 0

@@ -130,9 +130,9 @@ var Latencies = [NumLatencies]LatencyRow{
 	},
 	TPOT: {
 		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", Server: event.HistogramTPOT, GenAI: true, Bounds: TokenBounds,
-		Help:   "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL",
-		Detail: "in other units ms/token",
-		Absent: "n < 2, or all tokens share one timestamp", Practical: 1e-6, Gate: true, Moment: AtEnd,
+		Help:   "time per output token: (E2EL - TTFT) / (streamed tokens - those that came with the first), the mean ITL",
+		Detail: "in other units ms/token. Tokens that a server counts and does not stream, such as hidden reasoning, do not count",
+		Absent: "n < 2, or all tokens share one timestamp; the number of streamed tokens is unknown", Practical: 1e-6, Gate: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.TPOT },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
 	},

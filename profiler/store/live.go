@@ -29,6 +29,8 @@ type liveRequest struct {
 	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating
 
 	choices metric.Choices
+	atFirst int // tokens that came with the first
+	later   int // Outcome.Later; -1: unknown
 
 	detailBytes int // size of the kept tokens' detail, see MaxDetail
 

@@ -200,14 +200,23 @@ func measureDecode(l *liveRequest) {
 		return
 	}
 	v.Decode = seconds(decode)
-	gaps, times := v.Generated-1, v.Decode.V
+	later, times := v.Generated-l.atFirst, v.Decode.V
 	if v.Choices > 1 {
-		gaps, times = v.Generated-v.Choices, float64(l.choices.Span())/second
+		span, first := l.choices.Span()
+		later, times = v.Generated-first, float64(span)/second
 	}
-	if gaps <= 0 || times == 0 {
-		v.TPOT, v.DecodeRate = event.Absent(event.Undefined), event.Absent(event.Undefined)
+	if l.later != 0 {
+		later = l.later
+	}
+	absent := event.Absent(event.Undefined)
+	switch {
+	case later < 0: // Generated counts tokens that were not streamed
+		absent = event.Absent(event.NotReported)
+		fallthrough
+	case later == 0, times == 0:
+		v.TPOT, v.DecodeRate = absent, absent
 		return
 	}
-	v.TPOT = event.DerivedValue(times / float64(gaps))
-	v.DecodeRate = rate(gaps, v.Decode)
+	v.TPOT = event.DerivedValue(times / float64(later))
+	v.DecodeRate = rate(later, v.Decode)
 }

@@ -182,7 +182,8 @@ func TestPrefillWithoutItsStage(t *testing.T) {
 	want(t, "prefill rate", p.request(t, 1).PrefillRate, 1000.)
 }
 
-// TestTokensOfOneChunk checks that a gap before k tokens counts as k gaps of gap / k.
+// TestTokensOfOneChunk checks that a gap before k tokens counts as k gaps of gap / k, and that TPOT counts none of the
+// tokens that came with the first.
 func TestTokensOfOneChunk(t *testing.T) {
 	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
@@ -190,7 +191,7 @@ func TestTokensOfOneChunk(t *testing.T) {
 	p.token(9*ms, 1, 3)
 	p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 1, Generated: 5})
 	r := p.request(t, 1)
-	want(t, "TPOT", r.TPOT, .009/4)
+	want(t, "TPOT", r.TPOT, .009/3)
 	if r.Generated != 5 || r.ITL.Count != 3 || r.ITL.Min != 3*ms || r.ITL.Max != 3*ms || r.Tokens.Len() != 2 {
 		t.Errorf("%d tokens in %d events, gaps %+v; want 5 in 2 and 3 gaps of 3 ms", r.Generated, r.Tokens.Len(), r.ITL)
 	}

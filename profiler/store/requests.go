@@ -111,7 +111,7 @@ func outcomeOf(e *event.Event) *event.Outcome {
 		return nil
 	}
 	o := *p
-	for _, n := range []*int{&o.Prompt, &o.Cached, &o.Padding, &o.Generated} {
+	for _, n := range []*int{&o.Prompt, &o.Cached, &o.Padding, &o.Generated, &o.Later} {
 		*n = clampTokens(*n)
 	}
 	return &o
@@ -131,6 +131,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
 		}
 		v.Reuse.Place = clip(v.Reuse.Place, MaxLine)
+		if l.later = o.Later; o.AnyLater {
+			l.later = -1
+		}
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
 			v.Generated += missed
 			if !s.excluded(l) {

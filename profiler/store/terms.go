@@ -32,8 +32,8 @@ var Terms = [...]struct {
 			Absent: "the prefill time is absent; the number of cached tokens is unknown",
 		},
 		{
-			Name: "decode", Title: "decode", JSON: "`decode_tokens_per_s`", Unit: "tokens/s", Help: "(generated - 1) / decode time = 1 / TPOT",
-			Detail: "Not generated / decode time: the first token belongs to TTFT. Of a request with several choices (generated - choices) / decode time", Absent: "TPOT is absent",
+			Name: "decode", Title: "decode", JSON: "`decode_tokens_per_s`", Unit: "tokens/s", Help: "the tokens that TPOT counts / decode time = 1 / TPOT",
+			Detail: "Not generated / decode time: the first token belongs to TTFT. Of a request with several choices the sum over all", Absent: "TPOT is absent",
 		},
 		{
 			Name: "TPS", Title: "TPS", JSON: "`tps`", Unit: "tokens/s", Help: "tokens per second of a request or group: generated tokens / E2EL of its requests",
@@ -42,7 +42,7 @@ var Terms = [...]struct {
 		{Name: "overall throughput", JSON: "`overall_tokens_per_s`", Unit: "tokens/s", Help: "(prompt + n) / E2EL", Absent: "no token came; the number of prompt tokens is unknown"},
 		{Name: "prompt", JSON: "`prompt_tokens`", Unit: "tokens", Help: "tokens of the prompt, cached ones included", Absent: "the request ended before the server reported them"},
 		{Name: "cached", JSON: "`cached_tokens`", Unit: "tokens", Help: "prompt tokens whose keys and values came from a cache and were not computed", Absent: "the server does not report them, and may have a cache"},
-		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice; TPOT is the sum over choices of the time from first to last token / (generated - choices)", Absent: "one choice"},
+		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice; TPOT is the sum over choices of the time from first to last token / that of their tokens after the first", Absent: "one choice"},
 		{Name: "padding", JSON: "`padding_tokens`", Unit: "tokens", Help: "tokens that only fill up a batch", Detail: "The built-in engine needs none: 0"},
 		{Name: "generated", JSON: "`generated_tokens`", Unit: "tokens", Help: "n, the token that ends the text included"},
 		{Name: "enqueued", JSON: "`enqueued_s`", Unit: "s", Help: "since the session began"},

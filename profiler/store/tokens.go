@@ -33,8 +33,10 @@ func (s *state) applyToken(e *event.Event) {
 	v := &l.view
 	at := max(e.At, v.Last, v.Enqueued)
 	s.requests.setState(l, max(v.State, event.StateDispatched))
-	gap, last := int64(-1), l.choices.Add(e.Choice, at, metric.Choice{First: v.First, Last: v.Last})
-	v.Choices = len(l.choices)
+	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: l.atFirst}
+	gap, last := int64(-1), l.choices.Add(e.Choice, at, k, all)
+	all.Add(at, k)
+	v.Choices, l.atFirst = len(l.choices), all.AtFirst
 	if v.First == 0 {
 		gap = 0
 		v.First = at

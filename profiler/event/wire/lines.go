@@ -173,6 +173,8 @@ var (
 		member("any_cached", flags, func(p *event.Outcome) *bool { return &p.AnyCached }),
 		member("pad", sizes, func(p *event.Outcome) *int { return &p.Padding }),
 		member("out", totals, func(p *event.Outcome) *int { return &p.Generated }),
+		member("later", sizes, func(p *event.Outcome) *int { return &p.Later }),
+		member("any_later", flags, func(p *event.Outcome) *bool { return &p.AnyLater }),
 		member("was_cold", flags, func(p *event.Outcome) *bool { return &p.Cold }),
 		member("decode", counts, func(p *event.Outcome) *int64 { return &p.Decode }),
 		object("reuse", reuseFields, false, func(p *event.Outcome) *event.Reuse { return &p.Reuse }),

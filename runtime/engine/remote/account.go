@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // account sums up the tokens of a request: the server's counts, or else the counted ones.
@@ -11,8 +12,14 @@ func (q *request) account() {
 	o, r := &q.outcome, &q.last
 	o.Generated = q.reported
 	if q.reported == 0 {
-		o.Generated = q.counted
+		o.Generated = q.counter.Total()
 	}
+	counts := streamed.Usage{Generated: q.reported}
+	if r.Usage != nil {
+		counts.Reasoning = r.Usage.streamed().Reasoning
+	}
+	later, ok := q.counter.Later(counts)
+	o.Later, o.AnyLater = later, !ok
 	o.Prompt = len(q.want.IDs)
 	o.AnyCached = q.client.opt.Cached || !q.client.Fresh()
 	if u := r.Usage; u != nil {

@@ -8,10 +8,15 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // chunk is one message of an answer, with the fields of all servers. Fields that a server does not send stay zero.
 type chunk struct {
+	ID      mark     `json:"id"`
+	Object  mark     `json:"object"`
+	Created mark     `json:"created"`
+	Model   mark     `json:"model"`
 	Choices []choice `json:"choices"` // OpenAI
 	Usage   *usage   `json:"usage"`
 	Timings *timings `json:"timings"` // llama.cpp
@@ -33,7 +38,29 @@ type choice struct {
 	Text   string  `json:"text"`  // completions
 	Delta  message `json:"delta"` // chat
 	Finish string  `json:"finish_reason"`
+	Logs   logs    `json:"logprobs"`
 	IDs    []int64 `json:"token_ids"` // vLLM
+}
+
+// mark is whether a field has a value.
+type mark bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *mark) UnmarshalJSON(v []byte) error {
+	*m = string(v) != "null" && string(v) != `""`
+	return nil
+}
+
+// logs is the number of tokens in log probabilities, 0 in an unknown form.
+type logs int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *logs) UnmarshalJSON(v []byte) error {
+	var of struct{ Content, Tokens []json.RawMessage }
+	if *l = 0; json.Unmarshal(v, &of) == nil {
+		*l = logs(max(len(of.Content), len(of.Tokens)))
+	}
+	return nil
 }
 
 type message struct {
@@ -52,9 +79,19 @@ type message struct {
 type usage struct {
 	Prompt    int `json:"prompt_tokens"`
 	Generated int `json:"completion_tokens"`
+	Total     int `json:"total_tokens"`
+	Reasoning int `json:"reasoning_tokens"` // SGLang
 	Details   *struct {
 		Cached *int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	Generation struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// streamed returns the counts of generated tokens.
+func (u *usage) streamed() streamed.Usage {
+	return streamed.NewUsage(count(u.Prompt), count(u.Generated), count(max(u.Reasoning, u.Generation.Reasoning)), count(u.Total))
 }
 
 // timings are llama.cpp's durations, in ms.
@@ -75,11 +112,12 @@ type ollamaTimes struct {
 
 // content is the generated text of a chunk.
 type content struct {
-	text    string // of any kind
-	output  bool   // there is text other than reasoning
-	choices bool   // the message has choices, possibly without text; always true for Ollama
-	ids     []int64
-	finish  string
+	text              string // of any kind
+	answer, reasoning int    // its pieces, see streamed.Pieces
+	choices           bool   // the message has choices, possibly without text; always true for Ollama
+	ids               []int64
+	logs              int // tokens with log probabilities
+	finish            string
 }
 
 // read parses one message.
@@ -103,7 +141,9 @@ func plain(err error) error {
 func (c *chunk) content(a API) content {
 	switch a {
 	case Ollama:
-		return content{text: c.Thinking + c.Response, output: c.Response != "", choices: true, finish: c.end()}
+		out := newContent(c.Thinking, c.Response)
+		out.choices, out.finish = true, c.end()
+		return out
 	case OllamaChat:
 		out := c.Message.content()
 		out.choices, out.finish = true, c.end()
@@ -115,9 +155,9 @@ func (c *chunk) content(a API) content {
 	first := &c.Choices[0]
 	out := first.Delta.content()
 	if a == OpenAI {
-		out = content{text: first.Text, output: first.Text != ""}
+		out = newContent("", first.Text)
 	}
-	out.choices, out.ids, out.finish = true, first.IDs, first.Finish
+	out.choices, out.ids, out.logs, out.finish = true, first.IDs, int(first.Logs), first.Finish
 	return out
 }
 
@@ -130,9 +170,15 @@ func (c *chunk) end() string {
 }
 
 func (m *message) content() content {
-	calls := m.calls()
-	return content{text: m.Reason + m.Reason2 + m.Thinking + m.Content + calls, output: m.Content != "" || calls != ""}
+	return newContent(m.Reason+m.Reason2+m.Thinking, m.Content+m.calls())
 }
+
+func newContent(reasoning, answer string) content {
+	return content{text: reasoning + answer, reasoning: streamed.Pieces(reasoning), answer: streamed.Pieces(answer)}
+}
+
+// named reports whether the chunk names its response; Ollama's always do.
+func (c *chunk) named(a API) bool { return a.lines() || bool(c.ID || c.Object || c.Created || c.Model) }
 
 // calls returns the text of the tool calls.
 func (m *message) calls() (text string) {
@@ -156,7 +202,7 @@ func (m *message) calls() (text string) {
 func (c *chunk) total() int {
 	switch {
 	case c.Usage != nil && c.Usage.Generated > 0:
-		return count(c.Usage.Generated)
+		return count(c.Usage.streamed().Generated)
 	case c.Timings != nil:
 		return count(c.Timings.Generated)
 	}

@@ -37,13 +37,14 @@ const DefaultSilence = 10 * time.Minute
 
 // Client is an engine.Runner and an engine.Source whose engine is a server.
 type Client struct {
-	opt       Options
-	base      *url.URL
-	transport *http.Transport
-	server    server
-	ready     chan struct{} // closed when sink is set
-	sink      event.Sink    // set by Run
-	uncounted atomic.Int64  // finished requests without a token count from the server
+	opt        Options
+	base       *url.URL
+	transport  *http.Transport
+	server     server
+	ready      chan struct{} // closed when sink is set
+	sink       event.Sink    // set by Run
+	uncounted  atomic.Int64  // finished requests without a token count from the server
+	unstreamed atomic.Int64  // finished requests whose token count does not fit their text
 
 	mu       sync.Mutex // guards the fields below
 	last     event.RequestID
@@ -81,6 +82,10 @@ func (c *Client) Model() string { return c.server.model.Name }
 // Uncounted returns how many requests finished without a token count from the server. Each message with text counts as
 // one token in these.
 func (c *Client) Uncounted() int { return int(c.uncounted.Load()) }
+
+// Unstreamed returns how many requests finished with a token count that does not fit the text that was streamed, for example
+// because it includes hidden reasoning. Their TPOT is not reported.
+func (c *Client) Unstreamed() int { return int(c.unstreamed.Load()) }
 
 // Run implements engine.Source. It returns when ctx and all requests have ended.
 func (c *Client) Run(ctx context.Context, sink event.Sink) error {
@@ -140,7 +145,8 @@ func (c *Client) Submit(r engine.Request) (*engine.Handle, error) {
 	c.live[id] = cancel
 	handle, end := engine.NewHandle(id, func() { cancel(errCancelled) })
 	c.requests.Go(func() {
-		q := &request{client: c, id: id, want: r, began: c.opt.Clock.Now()}
+		q := newRequest(c, id, r)
+		q.began = c.opt.Clock.Now()
 		result := q.run(ctx, body)
 		cancel(nil)
 		c.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
 // pieces reads a text in pieces of n bytes, on a clock that counts the reads.
@@ -209,7 +210,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, api int) {
 		sink := &eventtest.Log{}
 		c := &Client{opt: Options{Key: "key!"}, sink: sink, server: server{api: APIs()[uint(api)%uint(len(APIs()))]}}
-		q := &request{client: c, id: 1}
+		q := newRequest(c, 1, engine.Request{})
 		q.x.Response = answer("")
 		var in messages = newEvents(pieces(text, 100))
 		if c.server.api.lines() {
@@ -255,7 +256,7 @@ func BenchmarkRead(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			text := []byte(data("%s", line))
-			q := &request{client: &Client{sink: event.Discard{}, server: server{api: OpenAI}}}
+			q := newRequest(&Client{sink: event.Discard{}, server: server{api: OpenAI}}, 0, engine.Request{})
 			in := newEvents(newLines(readerFunc(func(p []byte) (int, error) { return copy(p, text), nil }), func() event.Time { return 1 }))
 			b.ReportAllocs()
 			var c chunk

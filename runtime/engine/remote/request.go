@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // request is a request in progress. Its fields belong to its own goroutine.
@@ -26,8 +27,10 @@ type request struct {
 	queued   sync.Once  // guards the queued event
 	sent     event.Time // set with the queued event
 	first    event.Time // time of the first token; 0: none yet
-	counted  int        // tokens emitted
-	reported int        // tokens generated so far, as last reported by the server
+	unnamed  streamed.Unnamed[generated]
+	answers  bool // there was text that is not reasoning
+	counter  streamed.Counter
+	reported int // tokens generated so far, as last reported by the server
 	text     strings.Builder
 	ids      []int32
 	outcome  event.Outcome
@@ -37,6 +40,12 @@ type request struct {
 
 // errUnended means that an answer stopped without a finish reason.
 var errUnended = errors.New("the answer stopped without a finish reason")
+
+func newRequest(c *Client, id event.RequestID, want engine.Request) *request {
+	q := &request{client: c, id: id, want: want}
+	q.unnamed.Count = q.token
+	return q
+}
 
 // run makes the request and emits its events until it ends.
 func (q *request) run(ctx context.Context, body []byte) engine.Result {
@@ -123,7 +132,7 @@ func (q *request) read(in messages) error {
 			return fmt.Errorf("the server failed: %w", err)
 		}
 		q.take(&c, at)
-		if most := max(maxTokens, 2*q.want.MaxTokens); q.counted > most {
+		if most := max(maxTokens, 2*q.want.MaxTokens); q.counter.Total() > most {
 			return fmt.Errorf("the server sent more than %d tokens", most)
 		}
 		if c.Done {
@@ -161,32 +170,30 @@ func (q *request) take(c *chunk, at event.Time) {
 	if c.Usage != nil || c.Timings != nil || c.Metrics != nil || c.Done {
 		q.report(c)
 	}
-	if has.text != "" {
-		q.token(&has, total, at)
-	}
+	q.answers = q.answers || has.answer > 0
+	q.unnamed.Add(generated{has, total, at}, has.text != "", c.named(q.client.server.api))
 	q.reported = max(q.reported, total)
 }
 
-// token emits the tokens of a message: the number of its token ids, or the growth of the server's running count, or
-// else one.
-func (q *request) token(has *content, total int, at event.Time) {
-	n := 1
-	switch {
-	case len(has.ids) > 0:
-		n = len(has.ids)
-	case total > 0:
-		n = total - q.counted
-	}
-	if n <= 0 {
-		if q.first != 0 {
-			return // more text of a token already counted
-		}
-		n = 1
+// generated is a message with text.
+type generated struct {
+	content
+	total int // the server's count so far; 0: none
+	at    event.Time
+}
+
+// token emits the tokens of a message.
+func (q *request) token(has generated) {
+	n, before := q.counter.Add(streamed.Part{
+		At: has.at, Tokens: max(len(has.ids), has.logs), Answer: has.answer, Reasoning: has.reasoning,
+	}, has.total)
+	if n == 0 {
+		return // more text of a token already counted
 	}
 	if q.first == 0 {
-		q.first = at
+		q.first = has.at
 	}
-	e := event.Event{Kind: event.KindToken, At: at, ID: -1, N: int32(n), Index: int32(q.counted)}
+	e := event.Event{Kind: event.KindToken, At: has.at, ID: -1, N: int32(n), Index: int32(before)}
 	if ids, ok := tokenIDs(has.ids); ok {
 		if len(ids) == 1 {
 			e.ID = ids[0]
@@ -199,7 +206,6 @@ func (q *request) token(has *content, total int, at event.Time) {
 		}
 		q.text.WriteString(has.text[:min(len(has.text), maxText-q.text.Len())])
 	}
-	q.counted += n
 	q.emit(e)
 }
 
@@ -222,6 +228,7 @@ func (q *request) report(c *chunk) {
 // finish emits the end of the request.
 func (q *request) finish(err error) engine.Result {
 	q.queue()
+	q.unnamed.End(q.answers || q.outcome.Reason != "")
 	q.account()
 	q.stages()
 	state := event.StateFinished
@@ -230,8 +237,10 @@ func (q *request) finish(err error) engine.Result {
 		state, q.outcome.Reason, err = event.StateCancelled, "cancelled", nil
 	case err != nil:
 		state, q.outcome.Reason = event.StateFailed, brief(err.Error())
-	case q.reported == 0 && q.counted > 0:
+	case q.reported == 0 && q.first != 0:
 		q.client.uncounted.Add(1)
+	case q.outcome.AnyLater:
+		q.client.unstreamed.Add(1)
 	}
 	outcome := q.outcome
 	outcome.Answer = q.answer

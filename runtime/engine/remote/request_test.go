@@ -46,7 +46,7 @@ func TestChatStamps(t *testing.T) {
 		if s.tokens() != "250:1 350:1 350:1 650:1 750:1" {
 			t.Errorf("tokens came at %s", s.tokens())
 		}
-		want := engine.Result{Outcome: event.Outcome{Reason: "length", Prompt: 7, Cached: 3, Generated: 6}, State: event.StateFinished, Text: "Hmmabf{}"}
+		want := engine.Result{Outcome: event.Outcome{Reason: "length", Prompt: 7, Cached: 3, Generated: 6, Later: 5}, State: event.StateFinished, Text: "Hmmabf{}"}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(event.Outcome{}, "Answer")); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
@@ -61,7 +61,8 @@ func TestChatStamps(t *testing.T) {
 	})
 }
 
-// TestTokensOfAChunk: a chunk has as many tokens as ids, or as the server's running count grew, or else one.
+// TestTokensOfAChunk: a chunk has as many tokens as ids, or as the server's running count grew, or else one. A total at the
+// end is no running count.
 func TestTokensOfAChunk(t *testing.T) {
 	for name, c := range map[string]struct {
 		chunks    []string
@@ -85,7 +86,7 @@ func TestTokensOfAChunk(t *testing.T) {
 		}, "100:1 200:1", 2, 1},
 		"usage at the end": {[]string{
 			`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":"bc"}],"usage":{"completion_tokens":9}}`,
-		}, "100:1 200:8", 9, 0},
+		}, "100:1 200:1", 9, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestOllamaChat(t *testing.T) {
 			},
 		})
 		got := s.do(t, engine.Request{Text: "x", SendText: true})
-		if s.tokens() != "200:1 300:1 400:2" || got.Text != `Hmf{"a":1}x` || got.Reason != reasonDone {
+		if s.tokens() != "200:1 300:1 400:1" || got.Later != 3 || got.Text != `Hmf{"a":1}x` || got.Reason != reasonDone {
 			t.Errorf("tokens at %s, %+v", s.tokens(), got)
 		}
 		s.closed()
@@ -341,14 +342,14 @@ func TestRecordedAnswers(t *testing.T) {
 		counts []int // tokens of each message with text
 		want   event.Outcome
 	}{
-		"llamacpp_completion.sse":           {OpenAI, ", when they were told the", []int{1, 1, 1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 6, Generated: 6}},
-		"llamacpp_stream_chat_progress.sse": {OpenAIChat, "Okay, soThe answer", []int{1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4}},
-		"vllm_stream_chat.sse":              {OpenAIChat, "Okay, soThe answer is", []int{1, 2, 1, 2}, event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7}},
+		"llamacpp_completion.sse":           {OpenAI, ", when they were told the", []int{1, 1, 1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 6, Generated: 6, Later: 5}},
+		"llamacpp_stream_chat_progress.sse": {OpenAIChat, "Okay, soThe answer", []int{1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4, Later: 3}},
+		"vllm_stream_chat.sse":              {OpenAIChat, "Okay, soThe answer is", []int{1, 2, 1, 2}, event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7, Later: 6}},
 		"mlx_lm_stream.sse":                 {OpenAIChat, "The", []int{1}, event.Outcome{Reason: reasonDone, Generated: 1}},
-		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Generated: 64, Cold: true}},
+		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Generated: 64, AnyLater: true, Cold: true}},
 	} {
 		sink := &eventtest.Log{}
-		q := &request{client: &Client{sink: sink, server: server{api: c.api}}, id: 1, want: engine.Request{Text: "x", SendText: true}}
+		q := newRequest(&Client{sink: sink, server: server{api: c.api}}, 1, engine.Request{Text: "x", SendText: true})
 		q.x.Response = answer("")
 		q.answer = &event.Answer{}
 		var in messages = newEvents(pieces(recorded[name], 50))

@@ -22,7 +22,7 @@ func kindOf(c *chunk, has *content) (k event.MessageKind) {
 	case c.Usage != nil:
 		k = event.HasUsage
 	}
-	if has.output {
+	if has.answer > 0 {
 		return k | event.HasOutput
 	}
 	if has.text != "" {

@@ -3,15 +3,17 @@ package proxy
 import (
 	"strings"
 	"time"
+
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // modelOutput is the output of a model in one message, in the field names of all supported servers.
 type modelOutput struct {
-	Content   filled `json:"content"`
-	Refusal   filled `json:"refusal"`
-	Thinking  filled `json:"thinking"`          // Ollama
-	Reasoning filled `json:"reasoning"`         // vLLM
-	Reason    filled `json:"reasoning_content"` // llama.cpp, SGLang
+	Content   text `json:"content"`
+	Refusal   text `json:"refusal"`
+	Thinking  text `json:"thinking"`          // Ollama
+	Reasoning text `json:"reasoning"`         // vLLM
+	Reason    text `json:"reasoning_content"` // llama.cpp, SGLang
 	Calls     []struct {
 		Function call `json:"function"`
 	} `json:"tool_calls"`
@@ -19,31 +21,38 @@ type modelOutput struct {
 }
 
 type call struct {
-	Name      filled `json:"name"`
-	Arguments filled `json:"arguments"`
+	Name      text `json:"name"`
+	Arguments text `json:"arguments"`
 }
 
-func (c call) any() bool { return bool(c.Name || c.Arguments) }
-
-func (s *modelOutput) any() bool {
+func (s *modelOutput) part() streamed.Part {
+	answer := s.Content + s.Refusal + s.Call.Name + s.Call.Arguments
 	for _, c := range s.Calls {
-		if c.Function.any() {
-			return true
-		}
+		answer += c.Function.Name + c.Function.Arguments
 	}
-	return bool(s.Content || s.Refusal || s.Thinking || s.Reasoning || s.Reason) || s.Call.any()
+	return streamed.Part{Answer: int(answer), Reasoning: int(s.Thinking + s.Reasoning + s.Reason)}
+}
+
+// logprobs has an entry for each token in Content (chats), or in Tokens.
+type logprobs struct {
+	Content []present `json:"content"`
+	Tokens  []present `json:"tokens"`
 }
 
 // openAI is a message of /v1/chat/completions or /v1/completions: a chunk of a stream or the full answer.
 type openAI struct {
-	Model   word `json:"model"`
-	System  word `json:"system_fingerprint"`
+	ID      filled `json:"id"`
+	Object  filled `json:"object"`
+	Created filled `json:"created"`
+	Model   word   `json:"model"`
+	System  word   `json:"system_fingerprint"`
 	Choices []struct {
 		Index   count       `json:"index"`
-		Text    filled      `json:"text"`
+		Text    text        `json:"text"`
 		Delta   modelOutput `json:"delta"`
 		Message modelOutput `json:"message"`
 		Finish  word        `json:"finish_reason"`
+		Logs    logprobs    `json:"logprobs"`
 		IDs     list        `json:"token_ids"`      // vLLM
 		Routed  blob        `json:"routed_experts"` // vLLM
 		Matched present     `json:"matched_stop"`   // SGLang
@@ -65,19 +74,28 @@ type openAI struct {
 	} `json:"sglext"`
 	Error failure `json:"error"`
 
-	Content   filled `json:"content"` // llama.cpp's own /completion
-	Index     count  `json:"index"`
-	Stopped   word   `json:"stop_type"`
-	Evaluated count  `json:"tokens_evaluated"`
-	Predicted count  `json:"tokens_predicted"`
+	Content   text  `json:"content"` // llama.cpp's own /completion
+	Index     count `json:"index"`
+	Stopped   word  `json:"stop_type"`
+	Evaluated count `json:"tokens_evaluated"`
+	Predicted count `json:"tokens_predicted"`
 }
 
 type usage struct {
 	Prompt    count `json:"prompt_tokens"`
 	Generated count `json:"completion_tokens"`
+	Total     count `json:"total_tokens"`
+	Reasoning count `json:"reasoning_tokens"` // SGLang
 	Details   struct {
 		Cached *count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	Generation reasoningDetails `json:"completion_tokens_details"`
+}
+
+// reasoningDetails are details of the generated tokens.
+type reasoningDetails struct {
+	Reasoning count `json:"reasoning_tokens"`
+	Thinking  count `json:"thinking_tokens"` // Anthropic
 }
 
 func readOpenAI(f *fact, value []byte) error {
@@ -86,9 +104,8 @@ func readOpenAI(f *fact, value []byte) error {
 		return err
 	}
 	f.model = string(m.Model)
-	if m.Content {
-		f.parts = append(f.parts, part{choice: int(m.Index)})
-	}
+	f.named = bool(m.ID || m.Object || m.Created) || m.Model != "" || m.Content > 0
+	f.write(streamed.Part{Choice: int(m.Index), Answer: int(m.Content)})
 	if m.System == "fp_ollama" {
 		f.provider = "Ollama"
 	}
@@ -96,9 +113,10 @@ func readOpenAI(f *fact, value []byte) error {
 	f.route(m.SGLang.Routed, 1)
 	for i := range m.Choices {
 		c := &m.Choices[i]
-		if bool(c.Text) || c.Delta.any() || c.Message.any() {
-			f.parts = append(f.parts, part{int(c.Index), int(c.IDs)})
-		}
+		p, whole := c.Delta.part(), c.Message.part()
+		p.Choice, p.Tokens = int(c.Index), max(int(c.IDs), len(c.Logs.Content), len(c.Logs.Tokens))
+		p.Answer, p.Reasoning = p.Answer+int(c.Text)+whole.Answer, p.Reasoning+whole.Reasoning
+		f.write(p)
 		switch {
 		case bool(c.Matched):
 			f.provider = "SGLang"
@@ -115,7 +133,8 @@ func readOpenAI(f *fact, value []byte) error {
 		f.cachedKnown, f.prefill = true, time.Duration(t.PromptMS)
 	}
 	if u := m.Usage; u != nil {
-		f.prompt, f.generated = int(u.Prompt), max(f.generated, int(u.Generated))
+		f.prompt = int(u.Prompt)
+		f.count(u.Generated, max(u.Reasoning, u.Generation.Reasoning), u.Total)
 		f.knowCached(u.Details.Cached)
 	}
 	if m.Metrics != nil {
@@ -141,7 +160,9 @@ type response struct {
 		Details struct {
 			Cached *count `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
-		Output count `json:"output_tokens"`
+		Output     count            `json:"output_tokens"`
+		Generation reasoningDetails `json:"output_tokens_details"`
+		Total      count            `json:"total_tokens"`
 	} `json:"usage"`
 	Error failure `json:"error"`
 }
@@ -149,10 +170,11 @@ type response struct {
 // readResponses reads an event of /v1/responses, or the complete response object.
 func readResponses(f *fact, value []byte) error {
 	var m struct {
-		Type  word   `json:"type"`
-		Delta filled `json:"delta"`
+		Type  word      `json:"type"`
+		Delta text      `json:"delta"`
+		Logs  []present `json:"logprobs"`
 		Item  struct {
-			Name filled `json:"name"`
+			Name text `json:"name"`
 		} `json:"item"`
 		Response *response `json:"response"`
 		Code     word      `json:"code"`
@@ -162,10 +184,12 @@ func readResponses(f *fact, value []byte) error {
 		return err
 	}
 	switch {
+	case strings.HasPrefix(string(m.Type), "response.reasoning") && strings.HasSuffix(string(m.Type), ".delta"):
+		f.write(streamed.Part{Reasoning: int(m.Delta)})
 	case strings.HasSuffix(string(m.Type), ".delta"):
-		f.write(bool(m.Delta))
+		f.write(streamed.Part{Answer: int(m.Delta), Tokens: len(m.Logs)})
 	case m.Type == "response.output_item.added": // a tool call starts with its name
-		f.write(bool(m.Item.Name))
+		f.write(streamed.Part{Answer: int(m.Item.Name)})
 	case m.Type == "error":
 		f.failed, f.kind = true, identifier(string(m.Code))
 	}
@@ -173,9 +197,10 @@ func readResponses(f *fact, value []byte) error {
 	if r == nil {
 		r = &m.response
 	}
-	f.model = string(r.Model)
+	f.model, f.named = string(r.Model), true
 	f.fail(r.Error)
-	f.prompt, f.generated = int(r.Usage.Input), int(r.Usage.Output)
+	f.prompt = int(r.Usage.Input)
+	f.count(r.Usage.Output, r.Usage.Generation.Reasoning, r.Usage.Total)
 	f.knowCached(r.Usage.Details.Cached)
 	switch r.Status {
 	case "completed":
@@ -194,9 +219,10 @@ func readResponses(f *fact, value []byte) error {
 func readOllama(f *fact, value []byte) error {
 	var m struct {
 		Model    word        `json:"model"`
-		Response filled      `json:"response"`
-		Thinking filled      `json:"thinking"`
+		Response text        `json:"response"`
+		Thinking text        `json:"thinking"`
 		Message  modelOutput `json:"message"`
+		Logs     []present   `json:"logprobs"`
 		Done     filled      `json:"done"`
 		Why      word        `json:"done_reason"`
 		Load     ns          `json:"load_duration"`
@@ -208,8 +234,10 @@ func readOllama(f *fact, value []byte) error {
 	if err := f.parse(value, &m); err != nil {
 		return err
 	}
-	f.model, f.provider = string(m.Model), "Ollama"
-	f.write(bool(m.Response || m.Thinking) || m.Message.any())
+	f.model, f.provider, f.named = string(m.Model), "Ollama", true
+	p := m.Message.part()
+	p.Answer, p.Reasoning, p.Tokens = p.Answer+int(m.Response), p.Reasoning+int(m.Thinking), len(m.Logs)
+	f.write(p)
 	f.fail(m.Error)
 	if !m.Done {
 		return nil
@@ -225,17 +253,18 @@ func readOllama(f *fact, value []byte) error {
 
 // anthropicUsage is the token usage of a message. The three input counts do not overlap.
 type anthropicUsage struct {
-	Input   count  `json:"input_tokens"`
-	Read    *count `json:"cache_read_input_tokens"`
-	Written count  `json:"cache_creation_input_tokens"`
-	Output  count  `json:"output_tokens"`
+	Input   count            `json:"input_tokens"`
+	Read    *count           `json:"cache_read_input_tokens"`
+	Written count            `json:"cache_creation_input_tokens"`
+	Output  count            `json:"output_tokens"`
+	Details reasoningDetails `json:"output_tokens_details"`
 }
 
 func (f *fact) anthropic(u *anthropicUsage) {
 	if u != nil {
 		f.knowCached(u.Read)
 		f.prompt = max(f.prompt, int(u.Input+u.Written)+f.cached)
-		f.generated = max(f.generated, int(u.Output))
+		f.count(u.Output, max(u.Details.Thinking, u.Details.Reasoning), 0)
 	}
 }
 
@@ -249,15 +278,15 @@ func readAnthropic(f *fact, value []byte) error {
 			Usage *anthropicUsage `json:"usage"`
 		} `json:"message"` // message_start
 		Block struct {
-			Text     filled `json:"text"`
-			Thinking filled `json:"thinking"`
-			Name     filled `json:"name"` // the name of a tool
+			Text     text `json:"text"`
+			Thinking text `json:"thinking"`
+			Name     text `json:"name"` // the name of a tool
 		} `json:"content_block"` // content_block_start
 		Delta struct {
-			Text     filled `json:"text"`
-			Thinking filled `json:"thinking"`
-			JSON     filled `json:"partial_json"`
-			Why      word   `json:"stop_reason"`
+			Text     text `json:"text"`
+			Thinking text `json:"thinking"`
+			JSON     text `json:"partial_json"`
+			Why      word `json:"stop_reason"`
 		} `json:"delta"` // content_block_delta, message_delta
 		Why   word            `json:"stop_reason"` // an answer that is not streamed
 		Usage *anthropicUsage `json:"usage"`
@@ -266,8 +295,11 @@ func readAnthropic(f *fact, value []byte) error {
 	if err := f.parse(value, &m); err != nil {
 		return err
 	}
-	f.model = string(m.Model + m.Message.Model)
-	f.write(bool(m.Block.Text || m.Block.Thinking || m.Block.Name || m.Delta.Text || m.Delta.Thinking || m.Delta.JSON))
+	f.model, f.named = string(m.Model+m.Message.Model), true
+	f.write(streamed.Part{
+		Answer:    int(m.Block.Text + m.Block.Name + m.Delta.Text + m.Delta.JSON),
+		Reasoning: int(m.Block.Thinking + m.Delta.Thinking),
+	})
 	f.anthropic(m.Message.Usage)
 	f.anthropic(m.Usage)
 	f.fail(m.Error)
@@ -276,7 +308,7 @@ func readAnthropic(f *fact, value []byte) error {
 	}
 	f.done = m.Type == "message_stop"
 	if m.Type == "message_start" {
-		f.generated = 0 // message_start has only an estimate
+		f.generated, f.reasoning = 0, 0 // message_start has only an estimate
 	}
 	return nil
 }

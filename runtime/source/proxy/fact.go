@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // dialect is one HTTP interface whose answers the proxy can read.
@@ -47,12 +48,13 @@ func dialectOf(path string) *dialect {
 // no text.
 type fact struct {
 	model string
-	parts []part // generated text, by choice
-	why   string // reason why the answer ended
-	done  bool   // no useful message follows
+	parts []streamed.Part // generated text, by choice
+	named bool            // the message names its response
+	why   string          // reason why the answer ended
+	done  bool            // no useful message follows
 
-	prompt, cached, generated int  // token totals of the answer so far; cached is part of prompt
-	cachedKnown               bool // cached was reported
+	prompt, cached, generated, reasoning int  // token totals of the answer so far; cached is part of prompt
+	cachedKnown                          bool // cached was reported
 
 	load, queue, prefill time.Duration // durations of the stages before the first token
 
@@ -67,17 +69,17 @@ type fact struct {
 	malformed int // numbers that were left out, since they cannot be
 }
 
-// part is generated text, reasoning or part of a tool call.
-type part struct {
-	choice int
-	ids    int // number of token ids sent with the text
+// write adds generated text, reasoning or part of a tool call, if there is some.
+func (f *fact) write(p streamed.Part) {
+	if p.Answer+p.Reasoning > 0 {
+		f.parts = append(f.parts, p)
+	}
 }
 
-// write adds text of the only choice, if there is some.
-func (f *fact) write(some bool) {
-	if some {
-		f.parts = append(f.parts, part{})
-	}
+// count records the generated tokens of an answer, see streamed.NewUsage.
+func (f *fact) count(generated, reasoning, total count) {
+	u := streamed.NewUsage(f.prompt, int(generated), int(reasoning), int(total))
+	f.generated, f.reasoning = max(f.generated, u.Generated), max(f.reasoning, u.Reasoning)
 }
 
 // knowCached records a count of cached tokens; nil: not reported.
@@ -156,6 +158,7 @@ func parse(value []byte, into any) error {
 type (
 	present bool          // whether there is a member of that name
 	filled  bool          // whether the value is non-empty, of any type
+	text    int           // pieces of a text, see streamed.Pieces; of another type those of its JSON
 	list    int           // number of elements of an array of numbers
 	count   int           // number of tokens
 	millis  time.Duration // sent in ms
@@ -186,6 +189,21 @@ func (f *filled) UnmarshalJSON(v []byte) error {
 	default:
 		*f = true
 	}
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(v []byte) error {
+	var some filled
+	*t = 0
+	if err := some.UnmarshalJSON(v); err != nil || !bool(some) {
+		return err
+	}
+	if v[0] == '"' && bytes.IndexByte(v, '\\') >= 0 {
+		*t = text(max(streamed.Pieces(unquoted(string(v))), 1))
+		return nil
+	}
+	*t = text(streamed.Pieces(bytes.Trim(v, `"`)))
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (x *exchange) finish() {
 			x.proxy.link.can(event.CapStages)
 		}
 		if x.err == io.EOF {
-			x.warnings(o)
+			x.warnings(o, outcome.AnyLater)
 		}
 	}
 	if sum.model == "" && x.model != "" && !x.refused {
@@ -47,14 +47,16 @@ func (x *exchange) finish() {
 	x.emit(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})
 }
 
-// warnings counts what could not be measured in a complete answer.
-func (x *exchange) warnings(o *observer) {
-	switch total := o.sum.generated; {
+// warnings counts what could not be measured in a complete answer. unknown: how many of its tokens were streamed.
+func (x *exchange) warnings(o *observer, unknown bool) {
+	switch c, total := &o.counter, o.sum.generated; {
 	case o.unread != "":
 		x.proxy.warn(unread(o.unread))
-	case o.guessed && total == 0:
+	case unknown:
+		x.proxy.warn(noTPOT)
+	case c.Guessed() && total == 0:
 		x.proxy.warn(messageIsToken)
-	case o.guessed && total > o.total()+max(len(o.counted), 1): // the token that ends a text has no message
+	case c.Guessed() && total > c.Total()+max(c.Choices(), 1): // the token that ends a text has no message
 		x.proxy.warn(itlOfMessages)
 	}
 }

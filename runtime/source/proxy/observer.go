@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // observer reads a copy of one answer and emits its tokens as they arrive.
@@ -19,13 +20,13 @@ type observer struct {
 	tap             *tap
 
 	streams bool       // the answer is a stream of messages
+	answers bool       // there was text that is not reasoning
 	first   event.Time // time of the first token; 0: none yet
-	counted []int      // tokens emitted, by choice
-	guessed bool       // a message with text had no token count
-	burst   struct {   // tokens of one choice in one read, not emitted yet
-		at     event.Time
-		choice int
-		n      int
+	unnamed streamed.Unnamed[generated]
+	counter streamed.Counter
+	burst   struct { // tokens of one choice in one read, not emitted yet
+		at              event.Time
+		choice, n, from int // from: tokens of the choice before them
 	}
 	sum    fact   // all messages combined
 	unread string // why part of it could not be read; "": all was read
@@ -34,7 +35,14 @@ type observer struct {
 func newObserver(d *dialect, emit func(event.Event), model, provider func(string)) *observer {
 	o := &observer{emit: emit, model: model, provider: provider, dialect: d}
 	o.tap = newTap(o.flush)
+	o.unnamed.Count = o.tokens
 	return o
+}
+
+// generated is the text of one message.
+type generated struct {
+	parts []streamed.Part
+	total int // the server's running count; 0: none
 }
 
 // messages yields the messages of an answer.
@@ -55,6 +63,7 @@ func (o *observer) run(status int, header http.Header) {
 			err = nil
 		}
 	}
+	o.unnamed.End(o.answers || o.sum.done || o.sum.why != "")
 	if err != io.EOF && err != io.ErrUnexpectedEOF { // a truncated compressed answer is reported elsewhere
 		o.miss(err)
 	}
@@ -128,8 +137,10 @@ func (o *observer) message(m *message) error {
 	}
 	if o.streams {
 		for i := range f.parts {
-			o.token(&f, &f.parts[i], m.at)
+			f.parts[i].At = m.at
+			o.answers = o.answers || f.parts[i].Answer > 0
 		}
+		o.unnamed.Add(generated{f.parts, f.generated}, len(f.parts) > 0, f.named)
 	}
 	o.sum.add(&f)
 	return nil
@@ -149,6 +160,7 @@ func (f *fact) add(m *fact) {
 	f.done, f.cachedKnown = f.done || m.done, f.cachedKnown || m.cachedKnown
 	f.malformed += m.malformed
 	f.prompt, f.cached, f.generated = max(f.prompt, m.prompt), max(f.cached, m.cached), max(f.generated, m.generated)
+	f.reasoning = max(f.reasoning, m.reasoning)
 	f.load, f.queue, f.prefill = max(f.load, m.load), max(f.queue, m.queue), max(f.prefill, m.prefill)
 	f.route(blob(m.routed), m.answers)
 	if m.failed {
@@ -156,56 +168,33 @@ func (f *fact) add(m *fact) {
 	}
 }
 
-// maxChoices is how many choices of a request are measured apart.
-const maxChoices = 128
-
-// token counts the tokens of a choice in a message: its token ids, or the growth of the server's running count, which is
-// one of that choice, or else 1. All tokens of one read share a timestamp.
-func (o *observer) token(f *fact, p *part, at event.Time) {
-	choice := min(p.choice, maxChoices-1)
-	if o.burst.n > 0 && (o.burst.at != at || o.burst.choice != choice) {
-		o.flush()
+// tokens counts the tokens of a message. All of one choice in one read share a timestamp.
+func (o *observer) tokens(g generated) {
+	for _, p := range g.parts {
+		p.Choice = min(p.Choice, streamed.MaxChoices-1)
+		n, before := o.counter.Add(p, g.total)
+		b := &o.burst
+		if b.n > 0 && (b.at != p.At || b.choice != p.Choice) {
+			o.flush()
+		}
+		if b.n == 0 {
+			b.at, b.choice, b.from = p.At, p.Choice, before
+		}
+		b.n += n
 	}
-	for len(o.counted) <= choice {
-		o.counted = append(o.counted, 0)
-	}
-	n := 1
-	switch seen := o.counted[choice] + o.burst.n; {
-	case p.ids > 0:
-		n = p.ids
-	case f.generated == 0 || o.guessed: // a total in the last message does not count this message
-		o.guessed = true
-	case f.generated > seen:
-		n = f.generated - seen
-	case seen > 0:
-		n = 0 // more text of a token already counted
-	}
-	o.burst.at, o.burst.choice = at, choice
-	o.burst.n += n
 }
 
 // flush emits the pending tokens.
 func (o *observer) flush() {
-	if o.burst.n == 0 {
+	b := &o.burst
+	if b.n == 0 {
 		return
 	}
 	if o.first == 0 {
-		o.first = o.burst.at
+		o.first = b.at
 	}
-	seen := &o.counted[o.burst.choice]
-	o.emit(event.Event{
-		Kind: event.KindToken, At: o.burst.at, ID: -1, N: int32(o.burst.n), Index: int32(*seen), Choice: uint16(o.burst.choice),
-	})
-	*seen += o.burst.n
-	o.burst.n = 0
-}
-
-// total returns the number of tokens emitted.
-func (o *observer) total() (n int) {
-	for _, counted := range o.counted {
-		n += counted
-	}
-	return n
+	o.emit(event.Event{Kind: event.KindToken, At: b.at, ID: -1, N: int32(b.n), Index: int32(b.from), Choice: uint16(b.choice)})
+	b.n = 0
 }
 
 // loads reports whether the server loaded the model for the request.
@@ -253,8 +242,10 @@ func (o *observer) outcome() event.Outcome {
 	out := event.Outcome{
 		Prompt: s.prompt, Cached: min(s.cached, s.prompt), AnyCached: s.prompt > 0 && !s.cachedKnown, Generated: s.generated, Cold: o.loads(),
 	}
-	if out.Generated == 0 || len(o.counted) > 1 { // the count may be of one choice
-		out.Generated = max(s.generated, o.total())
+	if out.Generated == 0 || o.counter.Choices() > 1 { // the count may be of one choice
+		out.Generated = max(s.generated, o.counter.Total())
 	}
+	later, ok := o.counter.Later(streamed.Usage{Generated: s.generated, Reasoning: s.reasoning})
+	out.Later, out.AnyLater = later, !ok
 	return out
 }

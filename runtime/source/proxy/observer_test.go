@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/streamed"
 )
 
 // observe feeds an answer to an observer in the given pieces, one per clock tick.
@@ -71,8 +72,8 @@ func FuzzObserver(f *testing.F) {
 		o, emitted := observe(d, http.StatusOK, header, pieces)
 		check(t, o, emitted, len(pieces))
 		whole, _ := observe(d, http.StatusOK, header, [][]byte{body})
-		if !reflect.DeepEqual(whole.sum, o.sum) || !slices.Equal(whole.counted, o.counted) || (whole.unread == "") != (o.unread == "") {
-			t.Errorf("in pieces: %+v, %v tokens, %q; whole: %+v, %v, %q", o.sum, o.counted, o.unread, whole.sum, whole.counted, whole.unread)
+		if !reflect.DeepEqual(whole.sum, o.sum) || whole.counter.Total() != o.counter.Total() || (whole.unread == "") != (o.unread == "") {
+			t.Errorf("in pieces: %+v, %d tokens, %q; whole: %+v, %d, %q", o.sum, o.counter.Total(), o.unread, whole.sum, whole.counter.Total(), whole.unread)
 		}
 	})
 }
@@ -81,7 +82,7 @@ func FuzzObserver(f *testing.F) {
 func check(t *testing.T, o *observer, emitted []event.Event, pieces int) {
 	t.Helper()
 	n := 0
-	var last [maxChoices]struct {
+	var last [streamed.MaxChoices]struct {
 		tokens int
 		at     event.Time
 	}
@@ -93,8 +94,8 @@ func check(t *testing.T, o *observer, emitted []event.Event, pieces int) {
 		n += int(e.N)
 		one.tokens, one.at = one.tokens+int(e.N), e.At
 	}
-	if n != o.total() || !o.streams && n > 0 {
-		t.Errorf("%d tokens in events, %d counted, streams: %v", n, o.total(), o.streams)
+	if n != o.counter.Total() || !o.streams && n > 0 {
+		t.Errorf("%d tokens in events, %d counted, streams: %v", n, o.counter.Total(), o.streams)
 	}
 	s := &o.sum
 	if s.prompt < 0 || s.cached < 0 || s.generated < 0 || s.load < 0 || s.queue < 0 || s.prefill < 0 {

@@ -221,8 +221,8 @@ func BenchmarkObserve(b *testing.B) {
 			o.tap.put(p, event.Time(i+1))
 		}
 		o.tap.close()
-		if o.run(http.StatusOK, header); o.total() != len(pieces) {
-			b.Fatalf("%d tokens", o.counted)
+		if o.run(http.StatusOK, header); o.counter.Total() != len(pieces) {
+			b.Fatalf("%d tokens", o.counter.Total())
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pieces)), "ns/message")

@@ -155,6 +155,7 @@ type warning string
 // Fixed warnings; see unread and uncountedPicks for the others.
 const (
 	itlOfMessages  warning = "the server does not report tokens per message: ITL is the time between messages"
+	noTPOT         warning = "the server's token count does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported"
 	messageIsToken warning = "the server does not report generated tokens: each message with text counts as one token"
 )
 

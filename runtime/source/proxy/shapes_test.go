@@ -38,13 +38,13 @@ var shapes = []struct {
 	{
 		name: "vLLM with token ids", file: "vllm_stream_chat.sse", path: "/v1/chat/completions", kind: stream,
 		request: `{"model":"m","messages":[{"role":"user","content":"hello"}],"max_completion_tokens":64,"stream":true}`,
-		tokens:  []int{0, 1, 2, 1, 2, 0, 0, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7},
+		tokens:  []int{0, 1, 2, 1, 2, 0, 0, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7, Later: 6},
 		model: "Qwen/Qwen3-30B-A3B", label: "chat", max: 64,
 	},
 	{
 		name: "llama.cpp with prompt progress", file: "llamacpp_stream_chat_progress.sse", path: "/v1/chat/completions", kind: stream,
 		request: `{"stream":true,"max_tokens":7}`, tokens: []int{0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0},
-		outcome: event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4}, model: "qwen3-30b-a3b", label: "chat", max: 7,
+		outcome: event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4, Later: 3}, model: "qwen3-30b-a3b", label: "chat", max: 7,
 	},
 	{
 		name: "mlx-lm keeps the connection alive with comments", file: "mlx_lm_stream.sse", path: "/chat/completions", kind: stream,
@@ -53,8 +53,8 @@ var shapes = []struct {
 	{
 		name: "Ollama", file: "ollama_generate_stream.ndjson", path: "/api/generate", kind: lined,
 		request: `{"model":"qwen3:30b-a3b","prompt":"why","options":{"num_predict":64,"stop":["x"]}}`,
-		tokens:  []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Cold: true, Generated: 64}, model: "qwen3:30b-a3b", label: "ollama generate", max: 64,
-		warning: itlOfMessages,
+		tokens:  []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Cold: true, Generated: 64, AnyLater: true}, model: "qwen3:30b-a3b", label: "ollama generate", max: 64,
+		warning: noTPOT,
 	},
 	{
 		name: "Ollama, chat with a tool", path: "/api/chat", kind: lined, label: "ollama chat", model: "q", warning: itlOfMessages,
@@ -64,7 +64,7 @@ var shapes = []struct {
 			`{"model":"q","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},"done":false}` + "\n",
 			`{"model":"q","message":{"role":"assistant","content":""},"done":true,"done_reason":"length","prompt_eval_count":5,"eval_count":9}` + "\n",
 		},
-		tokens: []int{1, 0, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 5, AnyCached: true, Generated: 9},
+		tokens: []int{1, 0, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 5, AnyCached: true, Generated: 9, Later: 8},
 	},
 	{
 		name: "completions with a running count", path: "/v1/completions", kind: stream, label: "completions", model: "c",
@@ -73,7 +73,7 @@ var shapes = []struct {
 			`data: {"model":"c","choices":[{"text":"b c"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}` + "\n\n",
 			`data: {"model":"c","choices":[{"text":"","finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}` + "\n\ndata: [DONE]\n\n",
 		},
-		tokens: []int{1, 3, 0}, outcome: event.Outcome{Reason: "length", Prompt: 3, AnyCached: true, Generated: 4},
+		tokens: []int{1, 3, 0}, outcome: event.Outcome{Reason: "length", Prompt: 3, AnyCached: true, Generated: 4, Later: 3},
 	},
 	{
 		name: "completions with a count at the end", path: "/v1/completions", kind: stream, label: "completions",
@@ -82,7 +82,7 @@ var shapes = []struct {
 			`data: {"choices":[{"text":"b c"}]}` + "\r\n\r\n",
 			`data: {"choices":[{"text":"d","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}` + "\r\n\r\ndata: [DONE]\r\n\r\n",
 		},
-		tokens: []int{1, 1, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, AnyCached: true, Generated: 4},
+		tokens: []int{1, 1, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, AnyCached: true, Generated: 4, Later: 3},
 	},
 	{
 		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat", warning: messageIsToken,
@@ -93,7 +93,7 @@ var shapes = []struct {
 			`data: {"choices":[{"delta":{"refusal":"no"}}]}` + "\n\n",
 			`data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}` + "\n\ndata: [DONE]\n\n",
 		},
-		tokens: []int{0, 1, 1, 1, 0}, outcome: event.Outcome{Reason: "tool_calls", Generated: 3},
+		tokens: []int{0, 1, 1, 1, 0}, outcome: event.Outcome{Reason: "tool_calls", Generated: 3, Later: 2},
 	},
 	{
 		name: "three messages in one read", path: "/v1/chat/completions", kind: "", label: "chat", warning: messageIsToken,
@@ -102,7 +102,7 @@ var shapes = []struct {
 			`data: {"choices":[{"delta":{"content":"`, `a"}}]}` + "\n", "\n",
 			`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
 		},
-		tokens: []int{3, 0, 0, 1, 0}, outcome: event.Outcome{Reason: "stop", Generated: 4},
+		tokens: []int{3, 0, 0, 1, 0}, outcome: event.Outcome{Reason: "stop", Generated: 4, Later: 1},
 	},
 	{
 		name: "responses", path: "/v1/responses", kind: stream, label: "responses", model: "gpt", warning: itlOfMessages,
@@ -118,10 +118,10 @@ var shapes = []struct {
 			`data: {"type":"response.incomplete","response":{"model":"gpt","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},` +
 				`"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":6}}}` + "\n\n",
 		},
-		tokens: []int{0, 0, 1, 0, 1, 0, 1, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 10, Cached: 4, Generated: 6},
+		tokens: []int{0, 0, 1, 0, 1, 0, 1, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 10, Cached: 4, Generated: 6, Later: 4},
 	},
 	{
-		name: "messages", path: "/v1/messages", kind: stream, label: "messages", model: "claude", request: `{"max_tokens":100,"model":"x"}`, max: 100, warning: itlOfMessages,
+		name: "messages", path: "/v1/messages", kind: stream, label: "messages", model: "claude", request: `{"max_tokens":100,"model":"x"}`, max: 100, warning: noTPOT,
 		chunks: []string{
 			"event: message_start\n" + `data: {"type":"message_start","message":{"model":"claude","content":[],"usage":{"input_tokens":5,"cache_read_input_tokens":20,"cache_creation_input_tokens":2,"output_tokens":1}}}` + "\n\n",
 			`data: {"type":"content_block_start","content_block":{"type":"thinking","thinking":""}}` + "\n\ndata: {\"type\":\"ping\"}\n\n",
@@ -133,7 +133,7 @@ var shapes = []struct {
 			`data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":12}}` + "\n\n",
 			`data: {"type":"message_stop"}` + "\n\n",
 		},
-		tokens: []int{0, 0, 1, 0, 1, 1, 1, 0, 0}, outcome: event.Outcome{Reason: "tool_use", Prompt: 27, Cached: 20, Generated: 12},
+		tokens: []int{0, 0, 1, 0, 1, 1, 1, 0, 0}, outcome: event.Outcome{Reason: "tool_use", Prompt: 27, Cached: 20, Generated: 12, AnyLater: true},
 	},
 }
 
