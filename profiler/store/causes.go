@@ -63,6 +63,7 @@ type lossSecond struct {
 	lossSums
 	gaps, gapCount int64 // ns, without those of stalls
 	prompt         int64 // ns of gaps in which prompts of other requests were processed
+	served         int64 // ns of the running requests that a polled server reports, of which no gap is known
 }
 
 // unexplained is a stall, or a TTFT over its target, whose evidence may not be complete.
@@ -108,7 +109,9 @@ func (c *causes) at(sec int64) *lossSecond {
 	return &c.seconds[i]
 }
 
-func secondOf(t event.Time) int64 { return int64(t) / int64(time.Second) }
+const perSecond = event.Time(time.Second)
+
+func secondOf(t event.Time) int64 { return int64(t / perSecond) }
 
 // totals returns the losses of the session, to add to.
 func (c *causes) totals() *lossTotals {
@@ -138,6 +141,28 @@ func (c *causes) addGaps(req event.RequestID, t event.Time, gap int64, k int, st
 		w.prompt = event.Add(w.prompt, c.promptTime(req, t-event.Time(all), t))
 	}
 }
+
+// addServed adds the time of the requests that a polled server reports as running, in the seconds that are not judged yet.
+// Without samples of its threads or of its machine, no cause could be found.
+func (c *causes) addServed(at event.Time, interval int64, running float64) {
+	if !c.sampled() {
+		return
+	}
+	from := max(at-event.Time(max(interval, 0)), event.Time(c.next)*perSecond, at-lossSeconds*perSecond)
+	for from < at {
+		sec := secondOf(from)
+		until := min(at, event.Time(sec+1)*perSecond)
+		ns := int64(float64(until-from) * running)
+		c.observe(from, ns, ns)
+		if w := c.at(sec); w != nil {
+			w.served = event.Add(w.served, ns)
+		}
+		from = until
+	}
+}
+
+// sampled reports whether there are samples of the engine's threads or of its machine.
+func (c *causes) sampled() bool { return len(c.usage)+len(c.hosts) > 0 }
 
 // promptTimes are the shortest times that prompts took since the model was loaded: a whole one, and one of its computed
 // tokens. The zero value means that no prompt was processed.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -78,6 +79,47 @@ func TestSlowSeconds(t *testing.T) {
 		l := &p.store.Snapshot().Losses.Windows[metric.Session]
 		if got := l.N[c.want] > 0; got != c.n || c.n && l.NS[c.want] < int64(time.Second) {
 			t.Errorf("%s: losses %+v", c.name, l)
+		}
+	}
+}
+
+// TestSlowSecondsOfServers polls a server that reports two running requests, and no token, while its threads do or do not
+// wait for a core.
+func TestSlowSecondsOfServers(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		running float64
+		every   int64       // between polls
+		usage   event.Usage // of each 100 ms; no interval: none
+		cause   verdict.Cause
+		lost    float64 // of the time of requests
+	}{
+		{"waiting for cores", 2, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8},
+		{"polled more often", 2, sec / 4, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8},
+		{"polled less often", 2, 5 * sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8},
+		{"throttled", 2, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80), Throttled: readingMS(80)}, verdict.CPUQuota, .8},
+		{"stopped", 2, sec, event.Usage{Running: readingMS(50), Waiting: readingMS(0), Stopped: readingMS(50)}, verdict.Stopped, .5},
+		{"on its cores", 2, sec, event.Usage{Running: readingMS(100), Waiting: readingMS(5)}, verdict.Unknown, 0},
+		{"on an accelerator", 2, sec, event.Usage{Running: readingMS(10), Waiting: readingMS(9)}, verdict.Unknown, 0},
+		{"without a request", 0, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.Unknown, 0},
+		{"without samples", 2, sec, event.Usage{}, verdict.Unknown, 0},
+	} {
+		p := newSession()
+		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vllm", Caps: event.CapAggregates, State: event.EngineReady}})
+		for at := int64(0); at < 10*sec; {
+			at += 100 * ms
+			p.now += event.Time(100 * ms)
+			if c.usage.Running.OK() {
+				p.usage(100*ms, c.usage)
+			}
+			if at%c.every == 0 {
+				p.emit(0, event.Event{Kind: event.KindAggregates, Data: &event.Aggregates{Interval: c.every, Running: event.ReportedValue(c.running), Generated: event.ReportedValue(100)}})
+			}
+			p.store.Snapshot()
+		}
+		all, _, _ := p.store.Snapshot().Losses.Over(metric.Session)
+		if got := all.Share(c.cause).V; math.Abs(got-c.lost) > .1*c.lost || c.lost > 0 && all.NS[c.cause] != all.Total() || c.lost == 0 && all.Total() > 0 {
+			t.Errorf("%s: %v of the time, want %v; losses %+v", c.name, got, c.lost, all)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (c *causes) promptTime(req event.RequestID, from, to event.Time) (ns int64)
 // those of the machine.
 func (s *state) interval(from, to event.Time) verdict.Interval {
 	i := verdict.Interval{Coarse: true, Threads: float64(s.engine.Device.Threads), ReadTotal: s.causes.read, ModelBytes: float64(s.model.Bytes)}
-	if c := &s.causes; len(c.usage)+len(c.hosts) > 0 { // hundreds of polled servers have none
+	if s.causes.sampled() { // hundreds of polled servers are not
 		i = s.sampled(i, from, to)
 	}
 	return i
@@ -276,25 +276,37 @@ func (s *state) replaceCause(l *liveRequest, u *unexplained, x *verdict.Explanat
 }
 
 // judgeSecond explains what a second without its stalls lost, if it was slow: its requests were slower than the limit or
-// the session before it, prompts of others were processed, or the engine's threads could not run for much of it.
+// the session before it, prompts of others were processed, or the engine's threads could not run for much of it. Of a
+// polled server, which reports no tokens, only the latter is known: it was lost to all requests that ran.
 func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	c := &s.causes
 	at, ok := c.find(sec)
-	if !ok || c.seconds[at].gapCount == 0 || c.seconds[at].gaps <= 0 {
+	if !ok {
 		return x, false
 	}
 	w := &c.seconds[at]
+	traced := w.gapCount > 0
+	took := w.gaps
+	if !traced {
+		took = w.served
+	}
+	if took <= 0 {
+		return x, false
+	}
 	from := event.Time(sec * int64(second))
 	i := s.interval(from, from+event.Time(second))
 	limits := s.limits()
-	share := s.slowdown(sec, float64(w.gaps)/float64(w.gapCount), limits)
+	share := 0.
+	if traced {
+		share = s.slowdown(sec, float64(w.gaps)/float64(w.gapCount), limits)
+	}
 	span := i.Span
 	if i.Wall = span; span > 0 {
 		share = max(share, float64(i.MeasuredLoss(limits))/float64(span))
 	} else {
 		span = int64(second)
 	}
-	prompts := float64(w.prompt) / float64(w.gaps)
+	prompts := float64(w.prompt) / float64(took)
 	if share = max(share, prompts); share < limits.Lost {
 		return x, false
 	}
@@ -306,7 +318,7 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 		i.Bandwidth = shareOf(s.readRate(t), s.readBandwidth())
 	}
 	x = verdict.Explain(&i, limits)
-	x.Lost, x.Explains = int64(share*float64(w.gaps)), int64(float64(w.gaps)*share*metric.Share(float64(x.Explains), float64(x.Lost)))
+	x.Lost, x.Explains = int64(share*float64(took)), int64(float64(took)*share*metric.Share(float64(x.Explains), float64(x.Lost)))
 	return x, true
 }
 

@@ -16,6 +16,9 @@ func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
 	s.counts.addReport(p)
 	s.rates.addReport(at, p)
 	s.kv.report(&s.aggregates.last)
+	if n := countOf(p.Running); n > 0 && !s.engine.Caps.Has(event.CapTokens) {
+		s.causes.addServed(at, p.Interval, float64(n))
+	}
 	if hadSlots || len(p.Slots) > 0 {
 		s.applySlots(at, p.Slots)
 	}

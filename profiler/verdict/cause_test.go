@@ -84,6 +84,17 @@ func TestExplain(t *testing.T) {
 		{OwnThreads, func(i *Interval) { waited(10)(i); i.Threads, i.Others, i.OthersSpan = 3, ns(0), 40*milli }, func(i *Interval) { waited(9.9)(i); i.Threads = 3 }},
 		{OwnThreads, func(i *Interval) { two(i); i.Threads, i.Usage.Running = 3, ns(57) }, func(i *Interval) { two(i); i.Threads, i.Usage.Running = 3, ns(55) }},
 		{OtherProcesses, waited(10), waited(9.9)},
+		{ // the engine has more threads than cores, but these hardly ran
+			OtherProcesses,
+			func(i *Interval) {
+				waited(60)(i)
+				i.Threads, i.Usage.Running, i.Others, i.OthersSpan = 5, ns(6), ns(74), 40*milli
+			},
+			func(i *Interval) {
+				waited(9.9)(i)
+				i.Threads, i.Usage.Running, i.Others, i.OthersSpan = 5, ns(6), ns(74), 40*milli
+			},
+		},
 		{
 			OtherProcesses,
 			func(i *Interval) { waited(20)(i); i.Others, i.OthersSpan = ns(10), 40*milli },

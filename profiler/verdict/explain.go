@@ -186,28 +186,28 @@ func (i *Interval) clockLoss(l *Limits) int64 {
 	return int64(float64(i.Span) * (1 - i.Clock.V))
 }
 
-// waits divides the time that the engine's threads waited for a core, in ns: among the engine's own threads, other
-// processes, and llmtop's other threads, in proportion to the CPU time that each took or wanted. Threads of a throttled
-// group wait for its quota.
+// waits divides the time that the engine's threads waited for a core, in ns: among the engine's own threads if it has more
+// than cores, other processes, and llmtop's other threads, in proportion to the CPU time that each took. Threads of a
+// throttled group wait for its quota.
 func (i *Interval) waits() (own, others, screen int64) {
 	u := &i.Usage
 	wait := float64(whole(u.Waiting))
 	if wait <= 0 || i.Span <= 0 || whole(u.Throttled) > 0 {
 		return 0, 0, 0
 	}
-	outside, other, most := float64(whole(u.Outside)), 0., float64(whole(i.Others))
+	outside, other, most, ran := float64(whole(u.Outside)), 0., float64(whole(i.Others)), 0.
 	if i.Others.OK() {
 		other = most * metric.Share(float64(i.Span), float64(i.OthersSpan))
 	}
-	excess := 0. // what the engine's threads wanted above the cores
 	if i.oversubscribed() {
-		excess = max(wait+float64(whole(u.Running))-u.Cores.V*float64(i.Span), wait-other-outside, 0)
+		ran = float64(whole(u.Running))
 	}
 	if !i.Others.OK() { // llmtop's threads may or may not have been in the way, others were for what is left
-		return int64(min(wait, excess)), int64(max(wait-excess-outside, 0)), 0
+		mine := wait * metric.Share(ran, u.Cores.V*float64(i.Span))
+		return int64(mine), int64(max(wait-mine-outside, 0)), 0
 	}
-	part := func(of, most float64) int64 { return int64(min(wait*metric.Share(of, excess+other+outside), most)) }
-	return part(excess, excess), part(other, most), part(outside, outside)
+	part := func(of, most float64) int64 { return int64(min(wait*metric.Share(of, ran+other+outside), most)) }
+	return part(ran, ran), part(other, most), part(outside, outside)
 }
 
 // waited returns how long threads waited for a core, with the time of the samples: it can be longer than what was slow.

@@ -185,11 +185,21 @@ func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, l,
 		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count))
-	if top, _ := e.DecodeLosses.significant(l); v.Severity != Good && top != Unknown {
+	v.qualify(&e.DecodeLosses, l)
+	return v, true
+}
+
+// qualify adds the cause that took most of the time to a verdict: its remedy is the one that helps, and a speed that lost
+// time to it is not good.
+func (v *Verdict) qualify(losses *Losses, l *Limits) {
+	switch top, _ := losses.significant(l); {
+	case top == Unknown:
+	case v.Severity == Good:
+		v.Severity = Info
+	default:
 		v.Text += ": " + Causes[top].Text
 		v.Try = Causes[top].Remedy
 	}
-	return v, true
 }
 
 // judgeSpeed compares the tokens/s of one request with reading speed. That is nobody's target: an engine below it is not

@@ -33,7 +33,7 @@ func served(judge func(*Served, *Evidence, *Limits) (Verdict, bool)) rule {
 
 // servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt". It judges only
 // what holds wherever in its bucket a percentile lies.
-func servedTTFT(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
+func servedTTFT(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	t := &s.TTFT
 	if t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || s.Target <= 0 {
 		return Verdict{}, false
@@ -64,6 +64,7 @@ func servedTTFT(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 		return v, true
 	}
 	v.Try = servedRemedies[s.Dominant]
+	v.qualify(&e.Losses, l)
 	return v, true
 }
 
@@ -118,7 +119,7 @@ func preempted(s *Served, _ *Evidence, _ *Limits) (Verdict, bool) {
 
 // servedTail: "ITL p99 88.9 ms is at least 3.0x p50 19.4 ms in the last minute (limit 3x)". The factor is that of the
 // buckets' bounds.
-func servedTail(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
+func servedTail(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	t := &s.ITL
 	if t.Count < l.TailSamples || t.P50.Edge == metric.NoQuantile || t.P50.High <= 0 {
 		return Verdict{}, false
@@ -127,21 +128,25 @@ func servedTail(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 	if ratio < l.TailFactor {
 		return Verdict{}, false
 	}
-	return Verdict{
+	v := Verdict{
 		Severity: Watch, Topic: "token gaps", Degrades: true,
 		Text: fmt.Sprintf("ITL p99 %s is at least %.1fx p50 %s in the last minute (limit %.0fx)",
 			metric.QuantileOf(t.P99), ratio, metric.QuantileOf(t.P50), l.TailFactor),
 		Evidence: fmt.Sprintf("%s gaps, reported by the engine", metric.Count(float64(t.Count))),
 		Try:      smallerChunks + ": long prompts delay requests that decode",
-	}, true
+	}
+	v.qualify(&e.DecodeLosses, l)
+	return v, true
 }
 
 // servedSpeed is decodeSpeed for a server.
-func servedSpeed(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
+func servedSpeed(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	if !s.Speed.OK() || s.Speed.V <= 0 {
 		return Verdict{}, false
 	}
-	return judgeSpeed(s.Speed.V, l, s.SpeedEvidence), true
+	v := judgeSpeed(s.Speed.V, l, s.SpeedEvidence)
+	v.qualify(&e.DecodeLosses, l)
+	return v, true
 }
 
 // servedKV: "KV cache 97 % full (limit 95 %): new requests will have to wait"

@@ -106,6 +106,27 @@ func TestServed(t *testing.T) {
 	}
 }
 
+// TestServedCause checks that what took the time of a server's requests qualifies its verdicts: no praise, and no remedy of
+// another cause.
+func TestServedCause(t *testing.T) {
+	for topic, s := range map[string]Served{
+		"decode":     {Speed: event.DerivedValue(48)},
+		"slow":       {Speed: event.DerivedValue(4)},
+		"TTFT":       {Target: 200 * time.Millisecond, TTFT: metric.BucketSummary{Count: 5, Mean: 3e8, P50: ms(201), P99: ms(900)}, Dominant: "prompt", DomShare: .8},
+		"token gaps": {ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(50)}},
+	} {
+		e := calm()
+		e.Served = &s
+		e.Losses.Observed, e.Losses.N[OtherProcesses], e.Losses.NS[OtherProcesses] = 10e9, 8, 8e9
+		e.DecodeLosses = e.Losses
+		for _, v := range judged(e) {
+			if v.Severity == Good || v.Try != "" && v.Try != Causes[OtherProcesses].Remedy {
+				t.Errorf("%s: %+v", topic, v)
+			}
+		}
+	}
+}
+
 // TestServedRulesAreForServers checks that these rules do not fire for engines with per-request metrics.
 func TestServedRulesAreForServers(t *testing.T) {
 	e := calm()
