@@ -199,6 +199,19 @@ const (
 	ofStall
 )
 
+// withdrawGaps takes k gaps that turned out to be a stall back from their second. It reports false if that was judged.
+func (c *causes) withdrawGaps(req event.RequestID, t event.Time, gap int64, k int) bool {
+	sec := secondOf(t)
+	i, ok := c.find(sec)
+	if !ok || sec < c.next {
+		return false
+	}
+	w, all := &c.seconds[i], gap*int64(k)
+	w.gaps, w.gapCount = max(w.gaps-all, 0), max(w.gapCount-int64(k), 0)
+	w.prompt = max(w.prompt-c.promptTime(req, t-event.Time(all), t), 0)
+	return true
+}
+
 // count adds a loss n times, -1 takes it back.
 func (c *causes) count(at event.Time, e *verdict.Explanation, n int, of loss) {
 	t := c.totals()

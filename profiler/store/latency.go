@@ -81,6 +81,7 @@ func (l *latency) closeSecond(sec int64, r *RatePoint) {
 	p := LatencyPoint{At: r.At, Running: r.Running, KVUsed: r.KVUsed}
 	if sum := l.of[ITL].At(sec); sum.Count > 0 {
 		p.Count, p.P50, p.P99, p.Spread = sum.Count, sum.P50, sum.P99, l.spreads.take(sec)
+		p.Stalls = int(l.stallCount.At(sec).Count)
 	}
 	if p.Count > 0 || len(l.series) > 0 { // no series for engines that report no tokens
 		l.series = push(l.series, p, SeriesLen)

@@ -18,6 +18,7 @@ type liveRequest struct {
 	stageTime       [event.NumStages]int64 // ns per stage
 	pacedSinceToken int64                  // ns of pacing since the last token
 	passGaps        *metric.Sparse         // gaps between forward passes; nil: each generated one token
+	early           *lateGap               // the last of the first gaps, until there is a median to judge them by
 	lastStep        uint64                 // of the last token
 	lastChoice      uint16
 	pacedTotal      int64   // ns of pacing between tokens
@@ -46,7 +47,7 @@ type liveRequest struct {
 func (l *liveRequest) slimCopy() *Request {
 	if l.slim == nil {
 		v := *l.done
-		v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, TokenList{}, "", ""
+		v.Slim, v.Layers, v.Gaps, v.Late, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, TokenList{}, "", ""
 		l.slim = &v
 	}
 	return l.slim
@@ -64,7 +65,7 @@ func (l *liveRequest) share() Request {
 	l.sharedTokens, l.sharedGaps = true, true
 	v := l.view
 	v.Layers = slices.Clone(v.Layers)
-	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
+	v.Gaps, v.Stalls, v.Late = slices.Clip(v.Gaps), slices.Clip(v.Stalls), slices.Clip(v.Late)
 	v.Spans = slices.Clip(v.Spans)
 	return v
 }

@@ -195,7 +195,7 @@ var Totalled = []Number{
 	{
 		Name: "stalls", Title: "stall", JSON: "totals.stalls", Metric: "llmtop.stalls", Alert: "stalls", Unit: "{stall}", Sum: true,
 		Help:   "gaps between tokens of at least 3 times the request's median; with the cause where the data shows one",
-		Detail: "and of at least 0.5 ms, after 8 gaps. Alerts count those in their window",
+		Detail: "and of at least 0.5 ms, of more than 8 gaps. Alerts count those in their window",
 		Of: func(s *Snapshot, w metric.Window) event.Reading {
 			if n := s.Totals().Stalls; !n.OK() {
 				return n

@@ -23,7 +23,7 @@ func TestStallBesideWaitingRequest(t *testing.T) {
 		p := newSession()
 		p.engine(c.caps)
 		p.state(ms, 1, event.StateQueued, nil)
-		for range stallSamples + 2 {
+		for range StallSamples + 2 {
 			p.token(10*ms, 1, 1)
 		}
 		p.state(100*ms-c.sent, 2, event.StateQueued, nil)

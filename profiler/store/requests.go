@@ -163,7 +163,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	}
 	done := l.copy()
 	// done lives long: drop the spare capacity of the shared slices.
-	done.Gaps, done.Stalls = slices.Clone(done.Gaps), slices.Clone(done.Stalls)
+	done.Gaps, done.Stalls, done.Late = slices.Clone(done.Gaps), slices.Clone(done.Stalls), slices.Clone(done.Late)
 	done.Spans, done.Tokens = slices.Clone(done.Spans), done.Tokens.pack()
 	s.markEnded(l, done)
 	if !s.excluded(l) {
@@ -176,7 +176,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 
 // markEnded replaces the working state of a request by its final view.
 func (s *state) markEnded(l *liveRequest, done *Request) {
-	l.view, l.done, l.lastView, l.itl, l.passGaps, l.tokens, l.text = *done, done, nil, nil, nil, nil, nil
+	l.view, l.done, l.lastView, l.itl, l.passGaps, l.early, l.tokens, l.text = *done, done, nil, nil, nil, nil, nil, nil
 	if s.requests.markEnded(l) {
 		s.counts.OmittedRequests++
 	}

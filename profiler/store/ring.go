@@ -142,9 +142,7 @@ func (l *liveRequest) fitBounds(r *ring) {
 	if cut := len(v.Spans) - r.bound(MaxSpans); cut > 0 {
 		v.Spans, v.Omitted.Spans = slices.Clone(v.Spans[:len(v.Spans)-cut]), v.Omitted.Spans+cut
 	}
-	if cut := len(v.Stalls) - r.bound(MaxStalls); cut > 0 {
-		v.Stalls, v.Omitted.Stalls = slices.Clone(v.Stalls[cut:]), v.Omitted.Stalls+cut
-	}
+	v.keepStalls(v.Stalls, r.bound(MaxStalls))
 	if len(v.Layers) > r.bound(MaxLayers) {
 		v.Layers, v.Omitted.Layers = nil, true
 	}

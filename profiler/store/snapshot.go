@@ -141,9 +141,10 @@ type Request struct {
 	Layers   []LayerPart
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 
-	Gaps      []int64 // ns between consecutive tokens without pacing, newest last, at most MaxGaps
-	FirstGap  int     // index of Gaps[0] among all gaps of the request
-	Stalls    []Stall
+	Gaps      []int64              // ns between consecutive tokens without pacing, newest last, at most MaxGaps
+	FirstGap  int                  // index of Gaps[0] among all gaps of the request
+	Stalls    []Stall              // by index, the longest MaxStalls
+	Late      []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
 	Slow      *verdict.Explanation // why TTFT is over its target; nil if it is not
 	ITL       metric.Summary
 	Tokens    TokenList // the last ones, at most MaxTokens
@@ -215,7 +216,7 @@ type LatencyPoint struct {
 	P50, P99 int64   // ns
 	Spread   *Spread // nil without tokens
 
-	Running, KVUsed int // as of a RatePoint
+	Running, KVUsed, Stalls int // as of a RatePoint; gaps
 }
 
 // Throughput holds the rates over the last ten seconds, the current one included, and their trend.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,11 +28,11 @@ func TestStallsBeginAtTheirLimit(t *testing.T) {
 		gap, late int64
 		stalls    int
 	}{
-		{"three times the median", stallSamples, ms, 3*ms + 50*us, 1}, // the median may be off by 1/64
-		{"less than that", stallSamples, ms, 2900 * us, 0},
-		{"too few gaps for a median", stallSamples - 1, ms, 30 * ms, 0},
-		{"too short to matter", stallSamples, 100 * us, minStall - us, 0},
-		{"just long enough", stallSamples, 100 * us, minStall, 1},
+		{"three times the median", StallSamples, ms, 3*ms + 50*us, 1}, // the median may be off by 1/64
+		{"less than that", StallSamples, ms, 2900 * us, 0},
+		{"too few gaps for a median", StallSamples - 1, ms, 30 * ms, 0},
+		{"too short to matter", StallSamples, 100 * us, minStall - us, 0},
+		{"just long enough", StallSamples, 100 * us, minStall, 1},
 	} {
 		p := newSession()
 		decoding(p, c.gaps, c.gap)
@@ -46,6 +47,75 @@ func TestStallsBeginAtTheirLimit(t *testing.T) {
 				t.Errorf("%s: %+v, want token %d after %d ns", c.name, st, c.gaps+1, c.late)
 			}
 		}
+	}
+}
+
+// TestFirstGapsAreJudged: a gap that comes before there is a median is a stall once there is one, and counts once.
+func TestFirstGapsAreJudged(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		gaps  []int64
+		index []int
+	}{
+		{"the second token", []int64{433 * ms, ms, ms, ms, ms, ms, ms, ms, ms}, []int{1}},
+		{"two of the first", []int64{ms, 50 * ms, ms, ms, 433 * ms, ms, ms, ms, ms, 9 * ms}, []int{2, 5, 10}},
+		{"with too few after it", []int64{433 * ms, ms, ms, ms, ms, ms, ms, ms}, nil},
+		{"all alike", []int64{9 * ms, 9 * ms, 9 * ms, 9 * ms, 9 * ms, 9 * ms, 9 * ms, 9 * ms, 9 * ms}, nil},
+		{"short ones", []int64{400 * us, 50 * us, 50 * us, 50 * us, 50 * us, 50 * us, 50 * us, 50 * us, 50 * us}, nil},
+	} {
+		p := newSession()
+		decoding(p, 0, 0)
+		stalled, all := int64(0), int64(0)
+		for i, gap := range c.gaps {
+			p.token(gap, 1, 1)
+			all += gap
+			if slices.Contains(c.index, i+1) {
+				stalled += gap - ms
+			}
+		}
+		s := p.store.Snapshot()
+		r := s.Requests[0]
+		var index []int
+		for _, st := range r.Stalls {
+			index = append(index, st.Index)
+		}
+		if !slices.Equal(index, c.index) || s.Latency.StallCount[metric.Session] != uint64(len(c.index)) || len(r.Late) != len(c.index) {
+			t.Errorf("%s: stalls at %v, marks %v, %d counted, want %v", c.name, index, r.Late, s.Latency.StallCount[metric.Session], c.index)
+		}
+		if lost := s.Losses.Windows[metric.Session].Total(); len(c.index) > 0 && (lost < stalled*98/100 || lost > all) {
+			t.Errorf("%s: lost %d ns of %d, stalls lost %d", c.name, lost, all, stalled)
+		}
+	}
+}
+
+// TestLongestStallsAreKept: of many stalls, all keep their marks, and the longest their causes, wherever they came.
+func TestLongestStallsAreKept(t *testing.T) {
+	p := newSession()
+	decoding(p, 0, 0)
+	p.token(433*ms, 1, 1) // the longest comes first
+	const stalls = 149
+	for i := range stalls - 1 {
+		for range StallSamples {
+			p.token(ms, 1, 1)
+		}
+		p.token(5*ms+int64(i%7)*us, 1, 1)
+	}
+	for ended := range 2 {
+		r := p.request(t, 1)
+		if r.StallCount() != stalls || len(r.Late) != stalls || len(r.Stalls) > MaxStalls || r.Stalls[0].Gap != 433*time.Millisecond {
+			t.Errorf("ended %d: %d stalls, %d marks, %d kept from %v on", ended, r.StallCount(), len(r.Late), len(r.Stalls), r.Stalls[0].Gap)
+		}
+		if !slices.IsSortedFunc(r.Stalls, func(a, b Stall) int { return a.Index - b.Index }) {
+			t.Error("the stalls are not in order")
+		}
+		p.state(ms, 1, event.StateFinished, nil)
+	}
+	marked := 0
+	for _, point := range p.store.Snapshot().Latency.Series {
+		marked += point.Stalls
+	}
+	if n := p.store.Snapshot().Latency.StallCount[metric.Session]; n != stalls || marked == 0 {
+		t.Errorf("%d stalls in the session, %d marked in the series", n, marked)
 	}
 }
 
@@ -64,7 +134,7 @@ func TestPassesWithSeveralTokens(t *testing.T) {
 		step++
 	}
 	p.state(0, 1, event.StateQueued, nil)
-	for i := range 4 * stallSamples {
+	for i := range 4 * StallSamples {
 		pass(10*ms, 1+i%5)
 	}
 	if r := p.request(t, 1); len(r.Stalls) != 0 || r.ITL.P50 > ms {
@@ -78,7 +148,7 @@ func TestPassesWithSeveralTokens(t *testing.T) {
 
 func TestPacingIsNotAStall(t *testing.T) {
 	p := newSession()
-	decoding(p, stallSamples, ms)
+	decoding(p, StallSamples, ms)
 	p.stage(1, event.StagePace, 100*ms, 1)
 	p.token(ms, 1, 1)
 	if r := p.request(t, 1); len(r.Stalls) != 0 || r.ITL.Max != ms {
@@ -146,7 +216,7 @@ func TestCausesOfStalls(t *testing.T) {
 		}},
 	} {
 		p := newSession()
-		decoding(p, stallSamples, ms)
+		decoding(p, StallSamples, ms)
 		start := p.now
 		if c.during != nil {
 			c.during(p)
@@ -174,7 +244,7 @@ func TestCausesOfStalls(t *testing.T) {
 // TestEvidenceAfterTheEnd checks that evidence reaches the stalls of a request that has ended.
 func TestEvidenceAfterTheEnd(t *testing.T) {
 	p := newSession()
-	decoding(p, stallSamples, ms)
+	decoding(p, StallSamples, ms)
 	p.token(20*ms, 1, 1)
 	p.state(0, 1, event.StateFinished, &event.Outcome{Generated: 10})
 	before := p.request(t, 1)

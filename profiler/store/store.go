@@ -13,11 +13,11 @@ const (
 	MaxOpen     = 10_000 // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
 	MaxRequests = 256    // ended requests with per-token data: up to 90 KB each, 23 MB
 	MaxPast     = 8192   // ended requests before those, without per-token data: 1 KB each, 8 MB
-	MaxGaps     = 2048   // gaps per request: 8 bytes each, 16 KB
+	MaxGaps     = 2048   // gaps per request, and marks of stalls: 8 and 4 bytes each, 24 KB
 	MaxTokens   = 512    // tokens per request: 160 bytes each and their detail while it is open, 40 to 110 bytes afterwards
 	MaxSpans    = 64     // stages per request: 64 bytes each, 4 KB
 	MaxText     = 8192   // bytes of generated text, and of the prompt, per request
-	MaxStalls   = 64     // stalls per request, and per session: 64 bytes each, 4 KB
+	MaxStalls   = 64     // stalls per request, the longest, and per session, the newest: 64 bytes each, 4 KB
 	MaxGroups   = 64     // LoRA adapters or tenants: 64 bytes each, 4 KB
 	MaxLog      = 100    // lines of the engine's log: up to MaxLine bytes each, 100 KB
 	MaxLine     = 1024   // bytes of a log line, label, group or token text

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -13,8 +14,8 @@ import (
 const (
 	StallFactor = 3
 	minStall    = int64(500 * time.Microsecond) // ns
-	// stallSamples is how many gaps the median needs.
-	stallSamples = 8
+	// StallSamples is how many gaps the median needs. Those gaps are judged when the next one has come.
+	StallSamples = 8
 )
 
 // StampedTokens returns how many tokens share the stamp of a token event, 1..MaxTokens.
@@ -112,11 +113,8 @@ func evictCount(n, bound int) int {
 func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, e *event.Event) {
 	v := &l.view
 	stalled, typical := false, l.typicalGaps(e)
-	if typical != nil && typical.Count() >= stallSamples {
-		if median := typical.Median(); gap >= StallFactor*median && gap >= minStall {
-			s.recordStall(l, at, gap, gap-median, k, e.Picks)
-			stalled = true
-		}
+	if typical != nil {
+		stalled = s.judgeGap(l, typical, lateGap{at: at, gap: gap, k: k, index: v.Generated}, e.Picks)
 	}
 	l.itl.Record(gap, uint32(k))
 	if typical != nil && typical != l.itl {
@@ -150,20 +148,77 @@ func (l *liveRequest) typicalGaps(e *event.Event) *metric.Sparse {
 	return l.itl
 }
 
-// recordStall records one stall for k gaps of equal length that ended at the given time. lost is what each took
-// longer, in ns.
-func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k int, picks []uint16) {
-	st := Stall{Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap)}
-	from := at - event.Time(gap)*event.Time(k)
-	st.Explanation = s.explainLater(l, unexplained{
-		req: st.Request, index: st.Index, from: from, to: at, lost: lost * int64(k), absent: absentPicks(s, picks, from),
-	})
-	limit := s.requests.bound(MaxStalls)
-	l.view.Omitted.Stalls += evictCount(len(l.view.Stalls), limit)
-	l.view.Stalls = push(l.view.Stalls, st, limit)
+// lateGap is k gaps of equal length that ended at a time and may be a stall.
+type lateGap struct {
+	at       event.Time
+	gap      int64
+	k, index int    // of the late token
+	absent   string // see absentPicks
+	before   *lateGap
+}
+
+func (g *lateGap) from() event.Time { return g.at - event.Time(g.gap)*event.Time(g.k) }
+
+// judgeGap records a stall if a gap is far above the median of those before it, and reports whether it is. The first
+// gaps have too few before them: they wait until there is a median.
+func (s *state) judgeGap(l *liveRequest, typical *metric.Sparse, g lateGap, picks []uint16) (stalled bool) {
+	if g.gap >= minStall {
+		g.absent = absentPicks(s, picks, g.from())
+	}
+	if typical.Count() < StallSamples {
+		if g.gap >= minStall {
+			early := g // g stays off the heap
+			early.before, l.early = l.early, &early
+		}
+		return false
+	}
+	median := typical.Median()
+	s.judgeEarly(l, l.early, median)
+	l.early = nil
+	if stalled = g.gap >= StallFactor*median && g.gap >= minStall; stalled {
+		s.recordStall(l, &g, median, true)
+	}
+	return stalled
+}
+
+// judgeEarly judges gaps that waited for a median, the oldest first.
+func (s *state) judgeEarly(l *liveRequest, g *lateGap, median int64) {
+	if g == nil {
+		return
+	}
+	s.judgeEarly(l, g.before, median)
+	if g.gap >= StallFactor*median {
+		s.recordStall(l, g, median, s.excluded(l) || s.causes.withdrawGaps(l.view.ID, g.at, g.gap, g.k))
+	}
+}
+
+// recordStall records one stall. counts is false if a slow second counts what it lost.
+func (s *state) recordStall(l *liveRequest, g *lateGap, median int64, counts bool) {
+	v := &l.view
+	st := Stall{Request: v.ID, Index: g.index, At: g.at, Gap: time.Duration(g.gap)}
+	u := unexplained{req: st.Request, index: st.Index, from: g.from(), to: g.at, lost: (g.gap - median) * int64(g.k), absent: g.absent}
+	if counts {
+		st.Explanation = s.explainLater(l, u)
+	} else {
+		st.Explanation = s.explain(&u)
+	}
+	v.keepStalls(append(v.Stalls, st), s.requests.bound(MaxStalls))
+	v.Late = push(v.Late, int32(g.index), s.requests.bound(MaxGaps))
 	if !s.excluded(l) {
 		s.latency.recordStall(st)
 	}
+}
+
+// keepStalls sets the stalls of a request. Where there are too many, it omits the shortest quarter.
+func (r *Request) keepStalls(list []Stall, bound int) {
+	if len(list) > bound {
+		list = slices.SortedStableFunc(slices.Values(list), func(a, b Stall) int { return cmp.Compare(b.Gap, a.Gap) })
+		kept := bound - bound/4
+		r.Omitted.Stalls += len(list) - kept
+		list = list[:kept:kept]
+		slices.SortFunc(list, func(a, b Stall) int { return cmp.Compare(a.Index, b.Index) })
+	}
+	r.Stalls = list
 }
 
 // explainTTFT explains why the first token of a request came later than its target, or than the default one.

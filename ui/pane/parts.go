@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -26,30 +27,58 @@ type TimePart struct {
 }
 
 // DrawTimeParts draws parts of a duration one below another, each starting where the previous ends, with its share and
-// length. Where not all fit, the shortest are omitted.
+// length. Where not all fit, the shortest share the last row.
 func DrawTimeParts(a grid.Area, parts []TimePart) {
 	const names, numbers = 13, 18
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
-	least := KthLongest(parts, a.H)
-	y, begin := 0, 0.0
-	for _, p := range parts {
-		from := int(math.Round(begin * float64(bar.W)))
-		begin += p.Share
-		if p.Dur < least || y == a.H {
-			continue
-		}
+	keep := Unfolded(len(parts), a.H)
+	least, rest, folded := KthLongest(parts, keep), TimePart{}, 0
+	write := func(y int, p *TimePart) {
 		x := 0
 		if p.mark != 0 {
 			a.Cell(0, y, grid.Fg(p.role), p.mark)
 			x = 2
 		}
 		a.Text(x, y, Dim, p.Name)
-		from = min(from, bar.W-1)
-		bar.Fill(from, y, max(int(math.Round(begin*float64(bar.W)))-from, 1), grid.Fg(p.role), p.Fill)
 		a.Right(a.W-11, y, Plain, metric.Percent(p.Share))
 		a.Right(a.W-2, y, Data, metric.Duration(int64(p.Dur)))
-		y++
 	}
+	y, begin := 0, 0.0
+	for _, p := range parts {
+		from, at := min(int(math.Round(begin*float64(bar.W))), bar.W-1), y
+		begin += p.Share
+		if p.Dur < least || y == keep {
+			rest.Dur, rest.Share, rest.mark, at = rest.Dur+p.Dur, rest.Share+p.Share, p.mark, keep
+			folded++
+		} else {
+			write(y, &p)
+			y++
+		}
+		bar.Fill(from, at, max(int(math.Round(begin*float64(bar.W)))-from, 1), grid.Fg(p.role), p.Fill)
+	}
+	if folded > 0 {
+		if rest.mark != 0 {
+			rest.mark = ' '
+		}
+		rest.Name = FoldedName(folded, keep)
+		write(keep, &rest)
+	}
+}
+
+// Unfolded returns how many of n parts have a row of their own among a number of rows: the others share the last one.
+func Unfolded(n, rows int) int {
+	if n <= rows {
+		return n
+	}
+	return max(rows-1, 0)
+}
+
+// FoldedName names the row that parts share below others.
+func FoldedName(folded, others int) string {
+	if others == 0 {
+		return strconv.Itoa(folded) + " parts"
+	}
+	return strconv.Itoa(folded) + " shorter"
 }
 
 // KthLongest returns the length of the k-th longest part, 0 if there are fewer.

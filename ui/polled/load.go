@@ -15,8 +15,8 @@ import (
 )
 
 // DrawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
-// wide as needed, up to half of the area. Where not all stages fit, the shortest are omitted. Where their times are
-// unknown, all bars begin at the left.
+// wide as needed, up to half of the area. Where not all stages fit, the shortest share the last row. Where their times
+// are unknown, all bars begin at the left.
 func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 	gl := c.Skin.Glyphs
 	if len(s.Load) == 0 {
@@ -34,7 +34,8 @@ func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 	if loads && room > 1 {
 		room--
 	}
-	least, names := pane.KthLongest(stages, room), 0
+	keep := pane.Unfolded(len(stages), room)
+	least, names := pane.KthLongest(stages, keep), 0
 	for _, p := range stages {
 		if p.Dur >= least {
 			names = max(names, grid.Width(p.Name)+1)
@@ -48,9 +49,10 @@ func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 		begins, span = func(store.StageSpan) event.Time { return 0 }, max(float64(pane.KthLongest(stages, 1)), 1)
 	}
 	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
-	y := 0
+	y, folded, rest := 0, 0, time.Duration(0)
 	for i, p := range s.Load {
-		if stages[i].Dur < least || y == room {
+		if stages[i].Dur < least || y == keep {
+			folded, rest = folded+1, rest+stages[i].Dur
 			continue
 		}
 		a.Elide(0, y, names-1, pane.Dim, stages[i].Name, gl.Ellipsis)
@@ -59,6 +61,11 @@ func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 		x1 := int(float64(begin+p.End-p.Start) / span * float64(bar.W))
 		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
 		a.Right(a.W, y, pane.Data, metric.Duration(int64(p.Dur())))
+		y++
+	}
+	if folded > 0 && y < room {
+		a.Text(0, y, pane.Dim, pane.FoldedName(folded, keep))
+		a.Right(a.W, y, pane.Data, metric.Duration(int64(rest)))
 		y++
 	}
 	if y < a.H && loads {

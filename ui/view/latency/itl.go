@@ -97,7 +97,7 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	c.Scratch.Chart("latency").Draw(a, grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
 		Roles: latencyRoles, Log: c.LogAxis, Fill: true,
-		Stall: func(i int) bool { return stalledIn(s.Latency.Stalls, pts[i].At) },
+		Stall: func(i int) bool { return pts[i].Stalls > 0 || stalledIn(s.Latency.Stalls, pts[i].At) },
 		Label: pane.AxisLabel(pane.TimeAxis, top),
 		At: func(series, i int) float64 {
 			switch p := pts[i]; {

@@ -224,7 +224,7 @@ func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *pane.Frame) {
 }
 
 // drawLegend names the components of the shown requests and notes the scale of cold bars. Where not all fit, the
-// shortest are omitted.
+// shortest are omitted, which an ellipsis shows.
 func drawLegend(a grid.Area, y int, shown []*store.Request, c *pane.Frame) {
 	var total [len(store.Components)]time.Duration
 	width := 0
@@ -238,7 +238,12 @@ func drawLegend(a grid.Area, y int, shown []*store.Request, c *pane.Frame) {
 			width += len(pane.PartName(i)) + 4
 		}
 	}
-	for width-2 > a.W {
+	const more = 2 // cells of the ellipsis
+	omitted := 0
+	if width-2 > a.W {
+		omitted = more
+	}
+	for width-2 > a.W-omitted {
 		least := -1
 		for i, d := range total {
 			if d > 0 && (least < 0 || d < total[least]) {
@@ -255,6 +260,9 @@ func drawLegend(a grid.Area, y int, shown []*store.Request, c *pane.Frame) {
 		}
 		k := pane.Component{Role: theme.PartRoles()[i], Name: pane.PartName(i), Fill: i}
 		l.Rune(grid.Fg(k.Role), pane.PartSwatch(c, k)).Gap(1).Put(pane.Dim, pane.PartName(i)).Gap(2)
+	}
+	if omitted > 0 {
+		l.Rune(pane.Dim, c.Skin.Glyphs.Ellipsis)
 	}
 	if note := "cold: own scale"; anyCold(shown) && l.Room() >= len(note) {
 		a.Right(a.W, y, pane.Dim, note)

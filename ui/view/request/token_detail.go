@@ -3,6 +3,7 @@ package request
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -99,6 +100,10 @@ func Cause(c *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.
 		}
 	}
 	switch {
+	case slices.Contains(r.Late, int32(n)):
+		return "a stall; the cause is kept of the " + strconv.Itoa(len(r.Stalls)) + " longest only", pane.Bad
+	case ratio >= pane.StallGap && r.ITL.Count <= store.StallSamples:
+		return "late, but not judged: a stall is judged among more than " + strconv.Itoa(store.StallSamples) + " gaps", pane.Watch
 	case ratio >= pane.StallGap:
 		return "late, but below the stall threshold of the tokens before it", pane.Watch
 	case ratio >= pane.SlowGap:
@@ -207,20 +212,30 @@ func tokenPicks(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snap
 	return y + 2 + rows
 }
 
-// requestStalls lists the last stalls of a request with their causes and returns the rows used.
+// requestStalls lists the stalls of a request with their causes, the longest first, and returns the rows used.
 func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
 	r := v.Request
 	if a.H < 1 || r.ITL.Count == 0 {
 		return 0
 	}
 	a.Text(0, 0, pane.Heading, "Stalls")
-	if r.StallCount() == 0 {
+	switch {
+	case r.StallCount() > 0:
+	case r.ITL.Count <= store.StallSamples:
+		a.Text(8, 0, pane.Dim, "not judged: "+strconv.Itoa(store.StallSamples)+" gaps or fewer")
+		return 1
+	default:
 		a.Text(8, 0, pane.Good, string(c.Skin.Glyphs.Good)+" none: no gap of "+strconv.Itoa(store.StallFactor)+c.Skin.Glyphs.Times+" the median or more")
 		return 1
 	}
-	a.Text(8, 0, pane.Dim, strconv.Itoa(r.StallCount())+"  (n: next)")
+	list := slices.SortedStableFunc(slices.Values(r.Stalls), func(a, b store.Stall) int { return cmp.Compare(b.Gap, a.Gap) })
+	list = list[:min(len(list), a.H-1)]
+	note := strconv.Itoa(r.StallCount())
+	if len(list) < r.StallCount() {
+		note += ", the longest"
+	}
+	a.Text(8, 0, pane.Dim, note+"  (n: next)")
 	median := max(float64(r.ITL.P50), 1)
-	list := r.Stalls[max(len(r.Stalls)-(a.H-1), 0):]
 	for y, s := range list {
 		l := a.Line(0, 1+y)
 		st := pane.Dim

@@ -2,6 +2,8 @@
 package request
 
 import (
+	"slices"
+
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -117,18 +119,13 @@ func (v *View) selectSlowest() {
 
 // nextStall selects the next stall, after the last one the first.
 func (v *View) nextStall() {
-	if v.Request == nil || len(v.Request.Stalls) == 0 {
+	if v.Request == nil || len(v.Request.Late) == 0 {
 		v.program.Notify("no stall: no gap reached 3 times the median before it")
 		return
 	}
-	to := v.Request.Stalls[0].Index
-	for _, s := range v.Request.Stalls {
-		if s.Index > v.Token {
-			to = s.Index
-			break
-		}
-	}
-	v.step(to - v.Token)
+	late := slices.Sorted(slices.Values(v.Request.Late)) // the first tokens are judged later than the next ones
+	i, _ := slices.BinarySearch(late, int32(v.Token+1))
+	v.step(int(late[i%len(late)]) - v.Token)
 }
 
 // Scroll moves the selected token by rows of cells, and to the ends like in a list.

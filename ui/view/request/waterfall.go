@@ -293,16 +293,18 @@ func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) bool {
 
 // fold merges the shortest rows into one if there are more than n.
 func fold(rows []stageRow, n int) []stageRow {
-	if len(rows) <= max(n, 1) {
+	n = max(n, 1)
+	if len(rows) <= n {
 		return rows
 	}
 	byLength := slices.SortedStableFunc(slices.Values(rows), func(a, b stageRow) int { return cmp.Compare(b.dur, a.dur) })
-	least := byLength[max(n-2, 0)].dur
+	keep := pane.Unfolded(len(rows), n)
+	least := byLength[max(keep-1, 0)].dur
 	rest := stageRow{role: theme.PartOther, fill: ' ', mark: ' '}
 	var out []stageRow
 	folded := 0
 	for _, p := range rows {
-		if len(out) < n-1 && p.dur >= least {
+		if len(out) < keep && p.dur >= least {
 			out = append(out, p)
 			continue
 		}
@@ -310,7 +312,7 @@ func fold(rows []stageRow, n int) []stageRow {
 		rest.perToken += p.perToken
 		folded++
 	}
-	rest.name = strconv.Itoa(folded) + " shorter"
+	rest.name = pane.FoldedName(folded, keep)
 	return append(out, rest)
 }
 

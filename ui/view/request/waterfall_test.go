@@ -2,9 +2,11 @@ package request
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -34,5 +36,19 @@ func TestQueueAroundTheLoad(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("rows %v, want %v", got, want)
+	}
+}
+
+// The cause of a late token tells one that was no stall from one that was not judged, and from one whose cause is not kept.
+func TestCauseOfLateTokens(t *testing.T) {
+	c := &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}
+	for want, r := range map[string]*store.Request{
+		"a stall; the cause is kept of the 1 longest only": {Late: []int32{3, 9}, Stalls: []store.Stall{{Index: 9}}, ITL: metric.Summary{Count: 100}},
+		"late, but not judged":                             {ITL: metric.Summary{Count: 5}},
+		"late, but below the stall threshold":              {ITL: metric.Summary{Count: 100}},
+	} {
+		if got, _ := Cause(c, r, 3, 5); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
