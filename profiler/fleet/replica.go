@@ -138,7 +138,7 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	case kind.Has(store.Reported):
 		set(Running, p.Running)
 		set(Waiting, p.Waiting)
-		set(CacheHits, p.CacheHits)
+		set(CacheHits, p.CacheHitShare())
 		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
 	case !kind.Has(store.Polled): // a polled engine has none before its first report
 		set(Running, event.DerivedValue(float64(s.Throughput.Running)))

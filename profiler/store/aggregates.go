@@ -246,6 +246,19 @@ func (r *aggregates) fillPoint(p *RatePoint) {
 
 var noValue = float32(math.NaN())
 
+// CacheHitShare returns the share of prompt tokens that came from a cache: over the session, or if the engine counts only
+// a share of its own, the last one.
+func (r *Aggregates) CacheHitShare() event.Reading {
+	switch n := r.Number(event.RatioCacheHits); {
+	case n == nil:
+		return r.CacheHits
+	case n.Kind == Quotient:
+		return n.Value
+	default:
+		return n.Last
+	}
+}
+
 // cacheHits returns the cache hits of the last report, 0..1; NaN if it had none.
 func (r *aggregates) cacheHits() float32 {
 	if hits := r.last.CacheHits; hits.OK() {

@@ -310,3 +310,18 @@ func TestPollsMissShortRequests(t *testing.T) {
 		t.Errorf("the server counts: finished %+v, at least %+v", got.Finished, got.FinishedSeen)
 	}
 }
+
+// TestCacheHitShare: it is a quotient of the session, not of the last poll; a share of the engine's own is the last one.
+func TestCacheHitShare(t *testing.T) {
+	hits := func(part, whole float64) *event.Aggregates {
+		return &event.Aggregates{Interval: 1e9, Ratios: []event.Ratio{{Name: event.RatioCacheHits, Part: event.ReportedValue(part), Whole: event.ReportedValue(whole)}}}
+	}
+	v := snapshotAfter([]float64{1, 2, 3}, hits(740, 1000), hits(0, 100), &event.Aggregates{Interval: 1e9})
+	if got := v.Aggregates.CacheHitShare(); got.V != 740.0/1100 {
+		t.Errorf("of two counters %+v", got)
+	}
+	v = snapshotAfter([]float64{1, 2}, &event.Aggregates{Interval: 1e9, CacheHits: event.ReportedValue(0.2)}, &event.Aggregates{Interval: 1e9, CacheHits: event.ReportedValue(0.6)})
+	if got := v.Aggregates.CacheHitShare(); got.V != 0.6 {
+		t.Errorf("of its own %+v", got)
+	}
+}

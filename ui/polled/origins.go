@@ -135,11 +135,11 @@ func DrawCacheHits(r *pane.RowWriter, s *store.Snapshot) {
 		return
 	}
 	n := s.Aggregates.Number(event.RatioCacheHits)
-	if n == nil {
-		pane.PutReading(a, s.Aggregates.CacheHits, metric.Percent, "", pane.Data)
-		return
+	unit := ""
+	if n != nil {
+		unit = "of prompt tokens" + age(n, s)
 	}
-	pane.PutReading(a, n.Last, metric.Percent, "of prompt tokens"+age(n, s), pane.Data)
+	pane.PutReading(a, s.Aggregates.CacheHitShare(), metric.Percent, unit, pane.Data)
 }
 
 // age returns how old a number is, for a text; "" if it is of one of the last polls.

@@ -117,7 +117,7 @@ func (l *llama) collectAll(ctx context.Context, s *Poller, list []*llamaModel) (
 	if !answered {
 		return nil, failed
 	}
-	sum.CacheHits = cacheHitShare(list)
+	sum.CacheHits = cacheHits(sum)
 	if n := len(loaded(s.info.Models)); n > len(list) {
 		addEndpoint(sum, "/slots of all models", fmt.Sprintf("only the first %d of %d are polled", len(list), n))
 	}

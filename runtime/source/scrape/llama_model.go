@@ -17,6 +17,7 @@ type llamaModel struct {
 	metrics    *metrics // nil: started without --metrics
 	noSlots    bool
 	slots      slotTracker
+	hits       promptHits
 	counters   event.Aggregates // the last report of the metrics
 	countersAt event.Time       // when the metrics were read; 0: never
 }
@@ -33,6 +34,7 @@ func (m *llamaModel) startAtZero(s *Poller, since event.Time) {
 	if m.metrics != nil {
 		m.metrics.lastReport = since
 		m.metrics.gatherer.StartAtZero()
+		m.hits.began = true
 	}
 }
 
@@ -71,6 +73,7 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 	case err != nil:
 		return nil, err
 	case m.noSlots:
+		m.countHits(report, before, nil)
 		addEndpoint(report, "/slots", noSlots)
 		return report, nil
 	}
@@ -79,18 +82,21 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 	active := m.metrics == nil || m.slots.busy > 0 || hasWork(report)
 	switch {
 	case l.asleep:
+		m.countHits(report, before, nil)
 		addEndpoint(report, "/slots", "the model is asleep; polling would wake it")
 		if m.metrics != nil && active {
 			l.propsAt = 0 // the model may be awake again
 		}
 		return report, nil
 	case !active && m.slots.idleSlots != nil:
+		m.countHits(report, before, nil)
 		addEndpoint(report, "/slots", "")
 		m.slots.update(m.slots.idleSlots, s.clock.Now(), report)
 		return report, nil
 	}
-	failed := m.readSlots(ctx, s, report)
+	list, failed := m.readSlots(ctx, s, report)
 	if failed == nil {
+		m.countHits(report, before, list)
 		return report, nil
 	}
 	if !counted { // check whether the server still responds
@@ -102,6 +108,7 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 			return nil, err
 		}
 	}
+	m.countHits(report, before, nil)
 	addEndpoint(report, "/slots", failed.Error()) // the error must not discard the metrics
 	m.slots.countOnly(s.clock.Now(), report)
 	return report, nil
@@ -155,38 +162,82 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 // noSlots is the reason why /slots is not polled.
 const noSlots = "the server was started with --no-slots"
 
-// readSlots polls the slots and adds them to the report.
-func (m *llamaModel) readSlots(ctx context.Context, s *Poller, report *event.Aggregates) error {
-	list, err := fetchSlots(ctx, s.client, m.withModel("/slots"))
+// readSlots polls the slots and adds them to the report. It returns them; nil if the server has none.
+func (m *llamaModel) readSlots(ctx context.Context, s *Poller, report *event.Aggregates) (list []slot, err error) {
+	list, err = fetchSlots(ctx, s.client, m.withModel("/slots"))
 	if refused := (*fetch.StatusError)(nil); errors.As(err, &refused) && !refused.NeedsKey() && refused.Code != http.StatusServiceUnavailable {
 		m.noSlots = true
 		addEndpoint(report, "/slots", noSlots)
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	addEndpoint(report, "/slots", "")
 	m.slots.update(list, s.clock.Now(), report)
 	if m.slots.busy == 0 {
 		m.slots.idleSlots = list
 	}
-	return nil
+	return list, nil
 }
 
-// cacheHitShare returns the share of the models' prompt tokens that came from a cache.
-func cacheHitShare(list []*llamaModel) event.Reading {
-	var cached, prompt event.Reading
-	for _, m := range list {
-		cached, prompt = cached.Plus(m.counters.Cached), prompt.Plus(m.counters.Prompt)
+// promptHits counts the tokens of prompts that have ended, and those of them from the cache. llama.cpp counts the cached
+// tokens when a prompt begins and the computed ones batch by batch: until its end, a quotient of the two is wrong.
+type promptHits struct {
+	began        bool    // there is a state to count from
+	cached, all  float64 // counted by the server since the last report
+	openC, openA float64 // of them, tokens of prompts in progress at the last report
+}
+
+// take adds what the server has counted since the last call, and returns the tokens of the prompts that have ended, all 0
+// while that is unknown. openC and openA are the cached tokens and all tokens so far of the prompts in progress.
+func (h *promptHits) take(cached, all, openC, openA float64) (endedC, endedA float64) {
+	if h.cached, h.all = h.cached+cached, h.all+all; !h.began {
+		*h = promptHits{began: true, openC: openC, openA: openA}
+		return 0, 0
 	}
-	switch {
-	case cached.Origin == event.NotReported || prompt.Origin == event.NotReported:
+	endedC, endedA = h.cached-(openC-h.openC), h.all-(openA-h.openA)
+	if endedC < 0 || endedA < endedC { // the slots are ahead of the counters: later
+		return 0, 0
+	}
+	*h = promptHits{began: true, openC: openC, openA: openA}
+	return endedC, endedA
+}
+
+// countHits replaces the cache hits of a report, if its counters were read since before, by those of the prompts that
+// have ended. slots are those read after the counters, nil if none were: then a running request may be at its prompt.
+func (m *llamaModel) countHits(report *event.Aggregates, before event.Time, slots []slot) {
+	if m.metrics == nil || m.countersAt == before || report.Cached.Origin == event.NotReported {
+		return
+	}
+	report.Ratios = slices.DeleteFunc(slices.Clone(report.Ratios), func(r event.Ratio) bool { return r.Name == event.RatioCacheHits })
+	report.CacheHits = event.Absent(event.NotYet)
+	var cached, computed float64
+	for i := range slots {
+		if v := &slots[i]; v.Processing && v.Next.Decoded <= 0 {
+			cached, computed = cached+float64(max(v.Cached, 0)), computed+float64(max(v.Processed, 0))
+		}
+	}
+	if slots == nil && (!report.Running.OK() || report.Running.V > 0) {
+		m.hits.cached, m.hits.all = m.hits.cached+report.Cached.V, m.hits.all+report.Prompt.V
+	} else if endedC, endedA := m.hits.take(report.Cached.V, report.Prompt.V, cached, cached+computed); endedA > 0 {
+		report.Ratios = append(report.Ratios, event.Ratio{Name: event.RatioCacheHits, Part: event.ReportedValue(endedC), Whole: event.ReportedValue(endedA)})
+		report.CacheHits = cacheHits(report)
+	}
+	m.counters.CacheHits = report.CacheHits // until the counters are read again
+}
+
+// cacheHits returns the cache hits among the ratios of a report.
+func cacheHits(report *event.Aggregates) event.Reading {
+	for _, r := range report.Ratios {
+		if r.Name == event.RatioCacheHits && r.Part.OK() && r.Whole.V > 0 {
+			return event.DerivedValue(min(r.Part.V/r.Whole.V, 1))
+		}
+	}
+	if report.Cached.Origin == event.NotReported {
 		return event.Reading{}
-	case !cached.OK() || prompt.V <= 0:
-		return event.Absent(event.NotYet)
 	}
-	return event.DerivedValue(min(cached.V/prompt.V, 1))
+	return event.Absent(event.NotYet)
 }
 
 // mergeEndpoints adds the endpoints of one model to those of all models. The reason why one was not read gets the model

@@ -93,3 +93,53 @@ func (w *runningPoller) restarts() int {
 	list := w.log.OfKind(event.KindEngine)
 	return list[len(list)-1].Data.(*event.EngineInfo).Remote.Restarts
 }
+
+// TestHitsOfEndedPrompts: llama.cpp counts cached tokens when a prompt begins and computed ones batch by batch. The hits
+// are those of prompts that have ended, wherever the polls fall.
+func TestHitsOfEndedPrompts(t *testing.T) {
+	type poll struct {
+		cached, computed float64 // that the counters gain
+		slots            []slot  // nil: not readable
+		running          float64
+	}
+	at := func(cached, processed, decoded int) slot {
+		return slot{Processing: true, Cached: cached, Processed: processed, Next: nextToken{Decoded: decoded}}
+	}
+	idle := []slot{{}}
+	for name, c := range map[string]struct {
+		polls  []poll
+		hits   float64 // cached tokens of ended prompts
+		prompt float64 // all tokens of ended prompts
+	}{
+		"a prompt over four polls":    {[]poll{{slots: idle}, {740, 0, []slot{at(740, 0, 0)}, 1}, {0, 100, []slot{at(740, 100, 0)}, 1}, {0, 160, []slot{at(740, 260, 3)}, 1}, {0, 0, idle, 0}}, 740, 1000},
+		"between two polls":           {[]poll{{slots: idle}, {740, 260, idle, 0}}, 740, 1000},
+		"still at its prompt":         {[]poll{{slots: idle}, {740, 100, []slot{at(740, 100, 0)}, 1}}, 0, 0},
+		"the counter lags":            {[]poll{{slots: idle}, {740, 0, []slot{at(740, 200, 0)}, 1}, {0, 260, []slot{at(740, 260, 1)}, 1}}, 740, 1000},
+		"the slot is ahead":           {[]poll{{slots: idle}, {0, 0, []slot{at(740, 10, 0)}, 1}, {740, 260, []slot{at(740, 260, 1)}, 1}}, 740, 1000},
+		"began before the first poll": {[]poll{{slots: []slot{at(740, 100, 0)}, running: 1}, {0, 160, []slot{at(740, 260, 5)}, 1}}, 740, 1000},
+		"one ends, one begins":        {[]poll{{slots: idle}, {740, 100, []slot{at(740, 100, 0), {}}, 1}, {300, 160, []slot{at(740, 260, 1), at(300, 0, 0)}, 2}}, 740, 1000},
+		"no slots":                    {[]poll{{}, {740, 0, nil, 1}, {0, 260, nil, 1}, {0, 0, nil, 0}}, 740, 1000},
+		"no slots, running":           {[]poll{{}, {740, 260, nil, 1}}, 0, 0},
+	} {
+		m := &llamaModel{metrics: &metrics{}}
+		hits, prompt := 0.0, 0.0
+		for i, p := range c.polls {
+			report := &event.Aggregates{
+				Running: event.ReportedValue(p.running), Cached: event.DerivedValue(p.cached), Prompt: event.DerivedValue(p.cached + p.computed),
+				Ratios: []event.Ratio{{Name: event.RatioCacheHits, Part: event.ReportedValue(p.cached), Whole: event.ReportedValue(p.cached + p.computed)}},
+			}
+			before := m.countersAt
+			m.countersAt = event.Time(i + 1)
+			m.countHits(report, before, p.slots)
+			for _, r := range report.Ratios {
+				hits, prompt = hits+r.Part.V, prompt+r.Whole.V
+				if got := r.Part.V / r.Whole.V; got != 0.74 || report.CacheHits.V != got {
+					t.Errorf("%s: poll %d has hits of %v, %+v", name, i, got, report.CacheHits)
+				}
+			}
+		}
+		if hits != c.hits || prompt != c.prompt {
+			t.Errorf("%s: %v of %v tokens, want %v of %v", name, hits, prompt, c.hits, c.prompt)
+		}
+	}
+}

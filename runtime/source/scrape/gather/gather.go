@@ -24,7 +24,8 @@ type Gatherer struct {
 	lastComplete uint64 // last round that was read to the end
 	lastReset    uint64 // last round in which a counter was reset
 	processStart float64
-	perRank      bool // samples of several ranks repeat the same work
+	hitsAhead    float64 // tokens from a cache counted before the prompts that they are of
+	perRank      bool    // samples of several ranks repeat the same work
 	lines        textLines
 	models       []string
 	adapters     []string // LoRA adapters in the last text

@@ -1,6 +1,8 @@
 package gather
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,5 +79,24 @@ func TestHTTPErrors(t *testing.T) {
 	}
 	if k, ok := KindOf("http_requests_total"); ok {
 		t.Errorf("it is the metric of a %s", k)
+	}
+}
+
+// TestHitsCountedBeforeThePrompt: prefill counts each computed token once, also where an engine counts hits when it
+// schedules a prompt and the prompt when it has ended.
+func TestHitsCountedBeforeThePrompt(t *testing.T) {
+	g := New(identify.VLLM)
+	sum := 0.0
+	for i, c := range [][2]int{{0, 0}, {740, 0}, {740, 1000}, {740, 1000}} {
+		text := fmt.Sprintf("vllm:prefix_cache_queries_total %d\nvllm:prefix_cache_hits_total %d\nvllm:prompt_tokens_total %d\n", c[0]*1000/740, c[0], c[1])
+		if err := g.Read(strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		if p := g.Report(int64(i) * 1e9); p.Prefill.OK() {
+			sum += p.Prefill.V * float64(i)
+		}
+	}
+	if sum != 260 {
+		t.Errorf("%v tokens computed, want 260", sum)
 	}
 }

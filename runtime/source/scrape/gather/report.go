@@ -177,7 +177,9 @@ func (g *Gatherer) fillTokens(p *event.Aggregates, since int64) {
 		taken = hits
 	}
 	if worked.Origin == event.NotReported && p.Prompt.OK() && taken.OK() {
-		worked = event.DerivedValue(max(p.Prompt.V-taken.V, 0))
+		// Some engines count hits before the prompt: what they are ahead belongs to later prompts.
+		left := p.Prompt.V - taken.V - g.hitsAhead
+		worked, g.hitsAhead = event.DerivedValue(max(left, 0)), max(-left, 0)
 	}
 	p.Prefill, p.Decode = perSecond(worked, since), perSecond(p.Generated, since)
 	if m := g.metricOf(generated); m == nil || m.countedAtEnd {
