@@ -24,7 +24,7 @@ var flagGroups = []flagGroup{
 	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run turns llama-bench", "burstiness warmup cold honour-eos groups limits"},
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
 	{"Sampling", "temp top-k top-p seed", "min-p repeat-penalty"},
-	{"Server", "to model probe otlp match api-key-file discover", "api interval probe-model prompt-cache prompt-salt drain experts-used group-header api-key-over-http"},
+	{"Server", "to model probe otlp match api-key-file discover", "api interval probe-model prompt-cache prompt-salt drain keep-awake experts-used group-header api-key-over-http"},
 	{"Targets", "ttft-target tpot-target slo", "itl-target e2el-target"},
 	{"Comparison", "gate threshold allow-different", "practical"},
 	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember summary-interval"},

@@ -52,6 +52,7 @@ type Options struct {
 	probe      time.Duration // interval of probes; 0: off
 	probeModel string
 	drain      bool
+	keepAwake  bool
 	match      string // selector of Prometheus targets; "": all
 }
 
@@ -70,6 +71,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
 	f.Lookup("probe").NoOptDefVal = prober.DefaultInterval.String()
 	f.StringVar(&o.probeModel, "probe-model", "", "`MODEL` that probes request, for servers with several")
+	f.BoolVar(&o.keepAwake, "keep-awake", false, "poll idle llama-servers even if that keeps them from sleeping")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
 	config.Use(c, &o.Tables, local.ConfigFlags(), func() error {
@@ -158,6 +160,8 @@ func (o *Options) checkAddresses() error {
 		return exit.Usagef("--probe needs the address of a server: llmtop attach --probe http://HOST:PORT")
 	case o.drain && !servers:
 		return exit.Usagef("--drain needs the address of a TensorRT-LLM server: llmtop attach --drain http://HOST:PORT")
+	case o.keepAwake && !servers:
+		return exit.Usagef("--keep-awake needs the address of a llama-server: llmtop attach --keep-awake http://HOST:PORT")
 	case o.key.File != "" && !servers && !fleets:
 		return exit.Usagef("--api-key-file needs the address of a server: llmtop attach --api-key-file FILE http://HOST:PORT")
 	}

@@ -22,7 +22,7 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 	source, err := scrape.New(scrape.Options{
 		RequestIDs: ids,
 		Address:    at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain,
-		Runners: ollamaRunners(at),
+		Runners: ollamaRunners(at), NeverSleeps: neverSleeps(at), KeepAwake: w.opt.keepAwake,
 	})
 	if err != nil {
 		return err
@@ -66,6 +66,16 @@ func ollamaRunners(at string) func() []discover.Runner {
 		return nil
 	}
 	return func() []discover.Runner { return discover.Runners(here.Port()) }
+}
+
+// neverSleeps returns a function that reports whether a llama-server on this machine was started without a way to sleep;
+// nil for another machine.
+func neverSleeps(at string) func() bool {
+	here, ok := remote.LocalAddress(at)
+	if !ok {
+		return nil
+	}
+	return func() bool { return discover.NeverSleeps(here.Port()) }
 }
 
 // watchesLocal reports whether a server on this machine is watched, so that the machine is sampled.

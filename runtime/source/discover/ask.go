@@ -111,7 +111,7 @@ func ask(ctx context.Context, opt Options, all []target) (found []Found) {
 	answers := make([]*Found, len(all))
 	var wait sync.WaitGroup
 	for i, t := range all {
-		wait.Go(func() { answers[i] = t.ask(ctx, opt.Identify) })
+		wait.Go(func() { answers[i] = t.ask(t.engine.withSleep(ctx, opt.Root), opt.Identify) })
 	}
 	wait.Wait()
 	for i, f := range answers {

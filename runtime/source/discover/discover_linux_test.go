@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -309,6 +310,36 @@ func BenchmarkFind(b *testing.B) {
 	for b.Loop() {
 		if r := Find(context.Background(), Options{Root: tr.root, NoSockets: true}); len(r.Engines) != 8 {
 			b.Fatalf("found %d engines", len(r.Engines))
+		}
+	}
+}
+
+// TestSlotsOfSleepersAreNotRead: only of a llama-server whose model never sleeps: reading them would keep it awake.
+func TestSlotsOfSleepersAreNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		command, environ string
+		reads            bool
+	}{
+		"without sleep":      {"llama-server|-m|m.gguf", "HOME=/root\x00", true},
+		"with sleep":         {"llama-server|-m|m.gguf|--sleep-idle-seconds|60", "HOME=/root\x00", false},
+		"with sleep, in one": {"llama-server|--sleep-idle-seconds=60", "HOME=/root\x00", false},
+		"by a variable":      {"llama-server|-m|m.gguf", "LLAMA_ARG_SLEEP_IDLE_SECONDS=60\x00", false},
+		"by presets":         {"llama-server|--models-preset|m.ini", "HOME=/root\x00", false},
+		"of another user":    {"llama-server|-m|m.gguf", "", false},
+	} {
+		tr, f := newTree(t), serve(t, 200, llamaAnswers(t))
+		tr.process(10, 1, c.command, f.at())
+		if tr.write("10/environ", c.environ); c.environ == "" {
+			if err := os.Remove(filepath.Join(tr.root, "proc/10/environ")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := find(t, tr)
+		if len(r.Engines) != 1 || r.Engines[0].Load.Running.OK() != c.reads {
+			t.Errorf("%s: %+v", name, r.Engines)
+		}
+		if asked := slices.ContainsFunc(f.asked, func(a string) bool { return strings.Contains(a, "slots") }); asked != c.reads {
+			t.Errorf("%s: it got the requests %s", name, f.asked)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func modelOf(models []identify.Model) string {
 // loadOf returns the load, if the engine reports it for one more request.
 func (a *asker) loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) (Load, Progress) {
 	switch {
-	case kind == identify.Llama && info.Slots && !info.Router:
+	case kind == identify.Llama && info.Slots && !info.Router && (!info.Sleeps || ctx.Value(awake{}) != nil): // otherwise that may wake its model
 		return slotsLoad(ctx, c)
 	case kind == identify.SGLang:
 		return sglangLoad(ctx, c), nil
@@ -75,12 +75,6 @@ func (a *asker) loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind,
 
 // slotsLoad counts llama.cpp's busy slots, and their generated tokens.
 func slotsLoad(ctx context.Context, c *fetch.Client) (l Load, p Progress) {
-	var props struct {
-		Sleeping bool `json:"is_sleeping"`
-	}
-	if c.JSON(ctx, "/props", &props) != nil || props.Sleeping { // reading the slots would end the sleep
-		return l, nil
-	}
 	var slots []struct {
 		ID   int   `json:"id"`
 		Task int64 `json:"id_task"`

@@ -29,6 +29,7 @@ func newTree(tb testing.TB) *tree {
 func (t *tree) process(pid, parent int, words string, at ...netip.AddrPort) {
 	dir := strconv.Itoa(pid)
 	t.write(dir+"/cmdline", strings.ReplaceAll(words, "|", "\x00")+"\x00")
+	t.write(dir+"/environ", "HOME=/root\x00")
 	t.write(dir+"/stat", fmt.Sprintf("%d (a name) with) brackets) S %d 1 1 0 -1", pid, parent))
 	t.link(dir+"/ns/net", "net:[1]")
 	t.link(dir+"/fd/0", "/dev/null")

@@ -57,7 +57,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	page, ok := f.pages[r.URL.Path]
-	if full, found := f.pages[r.URL.String()]; found {
+	if full, found := f.pages[strings.TrimSuffix(r.URL.String(), "&autoload=false")]; found {
 		page, ok = full, true
 	}
 	f.mu.Unlock()

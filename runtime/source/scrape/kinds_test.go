@@ -218,7 +218,7 @@ func TestSleepingServerIsNotWoken(t *testing.T) {
 func TestRouterPollsOnlyLoadedModels(t *testing.T) {
 	const list = `{"object":"list","data":[{"id":"a","owned_by":"llamacpp","status":{"value":"unloaded"}},{"id":"b c","owned_by":"llamacpp","status":{"value":%q}}]}`
 	f := newFake(t, map[string]string{
-		"/v1/models": strings.Replace(list, "%q", `"loaded"`, 1), "/props": `{"role":"router","default_generation_settings":{"n_ctx":0}}`,
+		"/v1/models": strings.Replace(list, "%q", `"loaded"`, 1), "/props": routerProps,
 		"/slots?model=b+c": sampleOf(t, "llamacpp_slots.json"),
 	})
 	w := startPoller(t, Options{Address: f.URL})
@@ -228,7 +228,7 @@ func TestRouterPollsOnlyLoadedModels(t *testing.T) {
 	}
 	waitFor(w, event.KindModel, 0, func(m *event.Model) bool { return m.Name == "b c" })
 
-	f = newFake(t, map[string]string{"/v1/models": strings.Replace(list, "%q", `"sleeping"`, 1), "/props": `{"role":"router","default_generation_settings":{"n_ctx":0}}`})
+	f = newFake(t, map[string]string{"/v1/models": strings.Replace(list, "%q", `"sleeping"`, 1), "/props": routerProps})
 	w = startPoller(t, Options{Address: f.URL})
 	waitFor(w, event.KindAggregates, 1, func(*event.Aggregates) bool { return true })
 	if f.requestCount("/slots")+f.requestCount("/metrics") > 0 {

@@ -31,7 +31,11 @@ type llama struct {
 	listed  event.Time             // when they were listed last; 0: never
 	propsAt event.Time             // when the state was read last
 	asleep  bool
+	resting bool // a model is asleep or not polled: only the state shows when it works again
 }
+
+// resting is the state of a model that is idle, and that polls would keep from falling asleep.
+const resting = "not polled while idle, so that the model can fall asleep"
 
 func (l *llama) interval(interval time.Duration) time.Duration {
 	for _, m := range l.models {
@@ -44,6 +48,7 @@ func (l *llama) interval(interval time.Duration) time.Duration {
 
 func (l *llama) recheck(s *Poller) {
 	for _, m := range l.models {
+		m.quiet = m.quiet && !s.refused // a server that was restarted has not fallen asleep yet
 		m.recheck(s)
 	}
 }
@@ -56,8 +61,9 @@ func (l *llama) collect(ctx context.Context, s *Poller) (*event.Aggregates, erro
 	if s.engine.State == event.EngineLoading || len(list) == 0 {
 		return &event.Aggregates{Interval: s.sinceReport()}, nil
 	}
+	defer l.setResting(s, list)
 	report, err := l.collectAll(ctx, s, list)
-	if err != nil {
+	if err != nil || len(list) == 1 && list[0].left > 1 { // the next report covers the time since the last one
 		return nil, err
 	}
 	if n := len(report.Slots); n > 0 {
@@ -67,20 +73,24 @@ func (l *llama) collect(ctx context.Context, s *Poller) (*event.Aggregates, erro
 }
 
 // loadedModels returns the loaded models with their counters, at most maxRunners. It drops the counters of unloaded
-// models: they restart at 0 with the next load.
+// models: they restart at 0 with the next load. Those that sleep keep theirs.
 func (l *llama) loadedModels(s *Poller) (list []*llamaModel) {
 	names, before, since := []string{""}, l.loaded, l.listed
 	if s.info.Router {
-		names = names[:0]
-		for _, m := range loaded(s.info.Models) {
-			if m.Name != "" && !slices.Contains(names, m.Name) {
+		names, l.loaded = names[:0], nil
+		for _, m := range s.info.Models {
+			if m.Name == "" || slices.Contains(l.loaded, m.Name) || !m.Loaded && !m.Asleep {
+				continue
+			}
+			if l.loaded = append(l.loaded, m.Name); m.Loaded && len(names) < maxRunners {
 				names = append(names, m.Name)
+			} else if one := l.models[m.Name]; one != nil {
+				one.quiet = false // when it is loaded, it works
 			}
 		}
-		l.loaded, l.listed = names, s.clock.Now()
-		names = names[:min(len(names), maxRunners)]
+		l.listed = s.clock.Now()
+		maps.DeleteFunc(l.models, func(name string, _ *llamaModel) bool { return !slices.Contains(l.loaded, name) })
 	}
-	maps.DeleteFunc(l.models, func(name string, _ *llamaModel) bool { return !slices.Contains(names, name) })
 	for _, name := range names {
 		if l.models[name] == nil {
 			if l.models == nil {
@@ -124,12 +134,24 @@ func (l *llama) collectAll(ctx context.Context, s *Poller, list []*llamaModel) (
 	return sum, nil
 }
 
+// setResting reports whether models are not polled.
+func (l *llama) setResting(s *Poller, list []*llamaModel) {
+	l.resting = l.asleep || slices.ContainsFunc(list, func(m *llamaModel) bool { return m.quiet })
+	switch {
+	case s.engine.State != event.EngineReady:
+	case l.resting:
+		s.setState(event.EngineReady, resting)
+	default:
+		s.setState(event.EngineReady, "")
+	}
+}
+
 // readState checks whether the model is loaded and whether it sleeps. Slots of a sleeping model must not be polled:
 // that would wake it.
 func (l *llama) readState(ctx context.Context, s *Poller) error {
 	now := s.clock.Now()
 	changed, loads := s.loads.takeChanges()
-	if l.propsAt != 0 && !changed && now-l.propsAt < event.Time(propsEvery) && s.engine.State == event.EngineReady {
+	if l.propsAt != 0 && !changed && !l.resting && now-l.propsAt < event.Time(propsEvery) && s.engine.State == event.EngineReady {
 		return nil
 	}
 	l.propsAt = now
@@ -158,12 +180,15 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 		s.setSlots(props.Slots)
 	}
 	if l.asleep {
-		s.setState(event.EnginePaused, "asleep until the next request")
-	} else {
+		s.setState(event.EnginePaused, asleep)
+	} else if s.engine.State != event.EngineReady {
 		s.setState(event.EngineReady, "")
 	}
 	return nil
 }
+
+// asleep is the reason of the state of an engine whose models all sleep.
+const asleep = "asleep until the next request"
 
 // nextToken is an object, or an array with one object, depending on the version.
 type nextToken struct {
@@ -215,12 +240,16 @@ func readRouterModels(ctx context.Context, s *Poller, loads bool) error {
 	if err != nil {
 		return err
 	}
+	info.Sleeps, info.MetricsWake = s.info.Sleeps, s.info.MetricsWake
 	s.info = info
 	now := loaded(info.Models)
 	s.setModels(now)
-	if loads && len(now) == 0 {
+	switch {
+	case loads && len(now) == 0:
 		s.setState(event.EngineLoading, "")
-	} else {
+	case len(now) == 0 && slices.ContainsFunc(info.Models, func(m identify.Model) bool { return m.Asleep }):
+		s.setState(event.EnginePaused, asleep)
+	case s.engine.State != event.EngineReady:
 		s.setState(event.EngineReady, "")
 	}
 	return nil

@@ -16,6 +16,8 @@ type llamaModel struct {
 	name       string   // "": the server has only one model and is not a router
 	metrics    *metrics // nil: started without --metrics
 	noSlots    bool
+	quiet      bool // it is idle, and polls would keep it from falling asleep
+	left       int  // reports since it was polled last
 	slots      slotTracker
 	hits       promptHits
 	counters   event.Aggregates // the last report of the metrics
@@ -50,12 +52,12 @@ func (m *llamaModel) recheck(s *Poller) {
 	}
 }
 
-// withModel adds the model to a path. The model must be loaded: the server would load it otherwise.
+// withModel adds the model to a path. The server does not load it if it has just been unloaded.
 func (m *llamaModel) withModel(path string) string {
 	if m.name == "" {
 		return path
 	}
-	return path + "?model=" + url.QueryEscape(m.name)
+	return path + "?model=" + url.QueryEscape(m.name) + "&autoload=false"
 }
 
 // firstPath returns the path that collect requests first.
@@ -67,6 +69,39 @@ func (m *llamaModel) firstPath() string {
 }
 
 func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.Aggregates, error) {
+	// Without a sign of work that is free, an idle model is left alone until it has slept and works again.
+	alone := s.info.Sleeps && (s.info.MetricsWake || m.metrics == nil)
+	switch {
+	case alone && l.asleep:
+		m.quiet = false
+		return m.unpolled(s, sleeps), nil
+	case alone && m.quiet:
+		return m.unpolled(s, "the model is idle; polling would keep it awake"), nil
+	}
+	before := m.countersAt
+	report, err := m.poll(ctx, s, l)
+	m.left = 0
+	m.quiet = alone && err == nil && (m.metrics == nil || m.countersAt != before) && report.Running.OK() && report.Running.V+report.Waiting.V == 0
+	return report, err
+}
+
+// sleeps is the reason why an endpoint of a sleeping model is not polled.
+const sleeps = "the model is asleep; polling would wake it"
+
+// unpolled returns the report of a model that is not polled. Requests may have come since the last poll.
+func (m *llamaModel) unpolled(s *Poller, why string) *event.Aggregates {
+	m.left++
+	report := &event.Aggregates{Interval: s.sinceReport(), AtLeast: true}
+	if m.metrics != nil {
+		addEndpoint(report, "/metrics", why)
+	}
+	if !m.noSlots {
+		addEndpoint(report, "/slots", why)
+	}
+	return report
+}
+
+func (m *llamaModel) poll(ctx context.Context, s *Poller, l *llama) (*event.Aggregates, error) {
 	before := m.countersAt
 	report, err := m.readCounters(ctx, s)
 	switch {
@@ -83,7 +118,7 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 	switch {
 	case l.asleep:
 		m.countHits(report, before, nil)
-		addEndpoint(report, "/slots", "the model is asleep; polling would wake it")
+		addEndpoint(report, "/slots", sleeps)
 		if m.metrics != nil && active {
 			l.propsAt = 0 // the model may be awake again
 		}

@@ -14,7 +14,7 @@ import (
 const (
 	unloadedList = `{"object":"list","data":[{"id":"m","owned_by":"llamacpp","status":{"value":"unloaded"}}]}`
 	loadedList   = `{"object":"list","data":[{"id":"m","owned_by":"llamacpp","status":{"value":"loaded"}}]}`
-	routerProps  = `{"role":"router","default_generation_settings":{"n_ctx":0}}`
+	routerProps  = `{"role":"router","build_info":"b10582-e85caa81e","default_generation_settings":{"n_ctx":0}}`
 )
 
 // serveLoadEvents makes the server a router whose event stream sends the test's messages; closing the channel ends the

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -43,6 +44,11 @@ type Options struct {
 	Drain bool
 	// RequestIDs are shared with a prober of the same server; nil: no prober.
 	RequestIDs *prober.RequestIDs
+	// KeepAwake polls llama-servers also where that keeps an idle model from falling asleep.
+	KeepAwake bool
+	// NeverSleeps reports whether the llama-server at this address was started without a way to put its model to sleep;
+	// nil: unknown.
+	NeverSleeps func() bool
 	// Runners returns the llama-servers that the Ollama at this address has started; nil: unknown.
 	Runners func() []discover.Runner
 }
@@ -59,6 +65,7 @@ type Poller struct {
 	kind       identify.Kind
 	info       identify.Info
 	collector  collector  // nil: the server has never responded
+	refused    bool       // nothing listened at the address since it was identified last
 	identified bool       // the kind is current: the server has responded ever since
 	lastReport event.Time // when the last report was emitted; 0: never
 	phase      int64      // start time within an interval, below phases
@@ -205,6 +212,9 @@ func (s *Poller) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.opt.KeepAwake || info.Sleeps && !info.Router && s.opt.NeverSleeps != nil && s.opt.NeverSleeps() {
+		info.Sleeps, info.MetricsWake = false, false
+	}
 	// For the same kind of server, the previous counters remain valid.
 	same := s.collector != nil && s.kind == kind && s.info.MetricsPath == info.MetricsPath
 	s.kind, s.info, s.identified = kind, info, true
@@ -214,6 +224,7 @@ func (s *Poller) identify(ctx context.Context) error {
 	} else if w, ok := s.collector.(interface{ recheck(s *Poller) }); ok {
 		w.recheck(s) // features that were missing may be available now
 	}
+	s.refused = false
 	followLoads(ctx, s)
 	s.engine.Name, s.engine.Version, s.engine.State = string(kind), info.Version, event.EngineReady
 	s.setModels(loaded(info.Models))
@@ -234,7 +245,7 @@ func (s *Poller) answered(err error) {
 		s.setLink(event.LinkConnected, "")
 		return
 	}
-	s.identified = false
+	s.identified, s.refused = false, s.refused || errors.Is(err, syscall.ECONNREFUSED)
 	s.backoff = min(max(2*s.backoff, s.opt.Interval), maxBackoff)
 	s.setLink(event.LinkDisconnected, s.describeError(err))
 }

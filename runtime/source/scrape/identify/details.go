@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -50,6 +51,7 @@ func (p *identification) llama(ctx context.Context) {
 		Type     string `json:"model_ftype"`
 		Slots    *bool  `json:"endpoint_slots"`
 		Metrics  bool   `json:"endpoint_metrics"`
+		Sleeping *bool  `json:"is_sleeping"` // null: the build has no sleep
 		Settings struct {
 			Context int `json:"n_ctx"`
 		} `json:"default_generation_settings"`
@@ -59,6 +61,8 @@ func (p *identification) llama(ctx context.Context) {
 	}
 	p.info.Version, p.info.Router = props.Build, p.info.Router || props.Role == "router"
 	p.info.Slots = props.Slots == nil || *props.Slots
+	p.info.Sleeps = props.Sleeping != nil || p.info.Router
+	p.info.MetricsWake = p.info.Sleeps && buildNumber(props.Build) < firstRestful
 	if props.Metrics || props.Slots == nil { // older builds do not report endpoints: poll to find out
 		p.info.MetricsPath = "/metrics"
 	}
@@ -72,6 +76,18 @@ func (p *identification) llama(ctx context.Context) {
 	m.Name = fileName(m.Name)
 	m.Path, m.Quantisation = props.Path, cmp.Or(props.Type, m.Quantisation)
 	m.Context = max(cmp.Or(props.Settings.Context, m.Context), 0)
+}
+
+// firstRestful is a build of llama.cpp whose metrics can be read without waking its model, or keeping it awake. Builds
+// since the end of 2025, when sleep was added, until August 2026 count that as work.
+const firstRestful = 10582
+
+// buildNumber returns the number in build_info, such as "b10582-e85caa81e"; 0 if there is none. Builds from a copy of the
+// source without its history have a small one.
+func buildNumber(build string) int {
+	number, _, _ := strings.Cut(strings.TrimPrefix(build, "b"), "-")
+	n, _ := strconv.Atoi(number)
+	return n
 }
 
 // fileName removes the folder from a model name: llama.cpp uses the file path as the name if none is given.

@@ -42,6 +42,8 @@ type Info struct {
 	MetricsPath string  // Prometheus metrics; "": none, or not found yet
 	ModelsPath  string  // the engine's own list of models, if it is polled instead of /v1/models: LM Studio
 	Slots       bool    // slots can be read: llama.cpp
+	Sleeps      bool    // an idle model may fall asleep; reading slots wakes it, or keeps it awake: llama.cpp
+	MetricsWake bool    // so does reading metrics
 	Router      bool    // it runs each model in a process of its own: llama.cpp
 	Server      string  // the Server header
 }
@@ -50,6 +52,7 @@ type Info struct {
 type Model struct {
 	event.Model
 	Loaded bool // in memory; always true for servers that do not load on demand
+	Asleep bool // it keeps its counters, and is loaded again with the next request: llama.cpp as a router
 }
 
 // ErrNoEngine means that the server at the address is not a supported inference engine.
@@ -191,7 +194,7 @@ func (p *identification) readModels(ctx context.Context) error {
 		p.maybeStudio = p.maybeStudio || m.Owner == "organization_owner"
 		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
 		p.info.Models = append(p.info.Models, Model{
-			Loaded: m.Status == nil || m.Status.Value == "loaded",
+			Loaded: m.Status == nil || m.Status.Value == "loaded", Asleep: m.Status != nil && m.Status.Value == "sleeping",
 			Model: event.Model{
 				Name: m.ID, Context: max(m.Meta.Context, m.Max, 0), TrainContext: max(m.Meta.Train, 0), Parameters: max(m.Meta.Parameters, 0),
 				Bytes: max(m.Meta.Size, 0), Width: max(m.Meta.Width, 0), Vocab: max(m.Meta.Vocab, 0), Quantisation: m.Meta.Type,
