@@ -158,3 +158,38 @@ func interrupt(t *testing.T, p *os.Process, at string) (seen func() map[event.Re
 		return last
 	}
 }
+
+// TestReportAfterScreen checks that report files are written when a screen closes, with a summary on the terminal.
+func TestReportAfterScreen(t *testing.T) {
+	folder := t.TempDir()
+	recorded := filepath.Join(folder, "session.llmtop")
+	expectReport(t, folder, "run", []string{"run", "-n", "4", "-p", "Call me Ishmael.", "--record", recorded})
+	expectReport(t, folder, "replay", []string{"replay", recorded})
+	expectReport(t, folder, "proxy", []string{"proxy", "--to", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"})
+}
+
+func expectReport(t *testing.T, folder, name string, args []string) {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, name+".json")
+	shell := []string{"-c", `"$@"; echo "exit code $?"; read -r end`, "sh", path} // keeps the terminal open, to read all of it
+	p := startCommand(t, 160, 45, exec.Command("sh", append(append(shell, args...), "--json", file)...))
+	p.waitFor(t, "q quit")
+	if name != "proxy" {
+		p.waitFor(t, "#1")
+	}
+	p.keys(t, "q")
+	p.waitFor(t, "TTPS", "wrote "+folder, "exit code 0")
+	p.keys(t, "\r")
+	p.exit(t)
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := decodeReport(t, src); name != "proxy" && len(r.Requests) != 1 {
+		t.Errorf("%s: the report has %d requests", name, len(r.Requests))
+	}
+}

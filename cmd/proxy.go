@@ -55,11 +55,12 @@ request that generates: chat, completions and responses of the OpenAI API, and t
 Anthropic. Give clients the address of the proxy instead of the server; their keys pass through.
 proxy does not keep, show or record texts or keys.
 
-With --headless, or if standard output is not a terminal, it reports when interrupted.`,
+With --headless, or if standard output is not a terminal, it reports when interrupted. Report files,
+such as --json FILE, are also written when the screen closes.`,
 		Example: `  llmtop proxy --to http://127.0.0.1:8080
   OPENAI_BASE_URL=http://127.0.0.1:7080/v1 your-client
 
-  llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --headless --json report.json`,
+  llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --json report.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return exit.Usagef("proxy takes the address of the server as --to %s", args[0])
@@ -81,7 +82,7 @@ With --headless, or if standard output is not a terminal, it reports when interr
 	opts.View.Bind(flags)
 	opts.Outputs.Bind(flags)
 	_ = flags.MarkHidden("record-text") // always refused: the proxy keeps no text
-	opts.reports.Bind(flags, files.HeadlessOnly)
+	opts.reports.Bind(flags)
 	config.Use(c, &opts.Tables, local.ConfigFlags(), opts.check)
 	return c
 }
@@ -93,7 +94,7 @@ func (o *proxyOptions) check() error {
 	if o.Record.Text {
 		return exit.Usagef("--record-text: the proxy keeps no text")
 	}
-	return cmp.Or(o.reports.CheckHeadless(o.headless), o.Outputs.Check(), o.View.Check())
+	return cmp.Or(o.Outputs.Check(), o.View.Check())
 }
 
 func (o *proxyOptions) run(c *cobra.Command) error {
@@ -123,16 +124,21 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	defer stop()
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
 	defer printDoubts(notes, p)
-	if !o.headless && o.Visible() {
-		return o.runLive(ctx, stop, p, clock, notes)
+	shown := !o.headless && !o.reports.TakesStdout() && o.Visible()
+	if shown && !o.reports.Any() {
+		_, err := o.forward(ctx, stop, p, clock, shown, nil, notes)
+		return err
 	}
-	return o.runHeadless(ctx, stop, p, clock, c.OutOrStdout(), notes)
+	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.headless || !o.reports.Any()}
+	return o.reports.Write(printed, func() (*report.Report, error) {
+		return o.forward(ctx, stop, p, clock, shown, report.NewCollector(), notes)
+	})
 }
 
 // session creates a session with the proxy as source, and a collector for its report; nil: none.
-func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, collector *report.Collector) (*session.Session, *session.Group, error) {
+func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool, collector *report.Collector) (*session.Session, *session.Group, error) {
 	s, group, err := o.Outputs.OpenSession(
-		session.Options{Clock: clock, View: &o.View, Shown: collector == nil, Meta: o.meta(p)},
+		session.Options{Clock: clock, View: &o.View, Shown: shown, Meta: o.meta(p)},
 		session.Spec{Name: session.ExportName(p.Target()), Collector: collector},
 	)
 	if err != nil {
@@ -157,37 +163,30 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, collector *re
 	return s, group, nil
 }
 
-// runLive opens the screen. After stop, a signal ends the program at once.
-func (o *proxyOptions) runLive(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, notes io.Writer) error {
-	s, group, err := o.session(p, clock, nil)
+// forward forwards requests until the user or a signal ends it, and returns the report if there is a collector. After
+// stop, a signal ends the program at once.
+func (o *proxyOptions) forward(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, shown bool, c *report.Collector, notes io.Writer) (*report.Report, error) {
+	defer stop()
+	s, group, err := o.session(p, clock, shown, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.Run(ctx, func(ctx context.Context) error {
-		err := o.Show(ctx, group.ScreenOf(s))
-		stop()
+	err = s.Run(ctx, func(ctx context.Context) (err error) {
+		if shown {
+			err = o.Show(ctx, group.ScreenOf(s))
+			stop()
+		} else {
+			<-ctx.Done()
+		}
 		printLiveRequests(notes, p)
 		return err
 	})
-}
-
-// runHeadless forwards requests until a signal ends it, and writes the report.
-func (o *proxyOptions) runHeadless(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, stdout, notes io.Writer) error {
-	return o.reports.Write(stdout, func() (*report.Report, error) {
-		defer stop()
-		s, _, err := o.session(p, clock, report.NewCollector())
-		if err != nil {
-			return nil, err
-		}
-		err = s.Run(ctx, func(ctx context.Context) error {
-			<-ctx.Done()
-			printLiveRequests(notes, p)
-			return nil
-		})
-		meta := o.meta(p)
-		meta.Partial = err != nil
-		return report.Build(meta, s.Store.Snapshot(), s.Collector), err
-	})
+	if c == nil {
+		return nil, err
+	}
+	meta := o.meta(p)
+	meta.Partial = err != nil
+	return report.Build(meta, s.Store.Snapshot(), c), err
 }
 
 // meta returns the metadata of the report.

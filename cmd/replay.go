@@ -16,7 +16,7 @@ slower, step by step, or from any point. With --headless, or if standard output 
 it writes the report of the recording. With --cast or --svg it records the screen, faster than real
 time (see llmtop record --help).`,
 		Example: `  llmtop replay session.llmtop --speed 10
-  llmtop replay session.llmtop --headless --json report.json
+  llmtop replay session.llmtop --json report.json
   llmtop replay session.llmtop --cast session.cast --script demo.toml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -47,7 +47,7 @@ from the requests in FILE. --perfetto writes the timeline of a recording for ui.
 			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	opts.files.Bind(c.Flags(), "")
+	opts.files.Bind(c.Flags())
 	opts.compat.Bind(c.Flags())
 	files.OutputFlag(c.Flags(), &opts.trace, "perfetto", "write the timeline of a recording as a Chrome trace to `FILE`, - for stdout")
 	playback.BindEngine(c.Flags(), &opts.engine)
@@ -86,7 +86,7 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 		}
 	}
 	o.compat.AddTo(r)
-	return o.files.Write(stdout, func() (*report.Report, error) { return r, nil })
+	return o.files.Write(files.Printed{Stdout: stdout, Notes: notes, Full: true}, func() (*report.Report, error) { return r, nil })
 }
 
 // writeTimeline writes the timeline of a recording.

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"github.com/llmtop/llmtop/cmd/exit"
-	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/spf13/cobra"
 )
@@ -16,10 +15,12 @@ func newRunCommand() *cobra.Command {
 happens. Without a prompt it waits until you enter one with p; the built-in model runs its own
 prompts meanwhile.
 
-If standard output is not a terminal, it prints plain progress and a summary.`,
+If standard output is not a terminal, it prints the generated text, and a summary to standard error.
+--headless prints the whole report instead. Report files, such as --json FILE, are also written when
+a screen closes; "-" as FILE shows no screen.`,
 		Example: `  llmtop run model.gguf -p 'Once upon a time'
-  llmtop run -f prompt.txt -n 64 --headless --json report.json
-  echo 'Call me Ishmael.' | llmtop run - --headless --csv requests.csv`,
+  llmtop run -f prompt.txt -n 64 --json report.json
+  echo 'Call me Ishmael.' | llmtop run - > answer.txt`,
 		Args: cobra.ArbitraryArgs, // checked by arguments
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := runArguments(&opts, args); err != nil {
@@ -32,7 +33,7 @@ If standard output is not a terminal, it prints plain progress and a summary.`,
 	flags := c.Flags()
 	opts.Prompts.Bind(flags)
 	flags.BoolVar(&opts.Headless, "headless", false, "run the prompts without a screen, report and exit")
-	opts.Reports.Bind(flags, files.HeadlessOnly)
+	opts.Reports.Bind(flags)
 	flags.BoolVar(&opts.Ops, "ops", false, "time every kind of operation in every layer (llamacpp only; slows it down)")
 	flags.IntVar(&opts.Logprobs, "logprobs", 0, "report `N` alternatives per token with their log-probabilities")
 	return c
@@ -49,9 +50,6 @@ func runArguments(r *local.Run, args []string) error {
 		default:
 			return exit.Usagef("unexpected argument %q: run takes one model file, and - for a prompt on standard input", arg)
 		}
-	}
-	if err := r.Reports.CheckHeadless(r.Headless); err != nil {
-		return err
 	}
 	if r.Logprobs < 0 || r.Logprobs > maxLogprobs {
 		return exit.Usagef("--logprobs %d: must be 0 to %d", r.Logprobs, maxLogprobs)

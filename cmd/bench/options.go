@@ -75,7 +75,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	o.compat.Bind(flags)
 	o.target.bind(flags)
 	o.extras.bind(flags)
-	o.Reports.Bind(flags, "")
+	o.Reports.Bind(flags)
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 1 && address.IsRemote(args[0]) {
@@ -152,7 +152,7 @@ func (o *Benchmark) Start(c *cobra.Command) error {
 	}
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
-	return o.Reports.Write(c.OutOrStdout(), func() (*report.Report, error) {
+	return o.Reports.Write(files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr()}, func() (*report.Report, error) {
 		return o.measure(ctx, sources, newMeter(c.ErrOrStderr(), o.Shown))
 	})
 }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -31,7 +32,7 @@ var formats = []reportFormat{
 	{"html", "a summary as a page with charts", (*report.Report).WriteHTML, false},
 }
 
-// Reports are the output files of a report by format; none: text on standard output.
+// Reports are the output files of a report by format.
 type Reports struct {
 	names map[string]*string
 	text  bool // include generated text
@@ -45,35 +46,36 @@ func (r *Reports) Name(flag string) string {
 	return ""
 }
 
-// Any reports whether there is a file for any format.
+// Any reports whether a flag is set, so that a report is to be written.
 func (r *Reports) Any() bool {
-	return slices.ContainsFunc(formats, func(f reportFormat) bool { return r.Name(f.flag) != "" })
+	return r.text || slices.ContainsFunc(formats, func(f reportFormat) bool { return r.Name(f.flag) != "" })
 }
 
-// Bind adds a flag for each format. condition is appended to its usage.
-func (r *Reports) Bind(set *pflag.FlagSet, condition string) {
+// TakesStdout reports whether standard output is the file of a format. Nothing else may then be printed there.
+func (r *Reports) TakesStdout() bool {
+	return slices.ContainsFunc(formats, func(f reportFormat) bool { return r.Name(f.flag) == "-" })
+}
+
+// Bind adds a flag for each format.
+func (r *Reports) Bind(set *pflag.FlagSet) {
 	r.names = map[string]*string{}
 	for _, format := range formats {
 		r.names[format.flag] = new(string)
-		OutputFlag(set, r.names[format.flag], format.flag, "write "+format.what+" to `FILE`, - for stdout"+condition)
+		OutputFlag(set, r.names[format.flag], format.flag, "write "+format.what+" to `FILE`, - for stdout")
 	}
-	set.BoolVar(&r.text, "report-text", false, "include generated text in --json and --jsonl; only you can read the files"+condition)
+	set.BoolVar(&r.text, "report-text", false, "include generated text in --json and --jsonl; only you can read the files")
 }
 
-// HeadlessOnly is the condition of the report flags of commands with a screen.
-const HeadlessOnly = " (with --headless)"
-
-// CheckHeadless refuses report flags without --headless.
-func (r *Reports) CheckHeadless(headless bool) error {
-	if !headless && (r.text || r.Any()) {
-		return exit.Usagef("--json, --jsonl, --csv, --csv-tokens, --csv-stages, --markdown, --html and --report-text need --headless")
-	}
-	return nil
+// Printed says what Write prints.
+type Printed struct {
+	Stdout io.Writer // receives the text of a report
+	Notes  io.Writer // receives the names of the files, and the summary if Stdout is one of them
+	Full   bool      // print the whole report, or nothing if there are files; otherwise print a summary
 }
 
 // Write writes the report that build returns. It opens the files first, so that an unusable path fails before the run,
 // and removes them if build returns no report. An error of build does not keep the report from being written.
-func (r *Reports) Write(stdout io.Writer, build func() (*report.Report, error)) error {
+func (r *Reports) Write(to Printed, build func() (*report.Report, error)) error {
 	outputs, err := r.open()
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func (r *Reports) Write(stdout io.Writer, build func() (*report.Report, error)) 
 		discard(outputs)
 		return err
 	}
-	return errors.Join(err, r.writeAll(outputs, built, stdout))
+	return errors.Join(err, r.writeAll(outputs, built, to))
 }
 
 // open returns the open files in the order of formats, nil for none.
@@ -103,19 +105,35 @@ func (r *Reports) open() ([]*os.File, error) {
 	return outputs, nil
 }
 
-func (r *Reports) writeAll(outputs []*os.File, built *report.Report, stdout io.Writer) error {
+// writeAll writes the files first: nobody may be reading the summary any more.
+func (r *Reports) writeAll(outputs []*os.File, built *report.Report, to Printed) (err error) {
 	if !r.text {
 		built.DropText()
 	}
-	if !slices.ContainsFunc(outputs, func(f *os.File) bool { return f != nil }) {
-		return built.WriteText(stdout)
+	if to.Full && !r.Any() {
+		return built.WriteText(to.Stdout)
 	}
+	var wrote []string
 	for i, file := range outputs {
-		if err := WriteOutput(file, func(w io.Writer) error { return formats[i].write(built, w) }); err != nil {
-			return err
+		failed := WriteOutput(file, func(w io.Writer) error { return formats[i].write(built, w) })
+		if err = errors.Join(err, failed); failed == nil && file != nil && file != console.Raw {
+			wrote = append(wrote, file.Name())
 		}
 	}
-	return nil
+	if to.Full {
+		return err
+	}
+	if r.TakesStdout() {
+		to.Stdout = to.Notes
+	}
+	err = errors.Join(err, built.WriteSummary(to.Stdout))
+	for _, name := range wrote {
+		fmt.Fprintf(to.Notes, "wrote %s\n", name)
+	}
+	if !r.Any() {
+		fmt.Fprintln(to.Notes, "The whole report: add --json FILE, then run llmtop report FILE.")
+	}
+	return err
 }
 
 // discard closes and removes files.

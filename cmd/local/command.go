@@ -32,7 +32,7 @@ func (r *Run) commandLine() string {
 	new(screen.View).Bind(others)
 	new(session.Outputs).Bind(others)
 	new(session.ListenFlags).Bind(others)
-	new(files.Reports).Bind(others, "")
+	new(files.Reports).Bind(others)
 	r.Command.Flags().Visit(func(f *pflag.Flag) {
 		switch {
 		case others.Lookup(f.Name) != nil || f.Name == "headless" || f.Name == "ui":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -13,8 +14,9 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// headless runs the prompts without a screen and returns the report, nil if nothing was measured.
-func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress io.Writer) (built *report.Report, err error) {
+// headless runs the prompts without a screen, writes the generated texts, and returns the report, nil if nothing was
+// measured.
+func (r *Run) headless(ctx context.Context, prompts []engine.Request, texts, progress io.Writer) (built *report.Report, err error) {
 	e, err := r.Open(ctx, report.NewCollector())
 	if err != nil {
 		return nil, err
@@ -25,7 +27,7 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 		if m := &e.Store.Snapshot().Model; m.Experts > 0 {
 			e.Sampler.Watch(m.Path, true) // reports show which experts are in memory
 		}
-		ended, err := generate(ctx, e.Scheduler, prompts, progress)
+		ended, err := generate(ctx, e.Scheduler, prompts, texts, progress)
 		if ended > 0 || endedEarly(err) {
 			if !crashed(err) {
 				e.Sampler.Sample(e) // covers the end of the run
@@ -37,9 +39,10 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 	return built, err
 }
 
-// generate submits all prompts, waits for them, and prints a line for each; prompts beyond the capacity of the queue
-// wait. It returns how many finished, and the error of the first that failed. If ctx ends, it cancels the others.
-func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, progress io.Writer) (ended int, failed error) {
+// generate submits all prompts, waits for them, and writes the text of each, and a line of progress; prompts beyond the
+// capacity of the queue wait. It returns how many finished, and the error of the first that failed. If ctx ends, it cancels
+// the others.
+func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, texts, progress io.Writer) (ended int, failed error) {
 	var handles []*engine.Handle
 	defer func() { engine.CancelAll(handles) }()
 	for _, p := range prompts {
@@ -53,6 +56,8 @@ func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, pr
 		select {
 		case <-h.Done():
 		case <-ctx.Done():
+			engine.CancelAll(handles[i:])
+			writeText(texts, i, prompts, h)
 			return ended, exit.InterruptCause(ctx, failed)
 		}
 		r := h.Result()
@@ -63,10 +68,25 @@ func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, pr
 			continue
 		}
 		ended++
+		writeText(texts, i, prompts, h)
 		fmt.Fprintf(progress, "request %d of %d %s (%s): %d prompt tokens, %d generated\n",
 			i+1, len(handles), r.State, r.Reason, r.Prompt, r.Generated)
 	}
 	return ended, failed
+}
+
+// writeText writes the text of the prompt with index i: what was generated until it was cancelled, if it was. Several have
+// a title each, as head and tail print it.
+func writeText(to io.Writer, i int, prompts []engine.Request, h *engine.Handle) {
+	select {
+	case <-h.Done():
+	default: // a process that hangs
+		return
+	}
+	if len(prompts) > 1 {
+		fmt.Fprintf(to, "==> request %d of %d: %s <==\n", i+1, len(prompts), prompts[i].Label)
+	}
+	fmt.Fprintln(to, strings.TrimSuffix(h.Result().Text, "\n"))
 }
 
 // submit submits a request, and waits while the queue is full.

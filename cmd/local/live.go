@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 	"github.com/llmtop/llmtop/runtime/host"
@@ -21,22 +22,26 @@ import (
 const builtinPause = 3 * time.Second
 
 // live opens the screen for a run. It submits the prompts of the command line; without any, the built-in model
-// cycles through its own.
-func (r *Run) live(ctx context.Context, prompts []engine.Request) error {
+// cycles through its own. It returns the report if one is to be written.
+func (r *Run) live(ctx context.Context, prompts []engine.Request) (built *report.Report, err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	r.Shown = true
 	if len(prompts) > 1 { // a single prompt starts a conversation that the user can continue
 		if err := r.chat.applyTemplate(prompts); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	e, err := r.Open(ctx, nil)
+	var collector *report.Collector
+	if r.Reports.Any() {
+		collector = report.NewCollector()
+	}
+	e, err := r.Open(ctx, collector)
 	if err != nil {
-		return exit.IgnoreClosed(err)
+		return nil, exit.IgnoreClosed(err)
 	}
 	r.requestPicks(e, prompts)
-	return e.Run(ctx, func(ctx context.Context) error {
+	err = e.Run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		typed := r.chat.runner(e.Scheduler, e.notify)
@@ -54,8 +59,14 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) error {
 				end(exit.ErrClosed) // nobody can enter another prompt
 			}
 		}()
-		return r.Show(ctx, r.Screen(e, submit, note))
+		err := r.Show(ctx, r.Screen(e, submit, note))
+		if collector != nil {
+			e.Sampler.Sample(e) // covers the end of the run
+			built = report.Build(r.Meta(err), e.Store.Snapshot(), collector)
+		}
+		return err
 	})
+	return built, err
 }
 
 // watch submits the prompts of the command line, and ends the screen with an error if one is refused.

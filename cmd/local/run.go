@@ -32,7 +32,7 @@ type Run struct {
 	Prompts  files.Prompts
 	Logprobs int // alternatives per token in the report
 	Headless bool
-	Reports  files.Reports
+	Reports  files.Reports // written at the end, also of a screen
 
 	Demo   bool                // llmtop without a command: built-in prompts in turn, paced
 	Reason string              // why the built-in model runs, "" if there is nothing to say
@@ -71,8 +71,16 @@ func (r *Run) Start(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if !r.Headless && r.View.Visible() {
-		return r.live(c.Context(), prompts)
+	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr(), Full: r.Headless}
+	if !r.Headless { // standard output is for generated text
+		printed.Stdout = printed.Notes
+	}
+	if !r.Headless && !r.Reports.TakesStdout() && r.View.Visible() {
+		if !r.Reports.Any() {
+			_, err := r.live(c.Context(), prompts)
+			return err
+		}
+		return r.Reports.Write(printed, func() (*report.Report, error) { return r.live(c.Context(), prompts) })
 	}
 	if len(prompts) == 0 {
 		if r.Model != "" {
@@ -91,7 +99,11 @@ func (r *Run) Start(c *cobra.Command) error {
 	}
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
-	return r.Reports.Write(c.OutOrStdout(), func() (*report.Report, error) { return r.headless(ctx, prompts, c.ErrOrStderr()) })
+	texts := io.Discard
+	if !r.Headless && !r.Reports.TakesStdout() {
+		texts = c.OutOrStdout()
+	}
+	return r.Reports.Write(printed, func() (*report.Report, error) { return r.headless(ctx, prompts, texts, c.ErrOrStderr()) })
 }
 
 // CheckParams refuses unusable sampler parameters.

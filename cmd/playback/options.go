@@ -2,7 +2,6 @@
 package playback
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +37,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.Watches = true
 	o.View.Bind(flags)
 	o.Camera.Bind(flags)
-	o.reports.Bind(flags, files.HeadlessOnly)
+	o.reports.Bind(flags)
 	flags.Float64Var(&o.speed, "speed", 1, fmt.Sprintf("speed factor, %v to %v", recording.Slowest, recording.Fastest))
 	flags.BoolVar(&o.paused, "paused", false, "start paused")
 	flags.BoolVar(&o.headless, "headless", false, "report without a screen and exit")
@@ -55,14 +54,14 @@ func (o *Options) check() error {
 	if !(o.speed >= recording.Slowest && o.speed <= recording.Fastest) {
 		return exit.Usagef("--speed %v: must be %v to %v", o.speed, recording.Slowest, recording.Fastest)
 	}
-	if err := cmp.Or(o.reports.CheckHeadless(o.headless), o.View.Check()); err != nil {
+	if err := o.View.Check(); err != nil {
 		return err
 	}
 	switch c := o.Camera; {
-	case o.engine != "" && !o.headless:
+	case o.engine != "" && !o.headless && !o.reports.Any():
 		return exit.Usagef("--engine needs --headless: the screen shows all engines in view 7")
-	case c.Enabled() && o.headless:
-		return exit.Usagef("--cast and --svg cannot be combined with --headless")
+	case c.Enabled() && (o.headless || o.reports.Any()):
+		return exit.Usagef("--cast and --svg cannot be combined with --headless or report files")
 	case c.Enabled() && o.paused && c.Endless():
 		return exit.Usagef("--paused: the recording would never end: add --script FILE or --for DURATION")
 	}
@@ -77,25 +76,42 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 		return exit.Usage(err)
 	}
 	defer rec.Close() // read only
+	shown := !o.headless && !o.reports.TakesStdout() && o.Visible()
 	switch {
 	case o.Camera.Enabled():
 		return o.cast(ctx, rec, notes)
-	case !o.headless && o.Visible():
+	case shown && !o.reports.Any():
 		return o.live(ctx, rec)
 	}
+	printed := files.Printed{Stdout: stdout, Notes: notes, Full: o.headless || !o.reports.Any()}
+	return o.reports.Write(printed, func() (*report.Report, error) {
+		if shown {
+			if err := o.live(ctx, rec); err != nil {
+				return nil, err
+			}
+		}
+		return o.report(ctx, notes)
+	})
+}
+
+// report plays the recording into a report of the chosen engine.
+func (o *Options) report(ctx context.Context, notes io.Writer) (*report.Report, error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrInterrupted)
 	defer stop()
-	return o.reports.Write(stdout, func() (*report.Report, error) {
-		built, err := reportOf(ctx, rec, file, &o.View, nil, notes)
-		if built == nil {
-			return nil, err
-		}
-		one, mistake := SelectEngine(built, o.engine, file)
-		if mistake != nil {
-			return nil, mistake
-		}
-		return one, err
-	})
+	rec, err := openRecording(o.file) // the screen may have read the other one
+	if err != nil {
+		return nil, err
+	}
+	defer rec.Close() // read only
+	built, err := reportOf(ctx, rec, o.file, &o.View, nil, notes)
+	if built == nil {
+		return nil, err
+	}
+	one, mistake := SelectEngine(built, o.engine, o.file)
+	if mistake != nil {
+		return nil, mistake
+	}
+	return one, err
 }
 
 // openRecording opens a recording. Its errors name the file once.

@@ -4,7 +4,6 @@ package watch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -43,9 +42,10 @@ type Options struct {
 
 	reports  files.Reports
 	headless bool
-	length   time.Duration // how long to watch without a screen; 0: until interrupted
+	length   time.Duration // how long to watch; 0: until interrupted
 	timed    bool          // --for is given
 	shown    bool          // there is a screen
+	reported bool          // a report is made at the end
 
 	key        files.APIKey
 	every      time.Duration // polling interval; 0: the default
@@ -63,9 +63,9 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.View.Bind(f)
 	o.Outputs.Bind(f)
 	o.Traces.Bind(f)
-	o.reports.Bind(f, files.HeadlessOnly)
+	o.reports.Bind(f)
 	f.BoolVar(&o.headless, "headless", false, "watch without a screen and report when interrupted")
-	f.DurationVar(&o.length, "for", 0, "stop after `DURATION` and report"+files.HeadlessOnly)
+	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
 	o.key.Bind(f, "$LLMTOP_API_KEY")
 	f.DurationVar(&o.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
 	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
@@ -90,20 +90,19 @@ func (o *Options) check() error {
 		return exit.Usagef("--interval %v: must be at least %v", o.every, minInterval)
 	case o.length < 0, o.length == 0 && o.timed:
 		return exit.Usagef("--for %v: must be more than 0", o.length)
-	case o.length > 0 && !o.headless:
-		return exit.Usagef("--for needs --headless: llmtop attach --headless --for %v ADDRESS", o.length)
 	case o.probe != 0 && o.probe < prober.MinInterval:
 		return exit.Usagef("--probe=%v: must be at least %v", o.probe, prober.MinInterval)
 	case o.probe == 0 && o.probeModel != "":
 		return exit.Usagef("--probe-model needs --probe")
 	}
-	return cmp.Or(o.Traces.Check(), o.reports.CheckHeadless(o.headless), o.Outputs.Check(), o.View.Check())
+	return cmp.Or(o.Traces.Check(), o.Outputs.Check(), o.View.Check())
 }
 
-// Run watches the engines until the user or a signal ends it, and writes the report with --headless.
+// Run watches the engines until the user or a signal ends it, and writes the report if one is asked for.
 func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
-	o.shown, o.every = !o.headless && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
+	o.shown, o.every = !o.headless && !o.reports.TakesStdout() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
+	o.reported = o.headless || o.reports.Any() || o.length > 0 && !o.shown
 	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
 	if err := o.openProbes(ctx, w); err != nil {
 		return err
@@ -123,18 +122,15 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	w.token, w.key = token, key
-	if o.shown {
-		return w.watchAll(ctx)
+	if !o.reported {
+		return w.watchReached(ctx)
 	}
-	if !o.headless {
-		return errors.Join(w.watchAll(ctx), w.unreached())
-	}
-	return o.reports.Write(o.Stdout, func() (*report.Report, error) {
-		err := w.watchAll(ctx)
-		if exit.IsUsage(err) { // nothing was watched
+	return o.reports.Write(files.Printed{Stdout: o.Stdout, Notes: o.Notes, Full: o.headless}, func() (*report.Report, error) {
+		err := w.watchReached(ctx)
+		if exit.IsUsage(err) || len(w.engines) == 0 { // nothing was watched
 			return nil, err
 		}
-		return w.report(err != nil), errors.Join(err, w.unreached())
+		return w.report(err != nil), err
 	})
 }
 
@@ -150,9 +146,9 @@ func (o *Options) addressError(at string, err error) error {
 func (o *Options) checkAddresses() error {
 	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), o.fleets()
 	switch {
-	case o.headless && len(o.Addresses) == 0 && o.Traces.At == "":
-		return exit.Usagef("--headless needs an address: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
-	case !o.shown && !o.Export.Any() && !o.headless && len(o.Tables.Alerts) == 0 && o.Record.File == "":
+	case !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces.At == "":
+		return exit.Usagef("a report without a terminal needs an address: llmtop attach ADDRESS, or --otlp HOST:PORT")
+	case !o.shown && !o.Export.Any() && !o.reported && len(o.Tables.Alerts) == 0 && o.Record.File == "":
 		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --record FILE to record")
 	case o.match != "" && !fleets:
 		return exit.Usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")
@@ -182,10 +178,10 @@ func (o *Options) several() bool {
 
 // announce prints what a run without a screen does.
 func (o *Options) announce() {
-	if o.Record.File != "" && !o.shown && !o.headless {
+	if o.Record.File != "" && !o.shown && !o.reported {
 		fmt.Fprintf(o.Notes, "recording to %s until interrupted\n", o.Record.File)
 	}
-	if !o.headless || len(o.Addresses) == 0 {
+	if o.shown || !o.reported || len(o.Addresses) == 0 {
 		return
 	}
 	until := "until interrupted"

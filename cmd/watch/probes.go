@@ -124,7 +124,7 @@ func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error
 	if err == nil {
 		w.machine.AddProcess(p.PID(), inspector.In(sink))
 	}
-	if w.opt.headless {
+	if w.opt.reported {
 		inspector.Watch(p.Model(), true) // reports show which experts are in memory
 	}
 	return err

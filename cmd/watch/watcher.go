@@ -64,6 +64,15 @@ type watched struct {
 // sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
 const sharedHistoryBytes = 24 << 20
 
+// watchReached is watchAll, and returns an error if no engine could be watched, unless only a screen says so.
+func (w *watcher) watchReached(ctx context.Context) error {
+	err := w.watchAll(ctx)
+	if !w.opt.shown || w.opt.reported {
+		err = errors.Join(err, w.unreached())
+	}
+	return err
+}
+
 // watchAll shows the engines until the user or a signal closes the screen, or without a screen until a signal arrives.
 func (w *watcher) watchAll(ctx context.Context) (err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
@@ -108,6 +117,11 @@ func (w *watcher) runAll(ctx context.Context) error {
 		cfg.Sessions, cfg.Note = w.sessions, o.Note
 		// When replicas replace a Prometheus on the screen, it lists them. They may be there before the screen is.
 		cfg.StartWithList = func() bool { return o.fleets() && !w.visible()[0].fleet }
+		if o.length > 0 {
+			timed, end := context.WithTimeoutCause(ctx, o.length, exit.ErrClosed)
+			defer end()
+			ctx = timed
+		}
 		return o.Show(ctx, cfg)
 	})
 	return tasks.Wait()
@@ -159,10 +173,10 @@ func (w *watcher) add(ctx context.Context, at string) error {
 	return w.addSocket(ctx, at)
 }
 
-// newSession creates the session of an engine. Without a screen it collects everything for the report, except texts.
+// newSession creates the session of an engine. It collects everything for a report, except texts.
 func (w *watcher) newSession(name string, queue int) *session.Session {
 	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Budget: w.history}, DropText: true}
-	if !w.opt.headless {
+	if !w.opt.reported {
 		return w.group.New(made)
 	}
 	ending := &stoppableClock{clock: w.clock}

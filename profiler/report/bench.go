@@ -155,6 +155,11 @@ func (p *Point) tokenWords() []string {
 	return words
 }
 
+// text returns a component with its share of a total.
+func (p *Part) text(total float64) string {
+	return fmt.Sprintf("%s %s (%s)", p.Name, metric.Seconds(p.Time.V), metric.Percent(p.Time.V/total))
+}
+
 // partWords returns the components of the mean TTFT, and the TTFT per prompt token.
 func (p *Point) partWords() []string {
 	total := 0.0
@@ -170,7 +175,7 @@ func (p *Point) partWords() []string {
 		if i > 0 {
 			words += ","
 		}
-		words += fmt.Sprintf(" %s %s (%s)", part.Name, metric.Seconds(part.Time.V), metric.Percent(part.Time.V/total))
+		words += " " + part.text(total)
 	}
 	return []string{words + ".", fmt.Sprintf("Dominant component: %s. TTFT per prompt token: %s.", *p.Dominant, metric.Seconds(total*perToken))}
 }

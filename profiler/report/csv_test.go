@@ -102,7 +102,7 @@ func (b *broken) Write(p []byte) (int, error) {
 func TestWritersReturnErrors(t *testing.T) {
 	r := wholeRun().build(Meta{})
 	for name, err := range map[string]error{
-		"json": r.WriteJSON(&broken{10}), "csv": r.WriteCSV(&broken{10}), "tokens": r.WriteTokensCSV(&broken{10}), "stages": r.WriteStagesCSV(&broken{10}), "text": r.WriteText(&broken{10}),
+		"json": r.WriteJSON(&broken{10}), "csv": r.WriteCSV(&broken{10}), "tokens": r.WriteTokensCSV(&broken{10}), "stages": r.WriteStagesCSV(&broken{10}), "text": r.WriteText(&broken{10}), "summary": r.WriteSummary(&broken{10}),
 	} {
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v, want %v", name, err, errBroken)

@@ -16,7 +16,7 @@ import (
 // formats returns the writers of all formats.
 func formats(r *Report) map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
-		"JSON": r.WriteJSON, "CSV": r.WriteCSV, "text": r.WriteText, "Markdown": r.WriteMarkdown, "HTML": r.WriteHTML, "JSON Lines": r.WriteJSONL,
+		"JSON": r.WriteJSON, "CSV": r.WriteCSV, "text": r.WriteText, "summary": r.WriteSummary, "Markdown": r.WriteMarkdown, "HTML": r.WriteHTML, "JSON Lines": r.WriteJSONL,
 	}
 }
 

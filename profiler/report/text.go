@@ -240,9 +240,8 @@ func (w writer) words(before, s string) {
 	w.line("%s", line)
 }
 
-// writeFindings writes the findings, each with its recommendation on a line of its own.
-func writeFindings(r *Report, w writer) {
-	all := allFindings(r)
+// writeFindings writes findings, each with its recommendation on a line of its own.
+func writeFindings(all []Verdict, w writer) {
 	if len(all) == 0 {
 		return
 	}

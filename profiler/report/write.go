@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
@@ -103,8 +104,32 @@ func (r *Report) WriteText(out io.Writer) error {
 		}
 		r.Reported.writeParts(w)
 	}
-	writeFindings(r, w)
+	writeFindings(allFindings(r), w)
 	return w.Flush() // the first error sticks
+}
+
+// WriteSummary writes what matters most of WriteText: about 20 lines, or 30 of a benchmark.
+func (r *Report) WriteSummary(out io.Writer) error {
+	must, more := briefSections(r)
+	body := rendered(func(w writer) {
+		writeHead(r, w)
+		for _, s := range filled(must) {
+			w.section(s)
+		}
+	})
+	end := rendered(func(w writer) { writeFindings(worstFindings(r), w) })
+	most := briefLines
+	if r.Bench != nil {
+		most = briefBenchLines
+	}
+	for _, s := range filled(more) {
+		text := rendered(func(w writer) { w.section(s) })
+		if strings.Count(body+text+end, "\n") <= most {
+			body += text
+		}
+	}
+	_, err := io.WriteString(out, body+end)
+	return err
 }
 
 // WriteMarkdown writes a summary as Markdown with tables, for comments and wikis.
