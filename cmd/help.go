@@ -33,7 +33,7 @@ var flagGroups = []flagGroup{
 	{"Report", "headless for json html compat perfetto budget picks", "jsonl csv csv-tokens csv-stages markdown report-text expert-budget batch price-hour price-kwh"},
 	{"Export", "metrics-listen otlp-push", ""},
 	{"Network", "listen token-file", "send-text allow-remote allow-host"},
-	{"Other", "dry-run config help", "out no-descriptions"},
+	{"Other", "dry-run config help version", "out no-descriptions"},
 }
 
 // rareIn lists flags that are common in general but rarely used with one command.

@@ -70,6 +70,9 @@ model, it runs the built-in model on prompts of five kinds at reading speed. Pre
 	root.SetErr(console.Err)
 	root.SetFlagErrorFunc(flagError)
 	useHelp(root)
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().BoolP("version", "V", false, "print the version")
 	root.AddCommand(
 		newRunCommand(), newServeCommand(), newAttachCommand(), newProbeCommand(), newDiscoverCommand(), newProxyCommand(),
 		newReplayCommand(), newRecordCommand(), newReportCommand(), newBenchCommand(), newCompareCommand(),

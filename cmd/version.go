@@ -13,9 +13,11 @@ func newVersionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version, the Go toolchain and the platform",
 		Args:  refuseArgs,
-		Run: func(c *cobra.Command, _ []string) {
-			fmt.Fprintf(c.OutOrStdout(), "llmtop %s %s %s/%s\n",
-				version.String(), goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
-		},
+		Run:   func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), versionLine()) },
 	}
+}
+
+// versionLine returns what llmtop version and llmtop --version print.
+func versionLine() string {
+	return fmt.Sprintf("llmtop %s %s %s/%s", version.String(), goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
 }

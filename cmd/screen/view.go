@@ -57,7 +57,7 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	set.DurationVar(&v.Targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
 	set.DurationVar(&v.Targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
 	set.DurationVar(&v.Targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
-	set.BoolVar(&v.Plain, "plain", false, "print lines of text instead of a screen; needs no terminal (for screen readers)")
+	set.BoolVar(&v.Plain, "plain", false, "print lines of text instead of a screen (for screen readers, pipes)")
 	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
 	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "`LAYOUT` of the overview: "+strings.Join(overview.Layouts(), ", "))
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
