@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -218,9 +219,9 @@ var null = []byte("null")
 func (c *chunk) failure(failed bool, value []byte, key secret) error {
 	switch {
 	case len(c.Error) > 0 && !bytes.Equal(c.Error, null):
-		return errors.New(words(key.hide(c.Error)))
+		return errors.New(cmp.Or(words(key.hide(c.Error)), "an error without a message"))
 	case failed:
-		return errors.New(words(key.hide(value)))
+		return errors.New(cmp.Or(words(key.hide(value)), "an error without a message"))
 	}
 	return nil
 }

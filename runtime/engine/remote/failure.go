@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // maxBody limits how much of an error body is read, in bytes.
@@ -55,9 +57,7 @@ func words(body []byte) string {
 	}
 	var v any
 	if json.Unmarshal(body, &v) == nil {
-		if message := find(v, 0); message != "" {
-			return brief(message)
-		}
+		return brief(find(v, 0))
 	}
 	return brief(string(body))
 }
@@ -97,10 +97,36 @@ func broken(err error) error {
 	case errors.As(err, &op):
 		return op
 	}
-	if _, why, ok := strings.Cut(err.Error(), "transport connection broken: "); ok {
-		return errors.New("the server does not answer in HTTP: " + brief(why))
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	return err
+	return errors.New(fetch.Phrase(err))
+}
+
+// quotes reports whether a message has the whole prompt, or a long piece of it.
+func quotes(message, prompt string) bool {
+	const piece, step = 20, 4 // bytes
+	if prompt = strings.Join(strings.Fields(prompt), " "); len(prompt) < piece {
+		return len(prompt) >= shortestSecret && strings.Contains(message, prompt)
+	}
+	for i := 0; i+piece <= len(message); i += step {
+		if strings.Contains(prompt, message[i:i+piece]) {
+			return true
+		}
+	}
+	return false
+}
+
+// reason returns why a request failed, without a message of the server that quotes the prompt, unless texts are kept.
+func (q *request) reason(err error) string {
+	why := brief(err.Error())
+	if q.want.SendText || !quotes(why, q.want.Text) {
+		return why
+	}
+	if refused, ok := errors.AsType[*Status](err); ok {
+		return (&Status{Code: refused.Code, Why: "a message that quotes the prompt"}).Error()
+	}
+	return "the server failed with a message that quotes the prompt"
 }
 
 // secret is an API key.

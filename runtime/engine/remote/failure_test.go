@@ -266,3 +266,37 @@ func TestNothingIsSentTwice(t *testing.T) {
 		s.closed()
 	})
 }
+
+// TestMessagesThatQuoteThePrompt checks that the reason of a failed request has no piece of its prompt, unless texts are kept.
+func TestMessagesThatQuoteThePrompt(t *testing.T) {
+	const prompt = "Dear Dr. Meyer, the test\nof Ms. Novak was positive."
+	for name, c := range map[string]struct {
+		body, prompt string
+		keep, quoted bool
+	}{
+		"an echo":               {"cannot process: Dear Dr. Meyer, the test of Ms. Novak was positive.", prompt, false, false},
+		"a piece":               {`{"error":{"message":"bad input 'test of Ms. Novak was p...'"}}`, prompt, false, false},
+		"a short prompt":        {"no answer to Who is it?", "Who is it?", false, false},
+		"another value":         {`{"input":"Dear Dr. Meyer, the test"}`, prompt, false, false},
+		"texts are kept":        {"cannot process: Who is it?", "Who is it?", true, true},
+		"a message of its own":  {`{"error":"the test of the model's limit failed"}`, prompt, false, true},
+		"plain text of its own": {"upstream connect error", prompt, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := begin(t, llama, Options{}, map[string]http.HandlerFunc{
+					"POST /v1/completions": func(w http.ResponseWriter, _ *http.Request) {
+						w.WriteHeader(http.StatusBadRequest)
+						_, _ = io.WriteString(w, c.body)
+					},
+				})
+				got := s.do(t, engine.Request{Text: c.prompt, SendText: c.keep})
+				if quoted := strings.Contains(got.Reason, "limit") || strings.Contains(got.Reason, "upstream") || strings.Contains(got.Reason, "Who"); quoted != c.quoted ||
+					!c.keep && quotes(got.Reason, c.prompt) || !strings.Contains(got.Reason, "400 (Bad Request)") {
+					t.Errorf("failed: %s", got.Reason)
+				}
+				s.closed()
+			})
+		})
+	}
+}

@@ -236,7 +236,7 @@ func (q *request) finish(err error) engine.Result {
 	case errors.Is(err, errCancelled):
 		state, q.outcome.Reason, err = event.StateCancelled, "cancelled", nil
 	case err != nil:
-		state, q.outcome.Reason = event.StateFailed, brief(err.Error())
+		state, q.outcome.Reason = event.StateFailed, q.reason(err)
 	case q.reported == 0 && q.first != 0:
 		q.client.uncounted.Add(1)
 	case q.outcome.AnyLater:

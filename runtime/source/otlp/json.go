@@ -10,8 +10,6 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 var (
@@ -35,7 +33,7 @@ func readJSON(body []byte) (*batch, error) {
 	var data trace.TracesData // has the same fields as ExportTraceServiceRequest, whose package imports gRPC
 	err := protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}.Unmarshal(body, &data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errJSON, plain(err))
+		return nil, fmt.Errorf("%w%s", errJSON, place(err))
 	}
 	for _, r := range data.ResourceSpans {
 		for _, s := range r.ScopeSpans {
@@ -46,7 +44,7 @@ func readJSON(body []byte) (*batch, error) {
 	}
 	wire, err := proto.Marshal(&data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errJSON, plain(err))
+		return nil, fmt.Errorf("%w%s", errJSON, place(err))
 	}
 	return readProtobuf(wire)
 }
@@ -79,8 +77,12 @@ func unhex(id []byte) []byte {
 	return raw
 }
 
-// plain returns the text of a protobuf error without its prefix, whose space varies between builds. The error may quote
-// the export.
-func plain(err error) string {
-	return clean.Cut(strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0"), maxName)
+// place returns the place in an error of protojson, " (line 1:5)". The rest of the error quotes the export.
+func place(err error) string {
+	_, at, _ := strings.Cut(err.Error(), " (line ")
+	at, _, ok := strings.Cut(at, ")")
+	if !ok {
+		return ""
+	}
+	return " (line " + at + ")"
 }

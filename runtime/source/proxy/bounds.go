@@ -57,7 +57,7 @@ func blame(err error) error {
 	if op := (*net.OpError)(nil); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) || errors.As(err, &op) {
 		return errClientGone
 	}
-	return fmt.Errorf("%w: %w", errClientBody, err)
+	return errClientBody // without err, which quotes the body
 }
 
 // withinHeaders sends a request and limits the time from the first byte of the answer's headers to their end. Before

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // unended is the failure reason of a stream that stops without its final message.
@@ -94,12 +95,14 @@ func kind(sum *fact) string {
 	return " (" + sum.kind + ")"
 }
 
-// plain formats a connection error for users.
+// plain formats a connection error for users. It quotes nothing of the request and of the answer.
 func plain(err error) string {
 	var op *net.OpError
 	switch {
-	case errors.Is(err, errClientBody), errors.Is(err, errSlowHeader):
-		return clean.Cut(err.Error(), maxName)
+	case errors.Is(err, errClientBody):
+		return errClientBody.Error()
+	case errors.Is(err, errSlowHeader):
+		return errSlowHeader.Error()
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return "the server closed the connection before the end of its answer"
 	case errors.Is(err, context.Canceled):
@@ -109,7 +112,7 @@ func plain(err error) string {
 	case errors.As(err, &op):
 		return "the connection broke: " + clean.Cut(op.Err.Error(), maxName)
 	}
-	return clean.Cut(err.Error(), maxName)
+	return fetch.Phrase(err)
 }
 
 // maxName limits names from outside, in characters.

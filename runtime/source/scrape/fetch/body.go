@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,10 +53,17 @@ func (b *boundedBody) err(err error) error {
 	return describeError(b.ctx, err)
 }
 
+// refusal is why a response is not used, as a text for users.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
 // describeError returns an error as a text for users, without the address, which is shown next to it.
 func describeError(ctx context.Context, err error) error {
 	var op *net.OpError
 	var dns *net.DNSError
+	var refused refusal
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return errTimeout
@@ -64,6 +73,8 @@ func describeError(ctx context.Context, err error) error {
 		return errors.New("connection refused")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("response truncated")
+	case errors.As(err, &refused):
+		return refused
 	case errors.As(err, &dns):
 		return fmt.Errorf("no such host: %s", dns.Name)
 	case errors.As(err, &op):
@@ -71,7 +82,49 @@ func describeError(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("connection closed without a response")
 	}
-	return err
+	return errors.New(Phrase(err))
+}
+
+// Phrase returns what is wrong with an HTTP exchange, other than its connection, in words of its own: errors of net/http
+// quote what they cannot read, which may hold a prompt or an answer.
+func Phrase(err error) string {
+	var (
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+		host        x509.HostnameError
+		record      tls.RecordHeaderError
+		timeout     net.Error
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "the certificate is signed by an unknown authority"
+	case errors.As(err, &host):
+		return "the certificate is for another host"
+	case errors.As(err, &certificate):
+		return "the certificate is not valid"
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return "the server does not speak TLS"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no response in time"
+	case errors.Is(err, errLargeHeader), errors.Is(err, ErrTooLarge):
+		return errLargeHeader.Error()
+	case strings.Contains(err.Error(), headersExceeded):
+		return headersExceeded + " the limit"
+	}
+	for _, known := range malformed {
+		if strings.Contains(err.Error(), known) {
+			return "the server does not answer in HTTP: " + known
+		}
+	}
+	return "the connection broke, or the response is not HTTP"
+}
+
+// headersExceeded and malformed are how errors of net/http begin that have no type. What follows quotes the response.
+const headersExceeded = "server response headers exceeded"
+
+var malformed = []string{
+	"malformed HTTP", "malformed MIME header", "malformed chunked encoding", "invalid byte in chunk length", "bad Content-Length",
+	"unsupported transfer encoding",
 }
 
 // StatusError is the error for a response whose status is not 200.

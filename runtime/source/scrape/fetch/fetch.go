@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -178,7 +177,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 		}
 		at = *next
 	}
-	return nil, errors.New("too many redirects")
+	return nil, refusal("too many redirects")
 }
 
 // roundTrip sends a request through the transport.
@@ -203,12 +202,12 @@ func decompress(r *http.Response) (*Response, error) {
 		unpacked, err := gzip.NewReader(r.Body)
 		if err != nil {
 			_ = r.Body.Close()
-			return nil, fmt.Errorf("decompress response: %w", err)
+			return nil, refusal("decompress response: " + err.Error())
 		}
 		a.Body = unpacked
 	default:
 		_ = r.Body.Close()
-		return nil, errors.New("response has an unsupported content encoding")
+		return nil, refusal("response has an unsupported content encoding")
 	}
 	return a, nil
 }
@@ -223,9 +222,9 @@ func redirectTarget(from *url.URL, r *http.Response) (*url.URL, error) {
 	to, err := from.Parse(r.Header.Get("Location"))
 	switch {
 	case err != nil || r.Header.Get("Location") == "":
-		return nil, errors.New("redirect without a location")
+		return nil, refusal("redirect without a location")
 	case to.Host != from.Host || to.Scheme != from.Scheme:
-		return nil, fmt.Errorf("redirect to another host: attach to %s://%s instead", clean.Name(to.Scheme), clean.Name(to.Host))
+		return nil, refusal(fmt.Sprintf("redirect to another host: attach to %s://%s instead", clean.Name(to.Scheme), clean.Name(to.Host)))
 	}
 	to.User = nil
 	return to, nil
