@@ -144,7 +144,7 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	var machine session.Machine
-	machine.AddProcess(target.PID, server)
+	machine.AddProcess(p.PID, server)
 	defer machine.Close()
 	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: p.Processes})
 	tasks, ctx := errgroup.WithContext(ctx)

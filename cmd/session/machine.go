@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"maps"
 	"sync"
 	"time"
@@ -27,8 +26,8 @@ type Machine struct {
 
 // hosted is the session of a server on this machine.
 type hosted struct {
-	port uint16 // at which it listens; 0: another machine, or a known process
-	pid  int    // 0: found by its port
+	port uint16     // at which it listens; 0: another machine, or a known process
+	pid  func() int // nil: found by its port
 	sink event.Sink
 }
 
@@ -40,8 +39,8 @@ func (m *Machine) Add(address string, s event.Sink) {
 	m.sessions = append(m.sessions, hosted{port: at.Port(), sink: s})
 }
 
-// AddProcess adds the session of a process of this machine.
-func (m *Machine) AddProcess(pid int, s event.Sink) {
+// AddProcess adds the session of a process of this machine. While pid returns 0, it gets no samples.
+func (m *Machine) AddProcess(pid func() int, s event.Sink) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sessions = append(m.sessions, hosted{pid: pid, sink: s})
@@ -58,7 +57,12 @@ func (m *Machine) Emit(e event.Event) {
 	m.findOwners(e.At)
 	sampled := make(map[int]*event.Host)
 	for _, s := range m.sessions {
-		pid := cmp.Or(s.pid, m.owners[s.port]) // 0: unknown
+		pid := m.owners[s.port] // 0: unknown
+		if s.pid != nil {
+			if pid = s.pid(); pid == 0 {
+				continue
+			}
+		}
 		here := sampled[pid]
 		if here == nil {
 			here = new(*h)
@@ -102,11 +106,18 @@ func (m *Machine) sample(h *event.Host, pid int, now event.Time) {
 // they are unknown.
 func (m *Machine) Processes(address string) func() []int {
 	at, _ := remote.LocalAddress(address)
+	return m.processes(func() int { return m.owners[at.Port()] })
+}
+
+// ProcessesOf is Processes for a process that was added with AddProcess.
+func (m *Machine) ProcessesOf(pid func() int) func() []int { return m.processes(pid) }
+
+func (m *Machine) processes(root func() int) func() []int {
 	return func() []int {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		pid, known := m.owners[at.Port()]
-		if !known || m.family == nil {
+		pid := root()
+		if pid == 0 || m.family == nil {
 			return nil
 		}
 		return m.family.Processes(pid)

@@ -29,11 +29,22 @@ func TestMachineOfServers(t *testing.T) {
 	m.Add("http://localhost:8000/v1", &same)
 	m.Add("http://127.0.0.1:8001", &other)
 	m.Add("https://localhost", &portless)
+	var known hosts
+	pid := 0
+	m.AddProcess(func() int { return pid }, &known)
 	sample := func(at event.Time) {
 		m.Emit(event.Event{Kind: event.KindHost, At: at, Data: &event.Host{CPU: event.MeasuredValue(0.5), Engine: event.Process{PID: 1, RSS: event.MeasuredValue(1)}}})
 	}
 	sample(2e9)
 	sample(3e9)
+	if list := m.ProcessesOf(func() int { return pid })(); known.last != nil || list != nil {
+		t.Errorf("a process that is not known yet gets %+v, and the threads of %v", known.last, list)
+	}
+	pid = server.Process.Pid
+	sample(3.5e9)
+	if known.last == nil || known.last.Engine.PID != pid || len(m.ProcessesOf(func() int { return pid })()) == 0 {
+		t.Errorf("a known process gets %+v", known.last)
+	}
 	for name, h := range map[string]*hosts{"the server": &one, "the same by another name": &same} {
 		if p := h.last.Engine; p.PID != server.Process.Pid || !p.CPU.OK() || p.RSS.V <= 0 || h.last.CPU.V != 0.5 {
 			t.Errorf("%s gets %+v", name, h.last)

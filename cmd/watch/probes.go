@@ -122,7 +122,7 @@ func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error
 		s.Add("inspect model", inspector.Run)
 	})
 	if err == nil {
-		w.machine.AddProcess(p.PID(), inspector.In(sink))
+		w.machine.AddProcess(p.PID, inspector.In(sink))
 	}
 	if w.opt.reported {
 		inspector.Watch(p.Model(), true) // reports show which experts are in memory

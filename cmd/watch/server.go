@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
@@ -78,9 +79,11 @@ func neverSleeps(at string) func() bool {
 	return func() bool { return discover.NeverSleeps(here.Port()) }
 }
 
-// watchesLocal reports whether a server on this machine is watched, so that the machine is sampled.
+// watchesLocal reports whether an engine that does not sample its machine may run on this one.
 func (w *watcher) watchesLocal() bool {
-	return slices.ContainsFunc(w.opt.Addresses, func(at string) bool { return remote.IsAddress(at) && remote.IsLocal(at) })
+	return len(w.opt.Addresses) == 0 || slices.ContainsFunc(w.opt.Addresses, func(at string) bool {
+		return w.probes[at] != nil || strings.HasPrefix(at, "unix:") || remote.IsAddress(at) && remote.IsLocal(at)
+	})
 }
 
 // onlyServers reports whether only servers are watched, whose passes are not seen.

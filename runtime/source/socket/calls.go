@@ -18,7 +18,10 @@ var ErrNotConnected = errors.New("not connected to the engine")
 func (c *Client) open(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link.conn, c.link.caps, c.link.base = conn, c.follow.engine.Caps, c.follow.base
+	c.link.conn, c.link.caps, c.link.base, c.link.pid = conn, c.follow.engine.Caps, c.follow.base, 0
+	if pid := peer(conn); pid == c.follow.engine.PID {
+		c.link.pid = pid
+	}
 	if c.link.calls == nil {
 		c.link.calls = make(map[uint64]chan wire.Session)
 	}

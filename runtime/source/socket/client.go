@@ -41,6 +41,7 @@ type Client struct {
 // link is the part of the connection that other goroutines use.
 type link struct {
 	conn  net.Conn // nil: not connected
+	pid   int      // see PID
 	caps  event.Caps
 	base  event.RequestID // added to the engine's request ids
 	calls map[uint64]chan wire.Session
@@ -87,6 +88,17 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 		wait = min(2*wait, lastWait)
 	}
 	return nil
+}
+
+// PID returns the process of the engine, if it is the one that listens at a Unix socket of this machine: not if the socket
+// is forwarded, or if the engine sees other process IDs. 0: unknown, or not connected.
+func (c *Client) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link.conn == nil {
+		return 0
+	}
+	return c.link.pid
 }
 
 // plain formats an error for users.
