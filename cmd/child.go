@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/runtime/engine/chat"
 	"github.com/llmtop/llmtop/runtime/engine/child"
 	"github.com/spf13/cobra"
 )
@@ -28,5 +29,13 @@ func newChildCommand() *cobra.Command {
 			}
 			return exit.Outcome(exit.Code(reported.Err), nil)
 		},
+	}
+}
+
+// newTemplateCommand returns the hidden command that renders a chat template.
+func newTemplateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: chat.Command, Hidden: true, Args: refuseArgs,
+		RunE: func(*cobra.Command, []string) error { return chat.Serve(os.Stdin, console.Raw) },
 	}
 }

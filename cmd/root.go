@@ -76,7 +76,7 @@ model, it runs the built-in model on prompts of five kinds at reading speed. Pre
 	root.AddCommand(
 		newRunCommand(), newServeCommand(), newAttachCommand(), newProbeCommand(), newDiscoverCommand(), newProxyCommand(),
 		newReplayCommand(), newRecordCommand(), newReportCommand(), newBenchCommand(), newCompareCommand(),
-		newExpertsCommand(), newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newToggleCommand(),
+		newExpertsCommand(), newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newTemplateCommand(), newToggleCommand(),
 	)
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -12,12 +13,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/llmtop/llmtop/cmd"
+	"github.com/llmtop/llmtop/runtime/engine/chat"
 )
 
 // scratch is a folder for build results of these tests, removed at their end.
 var scratch string
 
-func TestMain(m *testing.M) { testscript.Main(tests{m}, map[string]func(){"llmtop": cmd.Main}) }
+func TestMain(m *testing.M) {
+	if slices.Equal(os.Args[1:], []string{chat.Command}) { // a test in this process renders a template
+		cmd.Main()
+		return
+	}
+	testscript.Main(tests{m}, map[string]func(){"llmtop": cmd.Main})
+}
 
 // tests runs the tests of this package with their scratch folder.
 type tests struct{ *testing.M }

@@ -20,6 +20,7 @@ import (
 type chatPrompts struct {
 	template *chat.Template // nil: prompts are continued as they are
 	mode     string         // "chat" or "plain", with the reason, for the header; "" for the built-in model
+	unused   error          // why the model's template is not used; nil: it is, or there is none
 }
 
 // begin reads the chat template of the model. If the file cannot be read, the engine reports the error later.
@@ -39,7 +40,7 @@ func (c *chatPrompts) begin(model string, raw bool) {
 	case errors.Is(err, chat.ErrNoTemplate):
 		c.mode = "plain"
 	default:
-		c.mode = "plain: " + err.Error()
+		c.mode, c.unused = "plain: "+err.Error(), err
 	}
 }
 

@@ -94,6 +94,9 @@ func (r *Run) Start(c *cobra.Command) error {
 	if r.Demo {
 		r.Pace = 0 // there is no reader
 	}
+	if r.chat.unused != nil {
+		fmt.Fprintf(c.ErrOrStderr(), "prompts are continued as they are: %v\n", r.chat.unused)
+	}
 	if err := r.chat.applyTemplate(prompts); err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package chat
 import (
 	"errors"
 	"slices"
-
-	"github.com/llmtop/llmtop/runtime/engine/chat/jinja"
 )
 
 // Conversation stores the messages and renders the next prompt. It is not safe for concurrent use.
@@ -45,8 +43,7 @@ func (c *Conversation) render(question string) (string, error) {
 		return c.template.Render(messages, true)
 	}
 	prompt, err := c.template.Render(append([]Message{{System, c.system}}, messages...), true)
-	var refused jinja.Raised
-	if !errors.As(err, &refused) {
+	if refused := (Raised{}); !errors.As(err, &refused) {
 		return prompt, err
 	}
 	messages[0].Content = c.system + "\n\n" + messages[0].Content

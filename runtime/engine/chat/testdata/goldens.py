@@ -2,7 +2,7 @@
 """Writes the results of Python's jinja2 for the templates of the tests, in the environment of Hugging Face's transformers.
 
 Run it in this folder with jinja2 3.1 installed: python3 goldens.py
-It reads templates/*.jinja and ../jinja/testdata/snippets.txt, and writes goldens.json beside each.
+It reads templates/*.jinja and writes goldens.json.
 """
 
 import datetime
@@ -17,7 +17,6 @@ import jinja2.sandbox
 NOW = datetime.datetime(2026, 3, 7, 9, 5, 2)
 
 HERE = pathlib.Path(__file__).parent
-SNIPPETS = HERE.parent / "jinja" / "testdata"
 
 
 class Generation(jinja2.ext.Extension):
@@ -60,27 +59,6 @@ def write(path, value):
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def snippets():
-    variables = {
-        "s": "Hello, World",
-        "n": 7,
-        "f": 2.5,
-        "t": True,
-        "none_value": None,
-        "empty": "",
-        "xs": [3, 1, 2],
-        "d": {"b": 1, "a": [1, {"x": None}], "C": "text"},
-        "messages": [
-            {"role": "system", "content": "  Be brief.\n"},
-            {"role": "user", "content": "Hi — 'you' \"there\""},
-            {"role": "assistant", "content": "<think>\nhm\n</think>\n\nHello 🙂"},
-        ],
-    }
-    sources = (SNIPPETS / "snippets.txt").read_text().split("\n====\n")
-    cases = [{"template": s, **render(s, variables)} for s in sources]
-    write(SNIPPETS / "goldens.json", {"variables": variables, "cases": cases})
-
-
 CONVERSATIONS = {
     "one": [{"role": "user", "content": "What is a mixture of experts?"}],
     "system": [
@@ -95,7 +73,6 @@ CONVERSATIONS = {
         {"role": "user", "content": "日本語 🙂 {{ not a tag }} {% nor this %}"},
     ],
     "two users": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
-    "nobody": [],
 }
 
 
@@ -124,5 +101,4 @@ def chats():
 
 
 if __name__ == "__main__":
-    snippets()
     chats()
