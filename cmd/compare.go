@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -253,7 +254,7 @@ func (o *compareOptions) write(r *compare.Result, stdout io.Writer) error {
 	return nil
 }
 
-// measure runs both sides in turns; the side that goes first alternates.
+// measure runs both sides in turns.
 func (o *compareOptions) measure(ctx context.Context, progress io.Writer) (base, next *compare.Side, err error) {
 	folder, err := os.MkdirTemp("", "llmtop-compare-")
 	if err != nil {
@@ -267,9 +268,9 @@ func (o *compareOptions) measure(ctx context.Context, progress io.Writer) (base,
 		}
 	}
 	var reports [2][]*report.Report
-	for turn := range o.repeats {
+	for turn, first := range compare.Order(o.repeats, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))) {
 		for i := range 2 {
-			side := (turn + i) % 2
+			side := (first + i) % 2
 			fmt.Fprintf(progress, "run %d of %d: %s\n", 2*turn+i+1, 2*o.repeats, o.runs[side])
 			r, err := runReport(ctx, args[side], filepath.Join(folder, "report.json"))
 			if err != nil {

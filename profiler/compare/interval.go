@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -64,6 +65,16 @@ func trend(v []float64) float64 {
 		squares += at * at
 	}
 	return sum / math.Sqrt(squares)
+}
+
+// Order draws which side goes first in each turn, 0 or 1: by a coin. If they alternated, noise that repeats every few runs
+// would always hit the same side.
+func Order(turns int, rng *rand.Rand) []int {
+	first := make([]int, turns)
+	for i := range first {
+		first[i] = rng.IntN(2)
+	}
+	return first
 }
 
 // inTurns reports whether the runs of both sides alternate: both runs of a turn are newer than those of the turn before.
