@@ -310,6 +310,64 @@ func TestCompareBenchesOfServer(t *testing.T) {
 	}
 }
 
+// limited refuses requests beyond a burst and a rate per second.
+type limited struct {
+	*answers
+	rate, burst float64
+
+	mu   sync.Mutex
+	room float64
+	last time.Time
+}
+
+func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && r.URL.Path != "/tokenize" {
+		l.mu.Lock()
+		now := time.Now()
+		l.room = min(l.room+now.Sub(l.last).Seconds()*l.rate, l.burst)
+		l.last = now
+		refused := l.room < 1
+		if !refused {
+			l.room--
+		}
+		l.mu.Unlock()
+		if refused {
+			http.Error(w, `{"error":{"message":"rate limit"}}`, http.StatusTooManyRequests)
+			return
+		}
+	}
+	l.answers.ServeHTTP(w, r)
+}
+
+// TestCapacityOfLimitedServer checks that a server that refuses requests above a rate has a capacity, which is no failure
+// of the benchmark, and that one that refuses all has none.
+func TestCapacityOfLimitedServer(t *testing.T) {
+	s := httptest.NewServer(&limited{answers: &answers{kind: "me", keys: map[string]bool{}}, rate: 100, burst: 20})
+	defer s.Close()
+	path := filepath.Join(t.TempDir(), "report.json")
+	out, _, err := llmtop(t, "bench", s.URL, "-p", "x", "-n", "1", "--find-capacity", "--slo", "ttft=30s", "--requests", "40", "--json", path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c := ReadReport(t, path).Bench.Capacity
+	if c.Rate == nil || c.Knee() == nil || c.Client || *c.Rate > 400 {
+		t.Fatalf("capacity %+v", c)
+	}
+	if last := c.Trials[len(c.Trials)-1]; last.Failed == 0 || last.Met+last.Failed != last.Requests {
+		t.Errorf("%+v", last)
+	}
+	out, _, err = llmtop(t, "report", path)
+	if err != nil || !strings.Contains(out, "requests failed") || !strings.Contains(out, "Capacity: ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	none := httptest.NewServer(&limited{answers: &answers{kind: "me", keys: map[string]bool{}}})
+	defer none.Close()
+	_, _, err = llmtop(t, "bench", none.URL, "-p", "x", "-n", "1", "--find-capacity", "--slo", "ttft=30s", "--requests", "40")
+	if exit.Code(err) != exit.CodeFailed || !strings.Contains(err.Error(), "429") {
+		t.Errorf("all requests refused: %v", err)
+	}
+}
+
 // TestBenchServerFails checks that failed requests are counted and fail the run.
 func TestBenchServerFails(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

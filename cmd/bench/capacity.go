@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +18,9 @@ import (
 
 // The workload of a search for the capacity.
 const (
-	capacityLength   = 128             // default prompt length, in tokens
-	capacityParallel = 4               // default requests that the own engine decodes together
-	idleRequests     = 4               // requests one at a time, from which the first rate follows
-	rampShare        = 0.2             // of the requests of a run: its start, which is not counted
-	runTime          = 5 * time.Second // shortest run, so that a queue that grows shows
-	maxRun           = 5000            // requests of a run
-	lateSends        = 0.1             // of the time between two requests, at the median: the rate was not that of the run
+	capacityLength   = 128 // default prompt length, in tokens
+	capacityParallel = 4   // default requests that the own engine decodes together
+	idleRequests     = 4   // requests one at a time, from which the first rate follows
 )
 
 // checkCapacity checks the flags that --find-capacity needs or excludes, and sets the defaults of others.
@@ -72,9 +67,9 @@ func (o *Benchmark) search(ctx context.Context, s *local.Engine, d *workload.Dri
 	if err != nil {
 		return &x.log, nil, err
 	}
-	result, err := capacity.Search(1/(2*idle), func(rate float64) (capacity.Run, error) {
-		m.line(fmt.Sprintf("run %d: %.3g requests/s", x.runs+1, rate))
-		return x.run(ctx, rate)
+	result, err := capacity.Search(idle, o.requests, func(rate float64, requests int) (capacity.Run, error) {
+		m.line(fmt.Sprintf("run %d: %.3g requests/s, %d requests", x.runs+1, rate, requests))
+		return x.run(ctx, rate, requests)
 	})
 	return &x.log, &result, err
 }
@@ -107,59 +102,68 @@ func (x *search) drive(ctx context.Context, rates []float64, concurrency []int, 
 	return &log.Points[0], err
 }
 
+// finished returns the requests of a run in the order of sending, nil for those without data.
+func (x *search) finished(run *workload.Run) []*report.Request {
+	built := report.Build(x.Meta(nil), x.engine.Store.Snapshot(), x.engine.Collector)
+	byID := map[event.RequestID]*report.Request{}
+	for i := range built.Requests {
+		byID[built.Requests[i].ID] = &built.Requests[i]
+	}
+	out := make([]*report.Request, len(run.Requests))
+	for i, id := range run.Requests {
+		out[i] = byID[id]
+	}
+	return out
+}
+
 // idle returns the mean time of a request without others, in s.
 func (x *search) idle(ctx context.Context) (float64, error) {
 	p, err := x.drive(ctx, nil, []int{1}, idleRequests)
 	if err != nil {
 		return 0, err
 	}
-	run := &p.Runs[0]
-	if took := float64(run.End-run.Start) / 1e9 / float64(max(len(run.Requests), 1)); took > 0 && len(run.Requests) > 0 {
-		return took, nil
+	total, n := 0.0, 0.0
+	for _, q := range x.finished(&p.Runs[0]) {
+		if q == nil || q.State != event.StateFinished.String() {
+			continue
+		}
+		if took, ok := q.E2EL.Positive(); ok {
+			total, n = total+took, n+1
+		}
 	}
-	if x.log.First != nil {
+	switch {
+	case n > 0:
+		return total / n, nil
+	case x.log.First != nil:
 		return 0, local.PromptError(x.log.First)
 	}
 	return 0, fmt.Errorf("search capacity: no request was measured")
 }
 
 // run measures a rate. The start of the run is not counted, since the queue is empty then.
-func (x *search) run(ctx context.Context, rate float64) (out capacity.Run, err error) {
-	n := x.requests
-	if n == 0 {
-		counted := max(capacity.MinRequests, int(math.Ceil(rate*runTime.Seconds())))
-		n = min(int(math.Ceil(float64(counted)/(1-rampShare))), maxRun)
-	}
-	p, err := x.drive(ctx, []float64{rate}, nil, n)
+func (x *search) run(ctx context.Context, rate float64, requests int) (out capacity.Run, err error) {
+	p, err := x.drive(ctx, []float64{rate}, nil, requests)
 	if err != nil {
 		return out, err
 	}
 	run := &p.Runs[0]
-	ramp := int(rampShare * float64(len(run.Requests)))
-	run.Requests = run.Requests[ramp:]
-	run.SendDelays = run.SendDelays[min(ramp, len(run.SendDelays)):]
-	built := report.Build(x.Meta(nil), x.engine.Store.Snapshot(), x.engine.Collector)
-	var first, last float64
-	for _, q := range built.Requests {
-		if i := slices.Index(run.Requests, q.ID); i == 0 {
-			first = q.Enqueued.V
-		} else if i == len(run.Requests)-1 {
-			last = q.Enqueued.V
+	ramp := capacity.Ramp(len(run.Requests))
+	run.Requests, run.SendDelays, run.Held = run.Requests[ramp:], run.SendDelays[ramp:], run.Held[ramp:]
+	counted := x.finished(run)
+	if len(counted) == 0 {
+		return out, x.log.First // all were refused before they were sent
+	}
+	for _, q := range counted {
+		out.Met = append(out.Met, x.slo[0].MetWithConnection(q))
+		if q == nil || q.State != event.StateFinished.String() {
+			out.Failed++
 		}
 	}
-	if last > first {
-		out.Sent = float64(len(run.Requests)-1) / (last - first)
-		run.Start = x.engine.Store.Snapshot().Started + event.Time(first*1e9)
+	if first, last := counted[0], counted[len(counted)-1]; first != nil && last != nil && last.Enqueued.V > first.Enqueued.V {
+		out.Sent = float64(len(counted)-1) / (last.Enqueued.V - first.Enqueued.V)
+		run.Start = x.engine.Store.Snapshot().Started + event.Time(first.Enqueued.V*1e9)
 	}
-	built.AddBench(points(&workload.Log{Points: []workload.PointLog{*p}}, 0), 0, x.slo)
-	out.Requests = len(run.Requests)
-	if all := built.Bench.Points[0].Compliance.All; all.OK() {
-		out.Met = int(math.Round(all.V * float64(out.Requests)))
-	}
-	slices.Sort(run.SendDelays)
-	late := len(run.SendDelays) > 0 && run.SendDelays[len(run.SendDelays)/2].Seconds() > lateSends/rate
-	// A full queue of an engine of llmtop delays requests as well: then it is the engine that does not keep up.
-	out.Late = late && (x.target.isSet() || float64(out.Met) >= capacity.Required*float64(out.Requests))
+	out.Late = points(&workload.Log{Points: []workload.PointLog{*p}}, 0)[0].SentLate()
 	x.merge(p)
 	return out, nil
 }

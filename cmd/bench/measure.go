@@ -50,7 +50,8 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 			o.addTo(built, spent)
 			o.addClient(built, s)
 			o.compat.AddTo(built)
-			if log.First != nil && err == nil {
+			refused := found != nil && found.Rate != nil // above the capacity: a result
+			if log.First != nil && err == nil && !refused {
 				err = local.PromptError(log.First)
 			}
 		}

@@ -28,6 +28,8 @@ func capacitySection(r *Report) section {
 		switch {
 		case t == knee:
 			verdict += ": the knee"
+		case t.Failed > 0:
+			verdict += ": " + plural(t.Failed, "request") + " failed"
 		case t.Verdict == capacity.Client:
 			verdict = "llmtop could not send at this rate"
 		}
@@ -37,7 +39,7 @@ func capacitySection(r *Report) section {
 		})
 	}
 	s.words = append(capacityWords(c, r.Bench.Targets),
-		"Not counted: the warm-up, and the first fifth of each run. The limits hold for independent requests.")
+		"Not counted: the warm-up, and the first fifth of each run. TTFT and E2EL begin before the connection here.")
 	return s
 }
 
@@ -51,16 +53,24 @@ func capacityWords(c *capacity.Result, targets string) []string {
 		}
 		return []string{words}
 	}
-	words := []string{fmt.Sprintf("Capacity: %s. %s of %s met %s: at least %s of all, at 95 %% confidence.",
-		rateWords(knee.Rate), metric.Percent(knee.Share), plural(knee.Requests, "request"), targets, metric.Percent(c.Required))}
+	found := fmt.Sprintf("Capacity: %s", rateWords(knee.Rate))
+	switch {
+	case c.Low == nil:
+		found += ", not confirmed by longer runs: more --requests may confirm it"
+	case c.Above == nil:
+		found += fmt.Sprintf(" (90 %% confidence: at least %.3g)", *c.Low)
+	default:
+		found += fmt.Sprintf(" (90 %% confidence: %.3g to %.3g)", *c.Low, *c.Above)
+	}
+	words := []string{fmt.Sprintf("%s. There %s of %s met %s.", found, metric.Percent(knee.Share), plural(knee.Requests, "request"), targets)}
 	switch {
 	case c.Client:
 		words = append(words, "llmtop could not send faster: the capacity may be higher.")
-	case c.Above != nil:
-		words = append(words, fmt.Sprintf("At %s that is not so.", rateWords(*c.Above)))
+	case c.Above == nil:
+		words = append(words, "No rate was found that fails: the capacity may be higher.")
 	}
-	if !c.Complete {
-		words = append(words, "The search was not complete: the capacity may be higher.")
+	if !c.Complete && c.Low == nil {
+		words = append(words, "The search was not complete.")
 	}
 	return words
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
@@ -172,5 +173,68 @@ func TestClientStoodStill(t *testing.T) {
 	r.AddClient(client)
 	if got := strings.Join(r.Bench.Client.Limits, "; "); got != "it stood still for up to 2.00 s: the longest TTFT and gaps may be its own" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestTargetsFromConnection checks that a search counts the wait for a connection.
+func TestTargetsFromConnection(t *testing.T) {
+	targets := Targets{TTFT: 0.3, E2EL: 0.5}
+	for wait, want := range map[float64]bool{0: true, 0.05: true, 0.2: false, 4: false} {
+		q := Request{State: "finished", Generated: 3, TTFT: Measured(0.2), TPOT: Measured(0.01), E2EL: Measured(0.22), Answer: &Answer{Began: Measured(-wait)}}
+		if got := targets.MetWithConnection(&q); got != want || q.TTFT.V != 0.2 {
+			t.Errorf("after a wait of %v s: %v, TTFT %v", wait, got, q.TTFT.V)
+		}
+	}
+	if targets.MetWithConnection(nil) {
+		t.Error("a request without data met the targets")
+	}
+}
+
+// TestSentLate checks that jitter is no reason to doubt the rate of a run, and that a delay that grows or a stall is.
+func TestSentLate(t *testing.T) {
+	jitter, growing, stalled := slices.Repeat([]float64{0.0004}, 1400), make([]float64, 1400), make([]float64, 1400)
+	for i := range growing {
+		growing[i] = float64(i) / 282 * 0.06
+	}
+	for i := range 20 {
+		stalled[700+i] = 2
+	}
+	for name, c := range map[string]struct {
+		delays []float64
+		late   bool
+	}{"jitter": {jitter, false}, "growing": {growing, true}, "stalled": {stalled, true}} {
+		p := Point{Rate: Measured(282), Runs: []Run{{SendDelays: c.delays}}}
+		if p.SentLate() != c.late {
+			t.Errorf("%s: late %v", name, p.SentLate())
+		}
+	}
+}
+
+// TestCapacityWords checks what the text claims about the capacity.
+func TestCapacityWords(t *testing.T) {
+	rate, low, above := 24.9, 22.6, 30.1
+	trials := []capacity.Trial{
+		{Rate: rate, Requests: 300, Met: 297, Share: 0.99, Low: 0.96, High: 1, Sent: 24.8, Goodput: 24.6, Verdict: capacity.Holds},
+		{Rate: above, Requests: 300, Met: 200, Failed: 100, Share: 0.67, Low: 0.6, High: 0.7, Sent: 30, Goodput: 20, Verdict: capacity.Fails},
+	}
+	for want, c := range map[string]capacity.Result{
+		"Capacity: 24.9 requests/s (90 % confidence: 22.6 to 30.1). There 99 % of 300 requests met ttft=1s.": {Rate: &rate, Low: &low, Above: &above, Complete: true},
+		"Capacity: 24.9 requests/s (90 % confidence: at least 22.6). There":                                  {Rate: &rate, Low: &low},
+		"No rate was found that fails: the capacity may be higher.":                                          {Rate: &rate, Low: &low},
+		"llmtop could not send faster: the capacity may be higher.":                                          {Rate: &rate, Low: &low, Client: true, Complete: true},
+		"Capacity: 24.9 requests/s, not confirmed by longer runs":                                            {Rate: &rate},
+		"No rate was found at which 95 % of the requests meet ttft=1s.":                                      {Complete: true},
+		"30.1             30    300       67 %     60 % to 70 %   20       ####":                             {Rate: &rate, Low: &low, Above: &above, Complete: true},
+		"fails: 100 requests failed":                                                                         {Rate: &rate, Low: &low, Above: &above, Complete: true},
+	} {
+		c.Required, c.Trials = capacity.Required, trials
+		r := benched()
+		r.Bench.Targets, r.Bench.Capacity = "ttft=1s", &c
+		if err := schema(t).Validate(decoded(t, r)); err != nil {
+			t.Error(err)
+		}
+		if text := strings.Join(strings.Fields(textOf(t, r)), " "); !strings.Contains(text, strings.Join(strings.Fields(want), " ")) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
 	}
 }

@@ -291,6 +291,13 @@ func (p *Point) addRequest(g *pointSamples, i int, q *Request) {
 	t.Padding, t.Generated = t.Padding+uint64(max(q.Padding.V, 0)), t.Generated+uint64(max(q.Generated, 0))
 }
 
+// SentLate reports whether llmtop did not send the requests of an open loop at their rate: its delay grew, or it stood
+// still.
+func (p *Point) SentLate() bool {
+	late, kept := p.ownDelays()
+	return late != nil && (kept < minKept || late.P99.V >= stallMatters)
+}
+
 // ownDelays returns how late llmtop sent the requests of an open loop by itself, not held by a full queue, nil if that was
 // not measured; and which share of the rate it sent: the lowest of the runs, from how much the delay grew over the run.
 func (p *Point) ownDelays() (late *Statistics, kept float64) {

@@ -95,6 +95,17 @@ func (t *tally) add(q *Request) bool {
 	return all
 }
 
+// MetWithConnection reports whether a request, nil for one without data, met the targets if TTFT and E2EL begin before its
+// connection is opened: one that a server does not accept in time is late for its user.
+func (t Targets) MetWithConnection(q *Request) bool {
+	if q == nil {
+		return false
+	}
+	waited, wait := *q, q.connect().V
+	waited.TTFT.V, waited.E2EL.V = q.TTFT.V+wait, q.E2EL.V+wait
+	return (&tally{targets: t}).add(&waited)
+}
+
 func (t *tally) compliance() Compliance {
 	share := func(n int, target float64) Number {
 		if target <= 0 || t.requests == 0 {
