@@ -6,6 +6,7 @@ import "strings"
 // and what happened over Interval. Metrics that the engine does not report are absent.
 type Aggregates struct {
 	Interval int64 // ns since the previous report; 0: first report, without counts and rates
+	Void     bool  // the counts of all earlier reports are wrong: they are of several processes
 
 	Running, Waiting Reading // requests
 	Decode, Prefill  Reading // tokens/s over Interval: generated tokens, computed prompt tokens

@@ -14,6 +14,7 @@ import (
 type Aggregates struct {
 	Numbers    []ReportedNumber    `json:"numbers"` // reported ones
 	Missing    []string            `json:"missing"` // names of numbers that it does not report
+	NotRead    []NotRead           `json:"not_read,omitempty"`
 	Histograms []ReportedHistogram `json:"times"`
 	Parts      Parts               `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
 	Adapters   []string            `json:"lora_adapters,omitempty"`
@@ -21,6 +22,12 @@ type Aggregates struct {
 	Experts    *ReportedExperts    `json:"expert_ranks,omitempty"`
 	Earlier    *ReportedEarlier    `json:"earlier,omitempty"`
 	Models     []ReportedModel     `json:"models_in_memory,omitempty"`
+}
+
+// NotRead is an endpoint or a metric of a server that the numbers do not include, and why.
+type NotRead struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
 }
 
 // ReportedModel is a model in the memory of a server that loads models by itself.
@@ -114,6 +121,11 @@ func aggregates(r *store.Aggregates) *Aggregates {
 	for _, n := range r.NamedReadings() {
 		if !n.OK() && r.Number(n.Name) == nil {
 			out.Missing = append(out.Missing, n.Name)
+		}
+	}
+	for _, e := range r.Endpoints {
+		if e.Reason != "" {
+			out.NotRead = append(out.NotRead, NotRead{e.Name, e.Reason})
 		}
 	}
 	for i := range r.Histograms {
@@ -221,6 +233,9 @@ func reportedSections(r *Report) []section {
 	}
 	if len(r.Reported.Missing) > 0 {
 		numbers.words = append(numbers.words, "Not reported: "+strings.Join(r.Reported.Missing, ", ")+".")
+	}
+	for _, n := range r.Reported.NotRead {
+		numbers.words = append(numbers.words, "Not read: "+n.Name+": "+n.Why+".")
 	}
 	if len(r.Reported.Adapters) > 0 {
 		numbers.words = append(numbers.words, "LoRA adapters: "+strings.Join(r.Reported.Adapters, ", ")+".")

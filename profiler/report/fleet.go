@@ -198,9 +198,20 @@ func (t *Totals) add(o *Totals) {
 	if !t.Duration.OK() || o.Duration.V > t.Duration.V {
 		t.Duration = o.Duration
 	}
-	if d, ok := t.Duration.Positive(); ok && t.GeneratedTokens.OK() {
+	if o.Covered.OK() && (!t.Covered.OK() || o.Covered.V > t.Covered.V) {
+		t.Covered = o.Covered
+	}
+	if d, ok := t.time().Positive(); ok && t.GeneratedTokens.OK() {
 		t.TTPS = Number(event.DerivedValue(t.GeneratedTokens.V / d))
 	}
+}
+
+// time returns the time that the counts cover.
+func (t *Totals) time() Number {
+	if t.Covered.OK() {
+		return t.Covered
+	}
+	return t.Duration
 }
 
 // counts returns the additive numbers.

@@ -182,7 +182,7 @@ func (f *Fleet) describe(r *Report) [][]string {
 		{"engines", f.summary(r.Engine.Name)},
 		{"started", r.Started.Format("2006-01-02 15:04:05 MST")},
 		{"requests", requests},
-		{"tokens", tokens + ", in " + format(r.Totals.Duration, metric.Seconds)},
+		{"tokens", tokens + ", in " + format(r.Totals.time(), metric.Seconds)},
 		{"TTPS", perSecond(r.Totals.TTPS) + perToken(r.Totals.TTPS)},
 	}
 }

@@ -93,6 +93,7 @@ type Totals struct {
 	Steps           Number            `json:"steps"`
 	Stalls          Number            `json:"stalls"`
 	Duration        Number            `json:"duration_s"`
+	Covered         Number            `json:"covered_s,omitzero"` // of Duration, by the counts of a server
 	TTPS            Number            `json:"ttps"`
 	Absent          map[string]string `json:"absent,omitempty"`
 	Origin          map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
@@ -229,6 +230,9 @@ func totals(s *store.Snapshot) Totals {
 		t.FinishedSeen = &seen
 	}
 	t.Absent = absences(t)
+	if s.Polled() && s.Counts.Covered > 0 {
+		t.Covered = nanos(s.Counts.Covered)
+	}
 	if s.Polled() {
 		t.Origin = origins(t)
 	}

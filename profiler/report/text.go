@@ -64,7 +64,7 @@ func writeHead(r *Report, w writer) {
 	}
 	requests, tokens := r.Totals.describe()
 	w.line("requests %s", requests)
-	w.line("tokens   %s, in %s", tokens, format(r.Totals.Duration, metric.Seconds))
+	w.line("tokens   %s, in %s", tokens, format(r.Totals.time(), metric.Seconds))
 	for _, words := range reportNotes(r) {
 		w.words("  ", words)
 	}

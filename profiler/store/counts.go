@@ -10,7 +10,8 @@ import (
 // counts are the totals of the session, and those of each group.
 type counts struct {
 	Counts
-	groups map[string]*groupSum
+	groups   map[string]*groupSum
+	reported Counts // those of reports, which may turn out to be wrong
 }
 
 // groupSum sums the requests of one group.
@@ -42,13 +43,27 @@ func (c *counts) addEnd(how event.State, o *event.Outcome) {
 
 // addReport adds the counts of one interval that an engine reports.
 func (c *counts) addReport(p *event.Aggregates) {
-	c.Finished += countOf(p.Finished)
-	c.Failed += countOf(p.Failed)
-	c.Cancelled += countOf(p.Cancelled)
-	c.PromptTokens += countOf(p.Prompt)
-	c.CachedTokens += countOf(p.Cached)
-	c.GeneratedTokens += countOf(p.Generated)
+	if p.Void {
+		r := &c.reported
+		c.addCounts(-r.Finished, -r.Failed, -r.Cancelled, -r.PromptTokens, -r.CachedTokens, -r.GeneratedTokens)
+		c.reported, c.Covered = Counts{}, 0
+	}
+	n := [...]uint64{countOf(p.Finished), countOf(p.Failed), countOf(p.Cancelled), countOf(p.Prompt), countOf(p.Cached), countOf(p.Generated)}
+	c.addCounts(n[0], n[1], n[2], n[3], n[4], n[5])
+	c.reported.addCounts(n[0], n[1], n[2], n[3], n[4], n[5])
 	c.AtLeast = c.AtLeast || p.AtLeast
+	if p.Generated.OK() || p.Finished.OK() {
+		c.Covered = event.Add(c.Covered, max(p.Interval, 0))
+	}
+}
+
+func (c *Counts) addCounts(finished, failed, cancelled, prompt, cached, generated uint64) {
+	c.Finished += finished
+	c.Failed += failed
+	c.Cancelled += cancelled
+	c.PromptTokens += prompt
+	c.CachedTokens += cached
+	c.GeneratedTokens += generated
 }
 
 // addToGroup adds a request that has ended to the sums of its group.
@@ -93,7 +108,7 @@ func (c *counts) view() Counts {
 
 // clone returns a copy that shares nothing that will be written to.
 func (c *counts) clone() counts {
-	out := counts{c.Counts, make(map[string]*groupSum, len(c.groups))}
+	out := counts{c.Counts, make(map[string]*groupSum, len(c.groups)), c.reported}
 	for name, g := range c.groups {
 		sum := *g
 		out.groups[name] = &sum

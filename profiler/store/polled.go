@@ -12,9 +12,15 @@ const unknownReason = "not reported"
 // applyAggregates stores a report of aggregate metrics and adds its counts to the session's totals.
 func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
 	hadSlots := len(s.aggregates.last.Slots) > 0
+	if p.Void {
+		s.aggregates, s.rates = aggregates{keep: s.aggregates.keep}, rates{}
+	}
+	s.rates.addReport(at, p)
+	if at < event.Time(p.Interval)/2 {
+		p = withoutCounts(p)
+	}
 	s.aggregates.apply(at, p)
 	s.counts.addReport(p)
-	s.rates.addReport(at, p)
 	s.kv.report(&s.aggregates.last)
 	if n := countOf(p.Running); n > 0 && !s.engine.Caps.Has(event.CapTokens) {
 		s.causes.addServed(at, p.Interval, float64(n))
@@ -22,6 +28,18 @@ func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
 	if hadSlots || len(p.Slots) > 0 {
 		s.applySlots(at, p.Slots)
 	}
+}
+
+// withoutCounts returns a report whose interval is mostly before the session, without what was counted in it.
+func withoutCounts(p *event.Aggregates) *event.Aggregates {
+	out := *p
+	for _, r := range []*event.Reading{&out.Finished, &out.Failed, &out.Cancelled, &out.Prompt, &out.Cached, &out.Generated} {
+		if r.OK() {
+			*r = event.Absent(event.NotYet)
+		}
+	}
+	out.Histograms, out.Counts, out.Ratios, out.ExpertRanks = nil, nil, nil, nil
+	return &out
 }
 
 // applySlots updates the requests in an engine's polled slots. Polling shows their progress, but not when their tokens

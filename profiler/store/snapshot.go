@@ -86,6 +86,7 @@ type Counts struct {
 	AnyPrompt, AnyCached                            uint64 // ended requests whose prompt tokens, cached tokens are unknown
 	GeneratedTokens                                 uint64
 	AtLeast                                         bool    // GeneratedTokens is a lower bound, see event.Aggregates
+	Covered                                         int64   // ns that the counts of reports cover; 0: none
 	Steps                                           uint64  // forward passes
 	Groups                                          []Group // ascending by name
 	OmittedGroups, OmittedRequests, OmittedLogLines uint64  // beyond the bounds of the store: counted, not kept

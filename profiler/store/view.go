@@ -220,7 +220,11 @@ func (s *state) viewRates(v *Snapshot) {
 	}
 	if s.counts.GeneratedTokens > 0 && span > 0 {
 		t.TTPS = event.DerivedValue(float64(recent.generatedTokens) / wall)
-		t.SessionTTPS = event.DerivedValue(float64(s.counts.GeneratedTokens) / (float64(v.Now-s.started) / second))
+		whole := int64(v.Now - s.started)
+		if s.counts.Covered > 0 {
+			whole = s.counts.Covered
+		}
+		t.SessionTTPS = event.DerivedValue(float64(s.counts.GeneratedTokens) / (float64(whole) / second))
 	}
 	t.Requests = event.Absent(event.NotYet)
 	if s.counts.Finished > 0 && span > 0 {

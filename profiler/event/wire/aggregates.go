@@ -4,6 +4,7 @@ import "github.com/llmtop/llmtop/profiler/event"
 
 var aggregatesFields = fields[event.Aggregates]{
 	member("interval", counts, func(p *event.Aggregates) *int64 { return &p.Interval }),
+	member("void", flags, func(p *event.Aggregates) *bool { return &p.Void }),
 	member("running", readings, func(p *event.Aggregates) *event.Reading { return &p.Running }),
 	member("waiting", readings, func(p *event.Aggregates) *event.Reading { return &p.Waiting }),
 	member("decode", readings, func(p *event.Aggregates) *event.Reading { return &p.Decode }),

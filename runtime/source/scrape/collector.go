@@ -58,8 +58,13 @@ func (m *metrics) read(ctx context.Context, s *Poller) error {
 	if err := a.Refusal(); err != nil {
 		return err
 	}
+	m.gatherer.Now = float64(s.clock.Epoch()+int64(s.clock.Now())) / 1e9
+	several := m.gatherer.Several()
 	if err := m.gatherer.Read(a.Body); err != nil {
 		return err
+	}
+	if m.gatherer.Several() && !several {
+		s.logf("%s", gather.SeveralProcesses)
 	}
 	s.setModelNames(m.gatherer.Models(), s.info.Models)
 	if !m.perModel {
@@ -90,8 +95,16 @@ func (m *metrics) report(s *Poller) *event.Aggregates {
 	}
 	m.lastReport = now
 	report := m.gatherer.Report(since)
-	addEndpoint(report, m.path, "")
+	addEndpoint(report, m.path, m.several())
 	return report
+}
+
+// several returns why the numbers of the address cannot be told apart; "": they are of one process, or m is nil.
+func (m *metrics) several() string {
+	if m != nil && m.gatherer.Several() {
+		return gather.SeveralProcesses
+	}
+	return ""
 }
 
 func (*metrics) interval(interval time.Duration) time.Duration { return interval }

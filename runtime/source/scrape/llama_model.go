@@ -170,7 +170,7 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 	now := s.clock.Now()
 	if m.countersAt != 0 && now-m.countersAt < event.Time(s.opt.Interval)*9/10 {
 		again := m.counters
-		again.Interval, again.Histograms, again.Counts, again.Ratios, again.Earlier = s.sinceReport(), nil, nil, nil, nil
+		again.Interval, again.Histograms, again.Counts, again.Ratios, again.Earlier, again.Void = s.sinceReport(), nil, nil, nil, nil, false
 		// These increases are already reported.
 		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed, &again.Cancelled} {
 			if r.OK() {

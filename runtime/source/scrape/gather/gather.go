@@ -19,19 +19,15 @@ const maxSeries = 4096
 type Gatherer struct {
 	*index       // for the kind of engine, shared
 	metrics      []metric
-	*reader             // nil between texts
-	round        uint64 // number of the text, from 1
-	lastComplete uint64 // last round that was read to the end
-	lastReset    uint64 // last round in which a counter was reset
-	processStart float64
+	*reader              // nil between texts
+	round        uint64  // number of the text, from 1
+	lastComplete uint64  // last round that was read to the end
 	hitsAhead    float64 // tokens from a cache counted before the prompts that they are of
-	perRank      bool    // samples of several ranks repeat the same work
 	lines        textLines
-	models       []string
+	models       []string // in the last text
 	adapters     []string // LoRA adapters in the last text
 	adaptersAt   float64  // Unix time in s of adapters
-	rankLabel    string   // label of data-parallel ranks; "": unknown
-	ranks        []rank   // in the last text
+	rankLabel    string   // label of data-parallel ranks; "": as its name says
 	experts      expertRanks
 	last         lastSeries
 	added        knownLine // the last sample that was added to a series, addedTo, without head and number
@@ -39,9 +35,29 @@ type Gatherer struct {
 	label        string // the last label that labelValue was asked for in this line, and its value
 	value        []byte
 
-	Restarts  int // counter resets
-	Omitted   int // samples above maxSeries
-	Malformed int // lines that were invalid or had an implausible value
+	texts  uint32  // complete ones
+	readAt float64 // Now at the last one
+	sets   map[uint64]*labelSet
+	order  int                  // of the next set
+	pairs  map[uint64]knownPair // by hash
+	shown  []*series            // room for addGauges
+
+	requestLabels map[uint64]bool // by the hash of the name: labels of running requests
+	hadRequests   bool            // the last text had running requests, or their number
+	newEngines    map[uint64]bool // by the hash of a label
+
+	starts         []start // in the text
+	onlyStart      float64 // of the only process in the text; 0: unknown
+	resetAt        uint32  // text with the last restart; 0: none
+	restartsBefore int     // Restarts before those that may be none
+	severalAt      uint32  // text in which another process was last seen to answer; 0: never
+	rebase         bool    // the counters of the text are the base of what follows
+	void           bool    // the counts of earlier reports are wrong
+
+	Now       float64 // Unix time in s of the next text; 0: unknown
+	Restarts  int     // counter resets
+	Omitted   int     // samples above maxSeries
+	Malformed int     // lines that were invalid or had an implausible value
 }
 
 // part is the part of a metric that a sample holds.
@@ -66,26 +82,41 @@ type metric struct {
 	*alias
 
 	round    uint64             // in which it was last seen
-	n        int                // samples in this round
-	sum      float64            // of gauges and counters, in this round
+	n        int                // series in the last complete text that count, or engines
+	sum      float64            // of gauges and counters, over them
 	increase float64            // of counters, since the last report
+	late     float64            // of increase: from before, of series that were missing
+	held     float64            // the increases that series missing in the text had in a text before
 	series   []*series          // ascending by key; most metrics have one or a few
+	related  bool               // see relate; false: there are other series now
+	problem  string             // why it is not reported; "": it is
 	interval *intervalHistogram // since the last report; nil: not a histogram, or no sample yet
 }
 
 // series is one label combination of a counter or histogram.
 type series struct {
 	metric *metric
+	set    *labelSet
 	number uint32 // in textLines; 0: none
 
-	key   uint64 // hash of the labels
-	round uint64
-	value float64 // of a counter
+	round uint64  // in which it was last seen
+	next  float64 // value in that round
 
-	hasPrevious  bool // there is a previous value
-	startsAtZero bool // the series began after the first text, so all of its counts are new
+	text  uint32  // last complete text with it; 0: none
+	at    float64 // Unix time of that text in s; 0: unknown
+	value float64 // in it
+	last  float64 // increase per text until then
+	start float64 // of its process, Unix time in s; 0: unknown
 
-	*histogram // nil: a counter
+	of     *series // it is included in this one, or repeats it; nil: it counts
+	isPart bool    // of is its total
+	older  bool    // a series included in this one was there before
+
+	fellAt   uint32  // text in which it fell; 0: not lately
+	high     float64 // value before
+	returned bool    // it has reached high again
+
+	*histogram // nil: not a histogram
 }
 
 // lastSeries is the series of the last bucket: those of one series follow each other, and differ in their bound only.
@@ -98,7 +129,7 @@ type lastSeries struct {
 // New returns a Gatherer for a kind of engine, which Supports must accept.
 func New(k identify.Kind) *Gatherer {
 	table := aliasTables[k]
-	g := &Gatherer{index: indexes[k], perRank: k == identify.SGLang, rankLabel: rankLabels[k], metrics: make([]metric, len(table))}
+	g := &Gatherer{index: indexes[k], rankLabel: rankLabels[k], metrics: make([]metric, len(table)), newEngines: make(map[uint64]bool)}
 	for i := range table {
 		g.metrics[i].alias = &table[i]
 	}
@@ -106,7 +137,7 @@ func New(k identify.Kind) *Gatherer {
 }
 
 // StartAtZero makes the values of the first text count as increases, because the counters were 0 before.
-func (g *Gatherer) StartAtZero() { g.round, g.lastComplete = 1, 1 }
+func (g *Gatherer) StartAtZero() { g.texts = 1 }
 
 // index finds the metrics of a kind of engine.
 type index struct {
@@ -145,8 +176,7 @@ var (
 	ErrNoKnownMetrics = errors.New("no known metrics of this engine")
 )
 
-// seriesOf returns the series with the given labels and the bucket bound le; nil above maxSeries. A series that is new
-// after the first text starts at 0.
+// seriesOf returns the series with the given labels and the bucket bound le; nil above maxSeries.
 func (g *Gatherer) seriesOf(m *metric, l prom.Labels) (*series, []byte) {
 	before, bound := l.CutBound()
 	if bound != nil && m == g.last.metric && bytes.Equal(before, g.last.labels) && g.last.series.round == g.round {
@@ -161,12 +191,17 @@ func (g *Gatherer) seriesOf(m *metric, l prom.Labels) (*series, []byte) {
 
 func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 	key, le := l.Key()
-	i, found := slices.BinarySearchFunc(m.series, key, func(s *series, key uint64) int { return cmp.Compare(s.key, key) })
+	i, found := m.find(key)
 	if !found {
 		if len(m.series) >= maxSeries {
 			return nil, nil
 		}
-		one := &series{metric: m, key: key, startsAtZero: g.lastComplete > 0}
+		one := &series{metric: m, set: g.setOf(key, l)}
+		one.set.refs++
+		m.related = false
+		if m.role == kvConfig {
+			one.next = configuredCells(l)
+		}
 		if m.alias.histogram != "" {
 			one.histogram = new(histogram)
 			if m.interval == nil {
@@ -179,6 +214,11 @@ func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 	return m.series[i], le
 }
 
+// find returns the index of the series with a key.
+func (m *metric) find(key uint64) (int, bool) {
+	return slices.BinarySearchFunc(m.series, key, func(s *series, key uint64) int { return cmp.Compare(s.set.key, key) })
+}
+
 // begin prepares a series for the first of its samples in a text.
 func (g *Gatherer) begin(s *series) {
 	if s.round != g.round {
@@ -187,42 +227,4 @@ func (g *Gatherer) begin(s *series) {
 			s.reset(g.reader)
 		}
 	}
-}
-
-// increase returns the increase of a counter. A counter that has fallen was reset.
-func (g *Gatherer) increase(s *series, v float64) float64 {
-	before, hasPrevious, startsAtZero := s.value, s.hasPrevious, s.startsAtZero
-	s.value, s.hasPrevious = v, true
-	switch {
-	case !hasPrevious && !startsAtZero:
-		return 0
-	case !hasPrevious:
-		return v
-	case v < before:
-		g.countRestart()
-		return v
-	}
-	return v - before
-}
-
-// countRestart counts a restart, at most once per round.
-func (g *Gatherer) countRestart() {
-	if g.lastReset != g.round {
-		g.lastReset = g.round
-		g.Restarts++
-	}
-}
-
-// setProcessStart sets the start time of the process, in s. A later start means that all counters were reset, also
-// those that are now higher than before.
-func (g *Gatherer) setProcessStart(at float64) {
-	if g.processStart != 0 && at > g.processStart+1 {
-		g.countRestart()
-		for i := range g.metrics {
-			for _, s := range g.metrics[i].series {
-				s.hasPrevious, s.startsAtZero = false, true
-			}
-		}
-	}
-	g.processStart = at
 }

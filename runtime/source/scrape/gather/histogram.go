@@ -137,37 +137,34 @@ func (t *intervalHistogram) clear() {
 	clear(t.counts)
 }
 
-// addSeries adds the increase of a series and makes its current text the previous one. It reports whether the counts
-// were reset.
-func (t *intervalHistogram) addSeries(s *series) (wasReset bool) {
-	h := s.histogram
+// add adds the increase of a series and makes its current text the previous one. Without a previous text all of it
+// counts, or nothing.
+func (t *intervalHistogram) add(h *histogram, hasPrevious, counts bool) {
 	next := h.nextBounds()
 	valid := h.valid(next.seconds)
-	wasReset = s.hasPrevious && h.nextCount < h.count
 	previous := h
-	if wasReset || !s.hasPrevious {
+	if !hasPrevious {
 		previous = &histogram{}
 	}
-	if s.hasPrevious || s.startsAtZero {
+	if counts {
 		t.count += h.nextCount - previous.count
 		t.sum += max(h.nextSum-previous.sum, 0)
 	}
 	switch {
 	case !valid || t.counts != nil && t.count > 0 && !t.bounds.equal(next) && t.hasCounts():
 		t.mismatched = true
-	case s.hasPrevious && !wasReset && !h.bounds.equal(next):
+	case hasPrevious && !h.bounds.equal(next):
 		t.mismatched = true // the buckets have changed, so the increase has none
 		t.setBounds(next)
 	default:
 		t.setBounds(next)
-		if s.hasPrevious || s.startsAtZero {
+		if counts {
 			t.addBuckets(previous, h)
 		}
 	}
 	h.bounds, h.nextOther = next, nil
 	h.counts, h.nextCounts = append(h.counts[:0], h.nextCounts...), nil
-	h.sum, h.count, s.hasPrevious = h.nextSum, h.nextCount, true
-	return wasReset
+	h.sum, h.count = h.nextSum, h.nextCount
 }
 
 // hasCounts reports whether any bucket has counts since the last report.

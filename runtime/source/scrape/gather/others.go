@@ -63,6 +63,9 @@ func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
 		if m.round != g.lastComplete || m.n == 0 {
 			continue
 		}
+		if m.problem != "" {
+			continue
+		}
 		v := m.sum / float64(m.n)
 		switch m.role {
 		case otherSum:
@@ -86,7 +89,7 @@ func (g *Gatherer) otherCounts(of func(*metric) float64) (out []event.NamedReadi
 		if m.role == preempted {
 			name = event.CountPreemptions
 		}
-		if (m.role == otherCount || m.role == preempted) && m.round == g.lastComplete && m.n > 0 {
+		if (m.role == otherCount || m.role == preempted) && m.round == g.lastComplete && m.n > 0 && m.problem == "" {
 			out = append(out, event.NamedReading{Name: name, Reading: event.DerivedValue(of(m))})
 		}
 	}
@@ -104,10 +107,10 @@ func (g *Gatherer) earlier() *event.Earlier {
 	}
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		if m.interval == nil || m.round != g.lastComplete {
+		if m.interval == nil || m.round != g.lastComplete || m.problem != "" {
 			continue
 		}
-		if t := m.total(); t.Count > 0 && !slices.ContainsFunc(out.Histograms, func(o event.Histogram) bool { return o.Name == t.Name }) {
+		if t := m.total(g.texts); t.Count > 0 && !slices.ContainsFunc(out.Histograms, func(o event.Histogram) bool { return o.Name == t.Name }) {
 			out.Histograms = append(out.Histograms, t)
 		}
 	}
@@ -115,13 +118,16 @@ func (g *Gatherer) earlier() *event.Earlier {
 }
 
 // total returns the histogram since the engine started, over all series of the last text.
-func (m *metric) total() event.Histogram {
+func (m *metric) total(texts uint32) event.Histogram {
 	t := new(intervalHistogram)
 	for _, s := range m.series {
+		if s.of != nil || s.text != texts {
+			continue
+		}
 		h := *s.histogram
 		h.nextOther, h.nextCounts, h.nextSum, h.nextCount = nil, h.counts, h.sum, h.count
 		h.counts = nil
-		t.addSeries(&series{startsAtZero: true, histogram: &h})
+		t.add(&h, false, true)
 	}
 	return t.aggregate(m.histogram)
 }
@@ -150,46 +156,40 @@ const maxRanks = 64
 // rankValues are the roles of which ranks have their own values.
 var rankValues = [...]role{running, waiting, kvUsage}
 
-// rank is one data-parallel rank in a text.
-type rank struct {
-	name    string
-	values  [len(rankValues)]event.Reading
-	metrics [len(rankValues)]*metric // of values: engines may have one thing under two names
-}
-
-// addToRank adds a sample to its rank.
-func (g *Gatherer) addToRank(m *metric, l prom.Labels, v float64) {
-	i := slices.Index(rankValues[:], m.role)
-	if i < 0 || g.rankLabel == "" || l.Raw(g.rankLabel) == nil {
-		return
-	}
-	name := l.Get(g.rankLabel)
-	at := slices.IndexFunc(g.ranks, func(r rank) bool { return r.name == name })
-	if at < 0 {
-		if len(g.ranks) == maxRanks {
-			return
-		}
-		at = len(g.ranks)
-		g.ranks = append(g.ranks, rank{name: name})
-	}
-	r := &g.ranks[at]
-	if r.metrics[i] == nil {
-		r.metrics[i] = m
-	}
-	if r.metrics[i] == m && m.role.isMean() {
-		r.values[i] = event.ReportedValue(max(r.values[i].V, v))
-	} else if r.metrics[i] == m {
-		r.values[i] = event.ReportedValue(r.values[i].V + v)
-	}
-}
-
 // rankStates returns the state of each rank; nil if there is only one.
 func (g *Gatherer) rankStates() (out []event.Rank) {
-	if len(g.ranks) < 2 {
-		return nil
+	var list []*series
+	for i, role := range rankValues {
+		m := g.metricOf(role)
+		if m == nil || m.problem != "" {
+			continue
+		}
+		list = list[:0]
+		for _, s := range m.series {
+			if s.of == nil && s.set.rank != "" && s.text > 0 && g.texts-s.text <= heldTexts {
+				list = append(list, s)
+			}
+		}
+		slices.SortFunc(list, func(a, b *series) int { return a.set.order - b.set.order })
+		for _, s := range list {
+			at := slices.IndexFunc(out, func(r event.Rank) bool { return r.Name == s.set.rank })
+			if at < 0 {
+				if len(out) == maxRanks {
+					continue
+				}
+				at = len(out)
+				out = append(out, event.Rank{Name: s.set.rank})
+			}
+			v := [...]*event.Reading{&out[at].Running, &out[at].Waiting, &out[at].KVUsage}[i]
+			if role.isMean() {
+				*v = event.ReportedValue(max(v.V, s.value))
+			} else {
+				*v = event.ReportedValue(v.V + s.value)
+			}
+		}
 	}
-	for _, r := range g.ranks {
-		out = append(out, event.Rank{Name: r.name, Running: r.values[0], Waiting: r.values[1], KVUsage: r.values[2]})
+	if len(out) < 2 {
+		return nil
 	}
 	return out
 }

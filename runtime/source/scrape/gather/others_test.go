@@ -46,8 +46,9 @@ func TestRanks(t *testing.T) {
 	if d := cmp.Diff(want, p.Ranks); d != "" || p.Running.V != 8 || p.KVUsage.V != 0.375 {
 		t.Errorf("%s, sum %v and %v", d, p.Running, p.KVUsage)
 	}
+	g = New(identify.VLLM)
 	read(t, g, "vllm:num_requests_running{engine=\"0\"} 3\n")
-	if p := g.Report(second); p.Ranks != nil {
+	if p := g.Report(0); p.Ranks != nil {
 		t.Errorf("a single rank: %+v", p.Ranks)
 	}
 }

@@ -40,7 +40,7 @@ func (g *Gatherer) Read(r io.Reader) error {
 		g.reader = nil
 	}()
 	g.round++
-	g.models, g.ranks, g.adapters, g.adaptersAt = g.models[:0], g.ranks[:0], nil, -1
+	g.adapters, g.adaptersAt = nil, -1
 	g.experts.text = nil
 	found := false
 	for g.scan.NextLine() {
@@ -96,7 +96,7 @@ func (g *Gatherer) again(k *knownLine, s *series) bool {
 	if !ok || v < 0 {
 		return false
 	}
-	g.count(s.metric)
+	s.metric.round = g.round
 	g.add(k, s, v)
 	return true
 }
@@ -105,8 +105,9 @@ func (g *Gatherer) again(k *knownLine, s *series) bool {
 func (g *Gatherer) add(k *knownLine, s *series, v float64) {
 	switch k.part {
 	case valuePart:
-		s.metric.sum += v
-		s.metric.increase += g.increase(s, v)
+		if s.metric.role != kvConfig {
+			s.next = v
+		}
 	case bucketPart:
 		s.addBucket(k.bound, v)
 	case sumPart:
@@ -116,17 +117,9 @@ func (g *Gatherer) add(k *knownLine, s *series, v float64) {
 	}
 }
 
-// count counts a sample of a metric.
-func (g *Gatherer) count(m *metric) {
-	if m.round != g.round {
-		m.round, m.n, m.sum = g.round, 0, 0
-	}
-	m.n++
-}
-
 // applies reports whether the labels of the line are those of a metric with its name.
 func (g *Gatherer) applies(m *metric) bool {
-	return (m.label == "" || m.allows(g.labelValue(m.label))) && !(g.perRank && duplicatesRankZero(g.scan.Labels()))
+	return m.label == "" || m.allows(g.labelValue(m.label))
 }
 
 // sample processes a sample. It reports whether the sample counts.
@@ -134,30 +127,16 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 	labels := g.scan.Labels()
 	v, ok := g.scan.Value()
 	if !ok || v < 0 { // none of the metrics can be negative
-		if m.hasSeries() {
-			g.seriesOf(m, labels) // keep the series: its next increase starts at the previous value
-		}
 		return false
 	}
-	g.count(m)
-	switch {
-	case m.role == processStart:
-		g.setProcessStart(v)
-		return true
-	case m.role == kvConfig:
-		v = configuredCells(labels)
-	case m.role == adapters:
+	switch m.role {
+	case adapters:
 		g.setAdapters(v, labels)
 		return true
-	case m.role == rankPicks:
-		g.experts.add(labels, v)
-		return true
-	case m.role == running, m.role == inFlight:
-		g.addModel(labels)
-	}
-	g.addToRank(m, labels, v)
-	if !m.hasSeries() {
-		m.sum += v
+	case rankPicks:
+		if !repeatsRankZero(labels) {
+			g.experts.add(labels, v)
+		}
 		return true
 	}
 	s, le := g.seriesOf(m, labels)
@@ -165,6 +144,7 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		g.Omitted++
 		return false
 	}
+	m.round = g.round
 	k := knownLine{part: p}
 	if p == bucketPart {
 		if k.bound, ok = prom.ParseBound(le); !ok {
@@ -197,9 +177,9 @@ func (a *alias) allows(value []byte) bool {
 	return false
 }
 
-// duplicatesRankZero reports whether a worker repeats the work of another one: tensor- and pipeline-parallel ranks
-// above 0, unless data-parallel ranks are labelled.
-func duplicatesRankZero(l prom.Labels) bool {
+// repeatsRankZero reports whether a worker repeats the picks of another one: tensor- and pipeline-parallel ranks above 0,
+// unless data-parallel ranks are labelled.
+func repeatsRankZero(l prom.Labels) bool {
 	above := func(rank []byte) bool { return len(rank) > 0 && string(rank) != "0" }
 	return (above(l.Raw("tp_rank")) || above(l.Raw("pp_rank"))) && l.Raw("dp_rank") == nil
 }

@@ -11,14 +11,25 @@ import (
 // maxModels limits the number of model names kept.
 const maxModels = 16
 
-// addModel records the model name in the labels of a sample.
-func (g *Gatherer) addModel(l prom.Labels) {
-	for _, label := range [...]string{"model_name", "model"} {
-		if raw := l.Raw(label); raw != nil {
-			if len(g.models) < maxModels && !slices.ContainsFunc(g.models, func(m string) bool { return m == string(raw) }) {
-				g.models = append(g.models, l.Get(label))
+// findModels records the model names of the text.
+func (g *Gatherer) findModels() {
+	var sets []*labelSet
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		if m.role != running && m.role != inFlight || m.round != g.round {
+			continue
+		}
+		for _, s := range m.series {
+			if s.round == g.round && s.set.model != "" {
+				sets = append(sets, s.set)
 			}
-			return
+		}
+	}
+	slices.SortFunc(sets, func(a, b *labelSet) int { return a.order - b.order })
+	g.models = g.models[:0]
+	for _, s := range sets {
+		if len(g.models) < maxModels && !slices.Contains(g.models, s.model) {
+			g.models = append(g.models, s.model)
 		}
 	}
 }
@@ -36,21 +47,6 @@ func configuredCells(l prom.Labels) float64 {
 	return max(float64(blocks)*float64(size), 0)
 }
 
-// finishText ends a complete text: it adds the histograms and drops series that were not in it.
-func (g *Gatherer) finishText() {
-	for i := range g.metrics {
-		m := &g.metrics[i]
-		m.series = slices.DeleteFunc(m.series, func(s *series) bool { return s.round != g.round })
-		for _, s := range m.series {
-			if m.interval != nil && s.countRound == g.round && m.interval.addSeries(s) {
-				g.countRestart()
-			}
-		}
-	}
-	g.experts.finish()
-	g.lastComplete = g.round
-}
-
 // metricOf returns the metric of a role: the first one in the last text; nil if the text has no such metric.
 func (g *Gatherer) metricOf(r role) *metric {
 	for _, i := range g.roles[r] {
@@ -65,7 +61,7 @@ func (g *Gatherer) metricOf(r role) *metric {
 func (g *Gatherer) gauge(r role) event.Reading {
 	m := g.metricOf(r)
 	switch {
-	case m == nil:
+	case m == nil || m.problem != "":
 		return event.Reading{}
 	case r.isMean():
 		return event.ReportedValue(m.sum / float64(m.n))
@@ -76,7 +72,7 @@ func (g *Gatherer) gauge(r role) event.Reading {
 // increaseOf returns the increase of a counter since the last report.
 func (g *Gatherer) increaseOf(r role, since int64) event.Reading {
 	switch m := g.metricOf(r); {
-	case m == nil:
+	case m == nil || m.problem != "":
 		return event.Reading{}
 	case since <= 0:
 		return event.Absent(event.NotYet)
@@ -85,10 +81,13 @@ func (g *Gatherer) increaseOf(r role, since int64) event.Reading {
 	}
 }
 
-// perSecond converts an increase to a rate per second.
-func perSecond(gain event.Reading, since int64) event.Reading {
+// perSecond returns the increase of a counter per second. Each series counts by the time since its last sample, and one
+// that is missing in the text as before.
+func (g *Gatherer) perSecond(r role, since int64) event.Reading {
+	gain := g.increaseOf(r, since)
 	if gain.OK() {
-		gain.V /= float64(since) / 1e9
+		m := g.metricOf(r)
+		gain.V = max(gain.V-m.late+m.held, 0) / (float64(since) / 1e9)
 	}
 	return gain
 }
@@ -106,6 +105,10 @@ func ratio(a, b event.Reading) event.Reading {
 
 // Report returns the current values and the increases since the last report, which was since ns ago; 0: there was none.
 func (g *Gatherer) Report(since int64) *event.Aggregates {
+	defer g.startReport()
+	if g.Several() {
+		return &event.Aggregates{Interval: max(since, 0), Void: g.void}
+	}
 	p := &event.Aggregates{
 		Interval: max(since, 0), Running: g.gauge(running), Waiting: g.gauge(waiting),
 		Finished: g.increaseOf(finished, since), Failed: g.increaseOf(failed, since), Cancelled: g.increaseOf(cancelled, since),
@@ -129,21 +132,36 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 	p.Histograms = make([]event.Histogram, 0, 8)
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		if m.interval == nil || m.round != g.lastComplete {
+		if m.round != g.lastComplete {
 			continue
 		}
-		if !slices.ContainsFunc(p.Histograms, func(t event.Histogram) bool { return t.Name == m.histogram }) {
-			p.Histograms = append(p.Histograms, m.interval.aggregate(m.histogram))
+		if m.problem != "" && len(p.Endpoints) < maxProblems {
+			p.Endpoints = append(p.Endpoints, event.Endpoint{Name: m.metric, Reason: m.problem})
 		}
-		m.interval.clear()
+		if m.interval == nil || m.problem != "" || slices.ContainsFunc(p.Histograms, func(t event.Histogram) bool { return t.Name == m.histogram }) {
+			continue
+		}
+		p.Histograms = append(p.Histograms, m.interval.aggregate(m.histogram))
 	}
 	if took, n := g.increaseOf(decodeTime, since), p.Generated; took.OK() && n.OK() && took.V > 0 && n.V >= 1 {
 		p.Histograms = append(p.Histograms, event.Histogram{Name: event.HistogramPerToken, Count: uint64(n.V), Sum: nanos(took.V)})
 	}
-	for i := range g.metrics {
-		g.metrics[i].increase = 0
-	}
 	return p
+}
+
+// maxProblems limits the metrics for which a report says why they are not reported.
+const maxProblems = 16
+
+// startReport starts the interval of the next report.
+func (g *Gatherer) startReport() {
+	g.void = false
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		m.increase, m.late = 0, 0
+		if m.interval != nil {
+			m.interval.clear()
+		}
+	}
 }
 
 // fillCache sets the KV cache readings.
@@ -167,21 +185,22 @@ func (g *Gatherer) fillCache(p *event.Aggregates) {
 
 // fillTokens sets the readings derived from token counters.
 func (g *Gatherer) fillTokens(p *event.Aggregates, since int64) {
-	worked := g.increaseOf(promptComputed, since)
+	worked, prefill := g.increaseOf(promptComputed, since), g.perSecond(promptComputed, since)
 	hits := g.increaseOf(cacheHits, since)
 	if !p.Prompt.OK() && worked.OK() && p.Cached.OK() {
 		p.Prompt = event.DerivedValue(worked.V + p.Cached.V)
 	}
-	taken := p.Cached
+	taken := g.perSecond(promptCached, since)
 	if !taken.OK() {
-		taken = hits
+		taken = g.perSecond(cacheHits, since)
 	}
-	if worked.Origin == event.NotReported && p.Prompt.OK() && taken.OK() {
+	if all := g.perSecond(prompt, since); worked.Origin == event.NotReported && all.OK() && taken.OK() {
 		// Some engines count hits before the prompt: what they are ahead belongs to later prompts.
-		left := p.Prompt.V - taken.V - g.hitsAhead
-		worked, g.hitsAhead = event.DerivedValue(max(left, 0)), max(-left, 0)
+		seconds := float64(since) / 1e9
+		left := (all.V-taken.V)*seconds - g.hitsAhead
+		prefill, g.hitsAhead = event.DerivedValue(max(left, 0)/seconds), max(-left, 0)
 	}
-	p.Prefill, p.Decode = perSecond(worked, since), perSecond(p.Generated, since)
+	p.Prefill, p.Decode = prefill, g.perSecond(generated, since)
 	if m := g.metricOf(generated); m == nil || m.countedAtEnd {
 		if now := g.gauge(decodeRate); now.OK() {
 			p.Decode = now
@@ -207,10 +226,10 @@ func (g *Gatherer) fillMore(p *event.Aggregates, since int64) {
 		add(event.RatioAccepted, now)
 	}
 	// Several devices are summed up: above 1 it is not a share.
-	if worked := perSecond(g.increaseOf(deviceBusy, since), since); worked.OK() && worked.V <= 1 {
+	if worked := g.perSecond(deviceBusy, since); worked.OK() && worked.V <= 1 {
 		add("device_busy_share", worked)
 	}
 	if !p.Prefill.OK() { // prompt tokens, cached ones included
-		add("prompt_tokens_per_s", perSecond(p.Prompt, since))
+		add("prompt_tokens_per_s", g.perSecond(prompt, since))
 	}
 }

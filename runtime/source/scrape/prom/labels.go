@@ -66,18 +66,32 @@ var seed = maphash.MakeSeed()
 // Hash returns a hash of a name, valid only in this process.
 func Hash(name []byte) uint64 { return maphash.Bytes(seed, name) }
 
-// Key returns a hash of the labels, independent of their order and valid only in this process. le is the value of the
-// label le (the upper bound of a bucket), which is not part of the hash; nil without such a label.
+// Key returns a hash of the labels, independent of their order and valid only in this process: the sum of HashPair over
+// them. le is the value of the label le (the upper bound of a bucket), which is not part of the hash; nil without such a
+// label. An empty label is none, as in Prometheus.
 func (l Labels) Key() (key uint64, le []byte) {
-	for {
-		name, value, ok := l.next()
+	for name, value := range l.All {
 		switch {
-		case !ok:
-			return key, le
 		case string(name) == "le":
 			le = value
-		default:
-			key += maphash.Bytes(seed, name)*0x9e3779b97f4a7c15 ^ maphash.Bytes(seed, value)
+		case len(value) > 0:
+			key += HashPair(name, value)
+		}
+	}
+	return key, le
+}
+
+// HashPair returns a hash of a label, valid only in this process.
+func HashPair(name, value []byte) uint64 {
+	return maphash.Bytes(seed, name)*0x9e3779b97f4a7c15 ^ maphash.Bytes(seed, value)
+}
+
+// All is an iterator over the names and the values, with their escapes.
+func (l Labels) All(yield func(name, value []byte) bool) {
+	for {
+		name, value, ok := l.next()
+		if !ok || !yield(name, value) {
+			return
 		}
 	}
 }

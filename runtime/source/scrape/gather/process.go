@@ -1,0 +1,295 @@
+package gather
+
+import (
+	"math"
+	"slices"
+)
+
+// The times for which series are kept that are missing in a text, in complete texts.
+const (
+	heldTexts    = 5   // a gauge is shown with its last value as long as other series of its metric come
+	keptTexts    = 600 // a counter continues from its last value
+	flapTexts    = 60  // a counter that fell, came back and falls again belongs to several processes
+	settledTexts = 30  // one process answers again
+)
+
+// SeveralProcesses is the reason why the metrics of an address are not reported.
+const SeveralProcesses = "several processes answer at this address in turn: attach to each of them, or to a Prometheus"
+
+// Several reports whether different processes answer with the texts. Their numbers cannot be told apart, and are not
+// reported.
+func (g *Gatherer) Several() bool { return g.severalAt > 0 && g.texts-g.severalAt < settledTexts }
+
+// setSeveral records that another process than before has answered, which was there all the time. What was counted
+// before is void.
+func (g *Gatherer) setSeveral() {
+	if !g.Several() {
+		g.void, g.Restarts = true, g.restartsBefore
+	}
+	g.severalAt = g.texts
+}
+
+// countRestart counts a restart, at most once per text. A series that was missing at the restart does not count again.
+func (g *Gatherer) countRestart(seen uint32) {
+	if g.Several() || g.resetAt > 0 && seen < g.resetAt {
+		return
+	}
+	if g.resetAt == 0 || g.texts-g.resetAt > flapTexts {
+		g.restartsBefore = g.Restarts
+	}
+	g.resetAt = g.texts
+	g.Restarts++
+}
+
+// start is the start of a process.
+type start struct {
+	set *labelSet
+	at  float64 // Unix time in s
+}
+
+// readStarts takes the start times of processes from the text. With one of them all series belong to one process.
+func (g *Gatherer) readStarts() {
+	g.starts = g.starts[:0]
+	for _, i := range g.roles[processStart] {
+		for _, s := range g.metrics[i].series {
+			if s.round == g.round {
+				g.starts = append(g.starts, start{s.set, s.next})
+			}
+		}
+	}
+	if len(g.starts) != 1 {
+		g.onlyStart = 0
+		return
+	}
+	before, now := g.onlyStart, g.starts[0].at
+	if g.onlyStart = now; before == 0 {
+		return
+	}
+	switch {
+	case now < before-1:
+		g.setSeveral()
+	case now > before+1 && g.Several():
+		g.severalAt = g.texts
+	case now > before+1 && g.began(now, g.readAt):
+		g.countRestart(g.texts)
+	}
+}
+
+// startOf returns the start of the process of a series; 0: unknown.
+func (g *Gatherer) startOf(set *labelSet) float64 {
+	if len(g.starts) == 1 {
+		return g.starts[0].at
+	}
+	for _, s := range g.starts {
+		if !slices.ContainsFunc(s.set.pairs, func(p pair) bool {
+			return !slices.ContainsFunc(set.pairs, func(o pair) bool { return o.hash == p.hash })
+		}) {
+			return s.at
+		}
+	}
+	return 0
+}
+
+// began reports whether a process began after a Unix time in s: its counters were 0 then. If that time is unknown, it did.
+func (g *Gatherer) began(start, after float64) bool {
+	return g.Now == 0 || after == 0 || start > after-2
+}
+
+// outdated reports whether a series that is missing in the text belonged to a process that has ended.
+func (g *Gatherer) outdated(s *series) bool {
+	return g.onlyStart > 0 && s.start > 0 && math.Abs(s.start-g.onlyStart) > 1
+}
+
+// findNewEngines finds the labels of engines that no text before had, while it had other engines. Such an engine has
+// counted before.
+func (g *Gatherer) findNewEngines() {
+	clear(g.newEngines)
+	if g.texts < 2 || !g.hadRequests {
+		return
+	}
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		if m.role != running && m.role != inFlight && m.role != waiting && m.role != kvUsage {
+			continue
+		}
+		for _, s := range m.series {
+			if s.text > 0 || s.round != g.round {
+				continue
+			}
+			for _, p := range s.set.pairs {
+				if !p.isModel && g.pairs[p.hash].since+1 >= g.texts {
+					g.newEngines[p.hash] = true
+				}
+			}
+		}
+	}
+}
+
+// startsAtZero reports whether a series that no text before had was 0 at the text before.
+func (g *Gatherer) startsAtZero(s *series) bool {
+	if g.texts < 2 || s.older {
+		return false // the first text, or what others have counted until now
+	}
+	isNew := slices.ContainsFunc(s.set.pairs, func(p pair) bool { return g.newEngines[p.hash] })
+	return !isNew || len(g.starts) > 1 && s.start > 0 && g.Now > 0 && g.began(s.start, g.readAt)
+}
+
+// previous prepares the previous value of a series of the text. It reports false if there is none: then the value is
+// new, or if fromZero, all of it is an increase.
+func (g *Gatherer) previous(s *series) (has, fromZero bool) {
+	now := g.startOf(s.set)
+	before := s.start
+	s.start = now
+	switch {
+	case g.rebase:
+		s.fellAt, s.returned = 0, false
+		return false, false
+	case s.text == 0:
+		return false, g.startsAtZero(s)
+	case before == 0 || now == 0 || now <= before+1 && now >= before-1:
+		return true, false
+	case now > before && g.began(now, s.at):
+		g.countRestart(s.text)
+		return false, true
+	}
+	return false, false // another process, which has counted before
+}
+
+// follow watches for counters that fall and come back. v is the value in the text. It reports whether the counter fell: it
+// was reset.
+func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
+	if s.fellAt > 0 && g.texts-s.fellAt > flapTexts {
+		s.fellAt, s.returned = 0, false
+	}
+	if v >= before {
+		s.returned = s.returned || s.fellAt > 0 && v >= s.high
+		return false
+	}
+	g.countRestart(s.text)
+	if s.returned || g.Several() {
+		g.setSeveral()
+	}
+	s.high, s.fellAt, s.returned = before, g.texts, false
+	return true
+}
+
+// advance adds the increase of a counter since it was last in a text.
+func (g *Gatherer) advance(m *metric, s *series) {
+	has, fromZero := g.previous(s)
+	increase := 0.0
+	switch {
+	case has && !g.follow(s, s.value, s.next):
+		increase = s.next - s.value
+	case has, fromZero:
+		increase = s.next
+	}
+	s.value = s.next
+	if s.of != nil {
+		return
+	}
+	texts := 1.0
+	if s.text > 0 {
+		texts = float64(g.texts - s.text)
+	}
+	s.last = increase / texts
+	m.increase += increase
+	m.late += increase - s.last
+}
+
+// finishText ends a complete text: it adds up the series and drops those that have been missing for too long.
+func (g *Gatherer) finishText() {
+	g.texts++
+	g.rebase = g.severalAt > 0 && g.texts-g.severalAt == settledTexts
+	g.readStarts()
+	g.relateSeries()
+	g.findNewEngines()
+	g.hadRequests = false
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		m.n, m.held = 0, 0
+		if m.round != g.round {
+			continue
+		}
+		m.check(g.round)
+		g.finishMetric(m)
+		g.hadRequests = g.hadRequests || m.n > 0 && (m.role == running || m.role == inFlight)
+	}
+	g.experts.finish()
+	g.findModels()
+	g.lastComplete, g.readAt = g.round, g.Now
+}
+
+// finishMetric adds up the series of a metric that the text has.
+func (g *Gatherer) finishMetric(m *metric) {
+	m.sum = 0
+	for _, s := range m.series {
+		switch {
+		case s.round != g.round:
+			if m.role.isCounter() && s.of == nil && g.texts-s.text <= heldTexts && !g.outdated(s) {
+				m.held += s.last
+			}
+			continue
+		case s.histogram != nil:
+			g.advanceHistogram(m, s)
+		case m.role.isCounter():
+			g.advance(m, s)
+		default:
+			s.value, s.start = s.next, g.startOf(s.set)
+		}
+		s.text, s.at = g.texts, g.Now
+		if s.of == nil {
+			m.sum += s.value
+			m.n++
+		}
+	}
+	if m.histogram == "" && !m.role.isCounter() {
+		g.addGauges(m)
+	}
+}
+
+// advanceHistogram adds what a histogram has counted since it was last in a text.
+func (g *Gatherer) advanceHistogram(m *metric, s *series) {
+	if s.countRound != g.round {
+		return
+	}
+	has, fromZero := g.previous(s)
+	fell := has && g.follow(s, s.histogram.count, s.nextCount)
+	into := m.interval
+	if s.of != nil {
+		into = new(intervalHistogram)
+	}
+	into.add(s.histogram, has && !fell, has || fromZero)
+}
+
+// relateSeries drops the series that have been missing for too long, and relates the others if there are new ones.
+func (g *Gatherer) relateSeries() {
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		kept := uint32(heldTexts)
+		if m.hasSeries() {
+			kept = keptTexts
+		}
+		m.series = slices.DeleteFunc(m.series, func(s *series) bool {
+			gone := s.round != g.round && (g.texts-s.text > kept || len(m.series) >= maxSeries || g.rebase)
+			if gone {
+				g.release(s.set)
+				m.related = false
+			}
+			return gone
+		})
+		if m.related {
+			continue
+		}
+		m.relate()
+		if m.role == running || m.role == inFlight {
+			if g.requestLabels == nil {
+				g.requestLabels = make(map[uint64]bool)
+			}
+			for _, s := range m.series {
+				for _, p := range s.set.pairs {
+					g.requestLabels[p.name] = true
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package gather
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"pgregory.net/rapid"
+)
+
+// gauges returns one sample of a metric per line of labels and value.
+func gauges(name, lines string) (text string) {
+	for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
+		labels, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		text += name + "{" + strings.ReplaceAll(labels, "'", `"`) + "} " + value + "\n"
+	}
+	return text
+}
+
+// TestSumsOverLabels: what the samples of one text count for follows from their labels.
+func TestSumsOverLabels(t *testing.T) {
+	const none = -1
+	for name, c := range map[string]struct {
+		kind    identify.Kind
+		metric  string
+		samples string
+		running float64 // or the KV usage; none: not reported
+	}{
+		"an empty label is the total":       {identify.SGLang, "sglang:num_running_reqs", "p='' 6\np='0' 4\np='1' 2", 6},
+		"a missing label is the total":      {identify.VLLM, "vllm:num_requests_running", "engine='0' 6\nengine='0',lora='a' 4\nengine='0',lora='b' 2", 6},
+		"named total":                       {identify.TGI, "tgi_batch_current_size", "class='total' 6\nclass='a' 4\nclass='b' 1", 6},
+		"totals of two labels":              {identify.TensorRT, "trtllm_num_requests_running", "a='',b='' 9\na='1',b='' 5\na='2',b='' 4\na='',b='1' 9\na='1',b='1' 5\na='2',b='1' 4", 9},
+		"a total per engine":                {identify.VLLM, "vllm:num_requests_running", "engine='0',p='' 6\nengine='0',p='1' 6\nengine='1',p='' 2\nengine='1',p='3' 2", 8},
+		"a part above its total":            {identify.VLLM, "vllm:num_requests_running", "lora='' 1\nlora='a' 4", none},
+		"parts without a total":             {identify.VLLM, "vllm:num_requests_running", "p='0' 4\np='1' 2", 6},
+		"data-parallel ranks":               {identify.VLLM, "vllm:num_requests_running", "engine='0' 5\nengine='1' 5", 10},
+		"tensor-parallel ranks":             {identify.LMDeploy, "lmdeploy:num_requests_running", "tp_rank='0' 5\ntp_rank='1' 5", 5},
+		"of which one is a step behind":     {identify.LMDeploy, "lmdeploy:num_requests_running", "tp_rank='1' 4\ntp_rank='0' 5", 5},
+		"ranks of both kinds":               {identify.SGLang, "sglang:num_running_reqs", "dp_rank='0',tp_rank='0' 5\ndp_rank='0',tp_rank='1' 5\ndp_rank='1',tp_rank='2' 3\ndp_rank='1',tp_rank='3' 3", 8},
+		"other names of ranks":              {identify.TensorRT, "trtllm_num_requests_running", "attn_dp_rank='0',attn_cp_rank='0' 5\nattn_dp_rank='0',attn_cp_rank='1' 5\nattn_dp_rank='1',attn_cp_rank='0' 3", 8},
+		"ranks of an unknown kind, equal":   {identify.TensorRT, "trtllm_num_requests_running", "rank='0' 5\nrank='1' 5", 5},
+		"ranks of an unknown kind, unequal": {identify.TensorRT, "trtllm_num_requests_running", "rank='0' 5\nrank='1' 3", none},
+		"workers":                           {identify.VLLM, "vllm:num_requests_running", "worker='a' 5\nworker='b' 3", 8},
+		"requests seen by one process":      {identify.VLLM, "vllm:num_requests_running", "pid='1' 0\npid='2' 3", 3},
+		"requests seen by two processes":    {identify.VLLM, "vllm:num_requests_running", "pid='1' 3\npid='2' 2", none},
+		"usage seen by one process":         {identify.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0\nengine='0',pid='2' 0.6", 0.6},
+		"usage that processes agree on":     {identify.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.6\npid='2' 0.6\npid='3' 0", 0.6},
+		"usage that they disagree on":       {identify.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.4\npid='2' 0.6", none},
+		"usage of two engines":              {identify.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0.4\nengine='0',pid='2' 0\nengine='1',pid='1' 0\nengine='1',pid='2' 0.6", 0.5},
+		"usage of an idle rank":             {identify.SGLang, "sglang:token_usage", "dp_rank='0' 0.4\ndp_rank='1' 0", 0.2},
+	} {
+		g := New(c.kind)
+		read(t, g, gauges(c.metric, c.samples))
+		p := g.Report(0)
+		got := p.Running
+		if !got.OK() {
+			got = p.KVUsage
+		}
+		if c.running == none {
+			if got.OK() || len(p.Endpoints) != 1 || p.Endpoints[0].Name != c.metric || p.Endpoints[0].Reason == "" {
+				t.Errorf("%s: %v, want none and the reason: %+v", name, got, p.Endpoints)
+			}
+		} else if !got.OK() || got.V != c.running || len(p.Endpoints) != 0 {
+			t.Errorf("%s: %v, want %v; %v", name, got, c.running, p.Endpoints)
+		}
+	}
+}
+
+// TestPropertiesOfAnEngine: a label that running requests do not have is none of an engine.
+func TestPropertiesOfAnEngine(t *testing.T) {
+	g := New(identify.VLLM)
+	read(t, g, gauges("vllm:num_requests_running", "engine='0' 3\nengine='1' 2")+
+		gauges("vllm:kv_cache_usage_perc", "engine='0',server='a' 0.5\nengine='0',server='b' 0\nengine='1',server='a' 0\nengine='1',server='b' 0.3")+
+		gauges("vllm:cache_config_info", "engine='0',block_size='16',num_gpu_blocks='10',pid='1' 1\nengine='0',block_size='16',num_gpu_blocks='10',pid='2' 1\nengine='1',block_size='16',num_gpu_blocks='10',pid='1' 1"))
+	if p := g.Report(0); p.Running.V != 5 || p.KVUsage.V != 0.4 || p.KVTotal.V != 320 {
+		t.Errorf("running %v, usage %v of %v cells; want 5, 0.4 of 320", p.Running, p.KVUsage, p.KVTotal)
+	}
+}
+
+// counted is a text with a gauge, a counter and a histogram with the given labels.
+func counted(labels string, n int) string {
+	return fmt.Sprintf("vllm:num_requests_running{%[1]s} 2\nvllm:generation_tokens_total{%[1]s} %[2]d\nvllm:time_to_first_token_seconds_bucket{%[1]s,le=\"1\"} %[2]d\n"+
+		"vllm:time_to_first_token_seconds_bucket{%[1]s,le=\"+Inf\"} %[2]d\nvllm:time_to_first_token_seconds_sum{%[1]s} %[2]d\nvllm:time_to_first_token_seconds_count{%[1]s} %[2]d\n", labels, n)
+}
+
+// TestCounterParts: counters and histograms of parts and of ranks count once.
+func TestCounterParts(t *testing.T) {
+	for name, labels := range map[string][]string{
+		"parts":      {`p=""`, `p="0"`, `p="1"`},
+		"ranks":      {`tp_rank="0"`, `tp_rank="1"`},
+		"new totals": {`p="0"`, `p=""`},
+	} {
+		g := New(identify.VLLM)
+		for i, n := range []int{1000, 1010, 1025} {
+			text := ""
+			for _, l := range labels[:min(len(labels), i+1)] {
+				text += counted(l, n)
+			}
+			read(t, g, text)
+			p := g.Report(int64(i) * second)
+			if want := float64([]int{0, 10, 15}[i]); name != "new totals" && i > 0 && (p.Generated.V != want || p.Decode.V != want/float64(i) || p.Histograms[0].Count != uint64(want)) {
+				t.Errorf("%s: %v tokens, %v/s, %d durations; want %v", name, p.Generated, p.Decode, p.Histograms[0].Count, want)
+			} else if p.Generated.V > want {
+				t.Errorf("%s: %v tokens, want at most %v", name, p.Generated, want)
+			}
+		}
+	}
+}
+
+// TestMissingWorker: a worker that is missing in some texts continues with its counters, is shown as it was meanwhile, and
+// its rate is over the time that it was missing.
+func TestMissingWorker(t *testing.T) {
+	g, a, b := New(identify.VLLM), `worker="a"`, `worker="b"`
+	total := 0.0
+	for i := range 20 {
+		text := counted(a, 1_000_000+50*i)
+		if i < 5 || i >= 8 {
+			text += counted(b, 2_000_000+50*i)
+		}
+		read(t, g, text)
+		p := g.Report(int64(min(i, 1)) * second)
+		if total += p.Generated.V; p.Running.V != 4 || i > 0 && p.Decode.V != 100 {
+			t.Errorf("text %d: %v running, %v/s; want 4 and 100", i, p.Running, p.Decode)
+		}
+	}
+	if total != 1900 || g.Restarts != 0 {
+		t.Errorf("%v tokens, %d restarts; want 1900 and 0", total, g.Restarts)
+	}
+	for i := range heldTexts + 1 {
+		read(t, g, counted(a, 1_001_000+50*i))
+	}
+	if p := g.Report(second); p.Running.V != 2 {
+		t.Errorf("%v running after a worker is gone, want 2", p.Running)
+	}
+}
+
+// TestWorkersOverTime: whatever is missing, comes, or restarts, no token is counted that was not generated.
+func TestWorkersOverTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type worker struct {
+			count, base, seen int
+			start             float64
+		}
+		workers := make([]worker, rapid.IntRange(1, 4).Draw(t, "workers"))
+		for i := range workers {
+			workers[i] = worker{count: rapid.IntRange(0, 1_000_000).Draw(t, "count"), base: -1, start: 500}
+		}
+		restarts, starts := rapid.Bool().Draw(t, "restarts"), rapid.Bool().Draw(t, "starts")
+		ranks := rapid.IntRange(1, 3).Draw(t, "ranks")
+		g, grown, got := New(identify.VLLM), 0, 0.0
+		for i := range 30 {
+			g.Now = float64(1000 + i)
+			text := ""
+			for w := range workers {
+				v := &workers[w]
+				if restarts && rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
+					v.count, v.start = 0, g.Now-0.5
+				}
+				n := rapid.IntRange(0, 100).Draw(t, "tokens")
+				v.count += n
+				grown += n
+				if w > 0 && rapid.IntRange(0, 2).Draw(t, "missing") == 0 {
+					continue
+				}
+				if v.seen = v.count; v.base < 0 {
+					v.base = v.count
+				}
+				if starts {
+					text += fmt.Sprintf("process_start_time_seconds{worker=\"%d\"} %v\n", w, v.start)
+				}
+				for r := range ranks {
+					text += counted(fmt.Sprintf(`worker="%d",tp_rank="%d"`, w, r), v.count)
+				}
+			}
+			if err := g.Read(strings.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			p := g.Report(int64(min(i, 1)) * second)
+			if p.Void {
+				got = 0
+			}
+			if got += p.Generated.V; got > float64(grown) {
+				t.Fatalf("text %d: %v tokens, but at most %d were generated", i, got, grown)
+			}
+		}
+		want := 0
+		for _, v := range workers {
+			want += v.seen - max(v.base, 0)
+		}
+		if !restarts && got != float64(want) {
+			t.Fatalf("%v tokens, want %d", got, want)
+		}
+	})
+}
+
+// TestSeveralProcesses: replicas that answer in turn are not one engine, whatever their order.
+func TestSeveralProcesses(t *testing.T) {
+	type process struct{ start, count int }
+	balanced := []process{{1000, 900_000}, {2000, 1000}, {1500, 500_000}}
+	for name, c := range map[string]struct {
+		order  string // which process answers
+		starts bool
+		from   int // text from which it is known
+	}{
+		"two in turn":                 {"ababababab", true, 2},
+		"two in turn, unknown starts": {"ababababab", false, 3},
+		"three":                       {"abcabcabca", true, 2},
+		"three, unknown starts":       {"abcabcabca", false, 4},
+		"at random":                   {"aabbbacab", true, 5},
+		"the younger first":           {"babababa", true, 1},
+	} {
+		g, total := New(identify.VLLM), 0.0
+		for i := range c.order {
+			p := balanced[c.order[i]-'a']
+			g.Now = float64(5000 + i)
+			text := counted(`engine="0"`, p.count+50*i)
+			if c.starts {
+				text = fmt.Sprintf("process_start_time_seconds %d\n", p.start) + text
+			}
+			read(t, g, text)
+			report := g.Report(int64(min(i, 1)) * second)
+			if report.Void {
+				total = 0
+			}
+			total += report.Generated.V
+			if i >= c.from && (!g.Several() || report.Generated.OK() || report.Running.OK()) || report.Void != (i == c.from) {
+				t.Errorf("%s: text %d: %+v", name, i, report)
+			}
+			if c.starts && total > 1000 {
+				t.Errorf("%s: %v tokens after text %d", name, total, i)
+			}
+		}
+		if total != 0 || g.Restarts != 0 {
+			t.Errorf("%s: %v tokens and %d restarts in the end", name, total, g.Restarts)
+		}
+		for i := range settledTexts + 2 {
+			read(t, g, counted(`engine="0"`, 2_000_000+50*i))
+			p := g.Report(second)
+			if !g.Several() && p.Generated.OK() {
+				total += p.Generated.V
+			}
+		}
+		if g.Several() || total == 0 || total > 200 || g.Restarts != 0 {
+			t.Errorf("%s: %v tokens and %d restarts after one process has answered", name, total, g.Restarts)
+		}
+	}
+}
+
+// TestRestartWhileMissing: a process that restarts while some of its series are missing restarts once, and they begin
+// at 0.
+func TestRestartWhileMissing(t *testing.T) {
+	const text = "process_start_time_seconds %d\nvllm:num_requests_running 1\nvllm:generation_tokens_total %d\n"
+	const aborted = "vllm:request_success_total{finished_reason=\"abort\"} %d\n"
+	g, got := New(identify.VLLM), event.Reading{}
+	for i, text := range []string{
+		fmt.Sprintf(text+aborted, 100, 900, 7), fmt.Sprintf(text, 1001, 5), fmt.Sprintf(text, 1001, 6), fmt.Sprintf(text+aborted, 1001, 9, 8),
+	} {
+		g.Now = float64(1000 + i)
+		read(t, g, text)
+		p := g.Report(int64(i) * second)
+		if got = p.Cancelled; i > 0 && p.Generated.V != float64([]int{0, 5, 1, 3}[i]) {
+			t.Errorf("text %d: %v tokens", i, p.Generated)
+		}
+	}
+	if got.V != 8 || g.Restarts != 1 {
+		t.Errorf("%v cancelled and %d restarts, want 8 and 1", got, g.Restarts)
+	}
+}
