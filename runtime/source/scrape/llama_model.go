@@ -111,6 +111,9 @@ func (m *llamaModel) poll(ctx context.Context, s *Poller, l *llama) (*event.Aggr
 		m.countHits(report, before, nil)
 		addEndpoint(report, "/slots", noSlots)
 		return report, nil
+	case m.metrics.several() != "":
+		addEndpoint(report, "/slots", m.metrics.several())
+		return report, nil
 	}
 	counted := m.countersAt != before
 	m.slots.delayRates = m.metrics != nil && !counted

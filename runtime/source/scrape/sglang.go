@@ -47,6 +47,10 @@ func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 // readLoads adds the current load to the report, from /v1/loads.
 func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggregates) error {
 	const path = "/v1/loads"
+	if why := g.metrics.several(); why != "" {
+		addEndpoint(report, path, why)
+		return nil
+	}
 	if g.noLoads {
 		addEndpoint(report, path, "not supported by this server version")
 		if g.metrics == nil {

@@ -54,11 +54,14 @@ func (s *status) setSlots(n int) {
 
 // setRestarts reports a restart of the server.
 func (s *status) setRestarts(times int) {
-	if times > s.engine.Remote.Restarts {
-		s.engine.Remote.Restarts = times
-		s.logf("the server restarted; counters reset")
-		s.emitEngine()
+	before := s.engine.Remote.Restarts
+	if times == before {
+		return
 	}
+	if s.engine.Remote.Restarts = times; times > before {
+		s.logf("the server restarted; counters reset")
+	}
+	s.emitEngine()
 }
 
 // countMalformed counts numbers and lines of responses that were refused because they are malformed or implausible.

@@ -89,6 +89,10 @@ const notCounted = "0 so far: start the server with --enable-server-load-trackin
 
 // addLoad adds the number of requests to the report of the metrics. A failure of /load does not fail the poll.
 func (v *vllm) addLoad(ctx context.Context, s *Poller, report *event.Aggregates) {
+	if why := v.metrics.several(); why != "" {
+		addEndpoint(report, "/load", why)
+		return
+	}
 	if v.noLoad || v.loadError != "" && s.clock.Now()-v.loadAt < idleLoadEvery {
 		addEndpoint(report, "/load", v.loadError)
 		return

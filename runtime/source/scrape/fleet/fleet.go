@@ -2,8 +2,8 @@
 // queries cover all of them, and no engine is polled directly. The stored samples of an engine are parsed like its own
 // metrics text, so that counters, histograms and restarts work the same way.
 //
-// Terms: a target is what Prometheus scrapes, as in Prometheus itself (job and instance); a replica is a target that is
-// an inference engine; the server is Prometheus.
+// Terms: a target is what Prometheus scrapes, as in Prometheus itself; a replica is an inference engine, of one target or
+// of several that are copies of each other; the server is Prometheus.
 package fleet
 
 import (
@@ -60,7 +60,8 @@ type Poller struct {
 
 	names          []string // existing metrics of engines
 	namesAt        time.Time
-	replicas       map[target]*replica
+	replicas       map[target]*replica // copies have the same
+	instances      map[string]*instance
 	jobs           map[string]bool // jobs whose targets are engines
 	scrapeInterval float64         // s between scrapes, as observed; 0: not yet
 	readAt         float64         // Unix time in s, on Prometheus' clock, of the last query for metrics
@@ -71,10 +72,13 @@ type Poller struct {
 }
 
 // target is a target of Prometheus.
-type target struct{ job, instance string }
+type target struct {
+	job, instance string
+	labels        string // all labels of its metric up
+}
 
 func (t target) compare(o target) int {
-	return cmp.Or(cmp.Compare(t.instance, o.instance), cmp.Compare(t.job, o.job))
+	return cmp.Or(cmp.Compare(t.instance, o.instance), cmp.Compare(t.job, o.job), cmp.Compare(t.labels, o.labels))
 }
 
 // New prepares to query a Prometheus server; it sends nothing before Run. Errors: an invalid address.
@@ -149,7 +153,7 @@ func (s *Poller) poll(ctx context.Context) error {
 func (s *Poller) shouldRead(states map[target]targetState, now float64) bool {
 	fresh := 0
 	for t, r := range s.replicas {
-		if states[t].value > 0 && states[t].at > r.scrapedAt {
+		if states[t].value > 0 && states[t].at > r.scrapedAt && (r.source == t || r.source == target{}) {
 			fresh++
 		}
 	}
@@ -167,12 +171,16 @@ type targetState struct {
 // queryTargets returns the state of all targets and the time of the query.
 func (s *Poller) queryTargets(ctx context.Context) (map[target]targetState, float64, error) {
 	states, now := make(map[target]targetState), 0.0
+	ups := make(map[string][]up)
 	err := s.query(ctx, selector("up", "", s.opt.Match), 0, func(p *Sample) {
 		if event.Plausible(p.Value) {
-			states[targetOf(p)] = targetState{value: p.Value, pod: p.Metric["pod"]}
+			t := targetOf(p)
+			states[t] = targetState{value: p.Value, pod: p.Metric["pod"]}
+			ups[t.instance] = append(ups[t.instance], up{t, p.Metric})
 		}
 		now = p.At
 	})
+	s.setInstances(ups)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -194,7 +202,12 @@ func (s *Poller) queryScrapeTimes(ctx context.Context, states map[target]targetS
 	})
 }
 
-func targetOf(p *Sample) target { return target{p.Metric["job"], p.Metric["instance"]} }
+// targetOf returns the target whose metric up has the labels of a sample.
+func targetOf(p *Sample) target {
+	t := target{job: p.Metric["job"], instance: p.Metric["instance"]}
+	t.labels = labelText(p.Metric, func(name string) bool { return name == "__name__" })
+	return t
+}
 
 // queryNames reads the names of the engine metrics that exist.
 func (s *Poller) queryNames(ctx context.Context) error {
@@ -245,36 +258,64 @@ func (s *Poller) queryMetrics(ctx context.Context, states map[target]targetState
 	texts, strs := make(map[target][]line), make(interned)
 	pattern := strings.Join(s.names, "|")
 	if err := s.query(ctx, selector("", pattern, s.opt.Match), at, func(p *Sample) {
-		t := targetOf(p)
-		texts[t] = append(texts[t], lineOf(p, strs))
+		if at := s.instances[p.Metric["instance"]]; at != nil {
+			if u := at.targetOf(p.Metric); u != nil {
+				texts[u.target] = append(texts[u.target], lineOf(p, u.labels, strs))
+			}
+		}
 	}); err != nil {
 		return err
 	}
+	var scrapes []scrape
 	for _, t := range slices.SortedFunc(maps.Keys(texts), target.compare) {
-		st, lines := states[t], texts[t]
-		if kind := kindOf(lines); kind != identify.Unknown && st.at > 0 {
-			s.jobs[t.job] = true
-			s.feedReplica(t, st, kind, lines, now)
+		sc := scrape{target: t, at: states[t].at, kind: kindOf(texts[t]), lines: texts[t]}
+		if sc.kind == identify.Unknown || sc.at <= 0 {
+			continue
 		}
+		s.jobs[t.job] = true
+		if len(scrapes) > 0 && scrapes[0].target.instance != t.instance {
+			s.feedInstance(scrapes, states, now)
+			scrapes = nil
+		}
+		scrapes = append(scrapes, sc)
 	}
+	s.feedInstance(scrapes, states, now)
 	return nil
 }
 
-// feedReplica passes the samples of a scrape to its replica, unless it already has them.
-func (s *Poller) feedReplica(t target, st targetState, kind identify.Kind, lines []line, now float64) {
-	r := s.replicas[t]
-	if r == nil {
-		if r = s.addReplica(t, st); r == nil {
-			return
+// feedInstance passes the scrapes of one instance to its replicas: of copies, one of them.
+func (s *Poller) feedInstance(scrapes []scrape, states map[target]targetState, now float64) {
+	for len(scrapes) > 0 {
+		copies, others := s.instances[scrapes[0].target.instance].takeCopies(scrapes)
+		var r *replica
+		for _, sc := range copies {
+			if r == nil {
+				r = s.replicas[sc.target]
+			}
 		}
+		if r == nil {
+			if r = s.addReplica(copies[0].target, states[copies[0].target]); r == nil {
+				return
+			}
+		}
+		for _, sc := range copies {
+			s.join(sc.target, r)
+		}
+		s.feedReplica(r, sourceOf(r, copies), now)
+		scrapes = others
 	}
+}
+
+// feedReplica passes a scrape to a replica, unless it already has it.
+func (s *Poller) feedReplica(r *replica, st scrape, now float64) {
 	if st.at <= r.scrapedAt {
 		return
 	}
 	if r.scrapedAt > 0 && s.readAt > 0 { // not for the history read at the start
 		s.noteScrapeInterval(st.at - r.scrapedAt)
 	}
-	r.read(kind, lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
+	r.source = st.target
+	r.read(st.kind, st.lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
 }
 
 // noteScrapeInterval records the time between two scrapes. The shortest one counts, because some scrapes may have been

@@ -19,7 +19,8 @@ type replica struct {
 	engine    event.EngineInfo
 	sent      event.EngineInfo // as last emitted
 	model     string
-	scrapedAt float64 // Unix time in s of the last scrape that was read; 0: none
+	source    target  // of the last scrape that was read
+	scrapedAt float64 // Unix time in s of it; 0: none
 	lastUp    float64 // Unix time in s when it was last up; 0: unknown
 }
 
@@ -44,6 +45,7 @@ func (r *replica) read(kind identify.Kind, lines []line, text *bytes.Buffer, at 
 		r.engine.Name, r.engine.State = string(kind), event.EngineReady
 	}
 	writeText(text, lines)
+	r.gatherer.Now = at
 	if err := r.gatherer.Read(text); err != nil {
 		return // the scrape has no metrics of the engine
 	}
@@ -57,7 +59,11 @@ func (r *replica) read(kind identify.Kind, lines []line, text *bytes.Buffer, at 
 		r.sink.Emit(event.Event{Kind: event.KindModel, At: moment, Layer: -1, Data: &event.Model{Name: name}})
 	}
 	r.engine.Remote.Restarts, r.engine.Remote.Malformed = r.gatherer.Restarts, uint64(r.gatherer.Malformed)
-	r.sink.Emit(event.Event{Kind: event.KindAggregates, At: moment, Layer: -1, Data: r.gatherer.Report(since)})
+	report := r.gatherer.Report(since)
+	if r.gatherer.Several() {
+		report.Endpoints = []event.Endpoint{{Name: "target " + r.source.instance, Reason: gather.SeveralProcesses}}
+	}
+	r.sink.Emit(event.Event{Kind: event.KindAggregates, At: moment, Layer: -1, Data: report})
 }
 
 // joinNames returns one name for several models.

@@ -174,9 +174,8 @@ type line struct {
 	value            float64
 }
 
-// lineOf converts a sample. It omits the target labels (job and instance), which are the same for all samples of a
-// replica.
-func lineOf(s *Sample, strs interned) line {
+// lineOf converts a sample. It omits the labels of its target, which are the same for all its samples, but for the model.
+func lineOf(s *Sample, target map[string]string, strs interned) line {
 	l := line{name: strs.intern(s.Metric["__name__"]), le: strs.intern(s.Metric["le"]), value: s.Value}
 	if l.le != "" {
 		bound, err := strconv.ParseFloat(l.le, 64)
@@ -185,11 +184,23 @@ func lineOf(s *Sample, strs interned) line {
 		}
 		l.bound = bound
 	}
-	names := make([]string, 0, len(s.Metric))
-	for name := range s.Metric {
+	l.labels = strs.intern(labelText(s.Metric, func(name string) bool {
 		switch name {
 		case "__name__", "le", "job", "instance":
-		default:
+			return true
+		case "model", "model_name":
+			return false
+		}
+		return s.Metric[name] == target[name]
+	}))
+	return l
+}
+
+// labelText returns the labels as they are in a metrics text, without some of them, in the order of their names.
+func labelText(metric map[string]string, omit func(name string) bool) string {
+	names := make([]string, 0, len(metric))
+	for name := range metric {
+		if !omit(name) {
 			names = append(names, name)
 		}
 	}
@@ -198,11 +209,10 @@ func lineOf(s *Sample, strs interned) line {
 	for _, name := range names {
 		b.WriteString(name)
 		b.WriteString(`="`)
-		_, _ = escape.WriteString(&b, s.Metric[name])
+		_, _ = escape.WriteString(&b, metric[name])
 		b.WriteString(`",`)
 	}
-	l.labels = strs.intern(b.String())
-	return l
+	return b.String()
 }
 
 // interned holds each string once: replicas have the same names and labels.

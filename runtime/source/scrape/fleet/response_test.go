@@ -57,7 +57,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var lines []line
 		words := make(interned)
-		if decode(strings.NewReader(text), func(s *Sample) { lines = append(lines, lineOf(s, words)) }) != nil {
+		if decode(strings.NewReader(text), func(s *Sample) { lines = append(lines, lineOf(s, nil, words)) }) != nil {
 			return
 		}
 		var out bytes.Buffer
@@ -75,10 +75,10 @@ func TestWriteText(t *testing.T) {
 	words := make(interned)
 	for _, le := range []string{"+Inf", "10", "0.5", "2.5"} {
 		for _, engine := range []string{"1", "0"} {
-			lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "h_bucket", "le": le, "engine": engine, "job": "j", "instance": "i"}, Value: 3}, words))
+			lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "h_bucket", "le": le, "engine": engine, "job": "j", "instance": "i"}, Value: 3}, nil, words))
 		}
 	}
-	lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "g", "model_name": "a\"b\\c\nd"}, Value: 0.25}, words))
+	lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "g", "model_name": "a\"b\\c\nd"}, Value: 0.25}, nil, words))
 	var want strings.Builder
 	want.WriteString(`g{model_name="a\"b\\c\nd",} 0.25` + "\n")
 	for _, engine := range []string{"0", "1"} {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,11 +27,11 @@ func (s *Poller) addReplica(t target, st targetState) *replica {
 }
 
 // addDownReplicas adds replicas that are down: targets of jobs that have other engines, or all selected targets if the
-// user has given --match.
+// user has given --match. If another target with the same instance is a replica, it is reached.
 func (s *Poller) addDownReplicas(ctx context.Context, states map[target]targetState, now float64) error {
 	var down []target
 	for t, st := range states {
-		if s.replicas[t] == nil && st.value == 0 && (s.jobs[t.job] || s.opt.Match != "") {
+		if st.value == 0 && (s.jobs[t.job] || s.opt.Match != "") && !s.isReplica(t.instance) {
 			down = append(down, t)
 		}
 	}
@@ -56,24 +57,45 @@ const lookBack = "6h:1m"
 
 // replicaName returns the pod or instance name, followed by the job if another job has the same instance.
 func (s *Poller) replicaName(t target, st targetState) string {
-	name := t.instance
+	name, job, labels := t.instance, "", ""
 	if st.pod != "" {
 		name = st.pod
 	}
 	for other := range s.replicas {
-		if other.instance == t.instance && other.job != t.job {
-			return name + " (" + t.job + ")"
+		switch {
+		case other.instance != t.instance:
+		case other.job != t.job:
+			job = " (" + t.job + ")"
+		default:
+			labels = " (" + s.instances[t.instance].describe(t) + ")"
 		}
 	}
-	return name
+	return name + cmp.Or(labels, job)
+}
+
+// isReplica reports whether there is a replica with an instance.
+func (s *Poller) isReplica(instance string) bool {
+	for t := range s.replicas {
+		if t.instance == instance {
+			return true
+		}
+	}
+	return false
 }
 
 // staleScrapes is the number of missed scrapes after which a replica is stale.
 const staleScrapes = 3
 
-// updateLinks emits the connection state of each replica.
+// updateLinks emits the connection state of each replica: of copies, that of the one that was scraped last.
 func (s *Poller) updateLinks(states map[target]targetState, now float64) {
+	best := make(map[*replica]target, len(s.replicas))
 	for t, r := range s.replicas {
+		b, ok := best[r]
+		if st, other := states[t], states[b]; !ok || st.value > other.value || st.value == other.value && st.at > other.at {
+			best[r] = t
+		}
+	}
+	for r, t := range best {
 		st, ok := states[t]
 		at := s.opt.Clock.Now()
 		switch {
