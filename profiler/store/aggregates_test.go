@@ -316,7 +316,7 @@ func TestCacheHitShare(t *testing.T) {
 	hits := func(part, whole float64) *event.Aggregates {
 		return &event.Aggregates{Interval: 1e9, Ratios: []event.Ratio{{Name: event.RatioCacheHits, Part: event.ReportedValue(part), Whole: event.ReportedValue(whole)}}}
 	}
-	v := snapshotAfter([]float64{1, 2, 3}, hits(740, 1000), hits(0, 100), &event.Aggregates{Interval: 1e9})
+	v := snapshotAfter([]float64{1, 2, 3}, hits(740, 1000), hits(0, 100), &event.Aggregates{Interval: 1e9, CacheHits: event.DerivedValue(0)})
 	if got := v.Aggregates.CacheHitShare(); got.V != 740.0/1100 {
 		t.Errorf("of two counters %+v", got)
 	}

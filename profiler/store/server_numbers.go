@@ -67,7 +67,8 @@ func quotient(name string, part, whole float64) float64 {
 type serverNumbers []serverNumber
 
 // of returns the number with a name and kind, which is added unless there are too many: then it is nil. A number that
-// changes its kind starts again: what it was before cannot be added up.
+// changes its kind starts again: what it was before cannot be added up. But a Quotient stays one: a report without new
+// counts has only the last value.
 func (s *serverNumbers) of(name string, kind NumberKind) *serverNumber {
 	name = clip(name, MaxName)
 	i := slices.IndexFunc(*s, func(n serverNumber) bool { return n.name == name })
@@ -77,6 +78,8 @@ func (s *serverNumbers) of(name string, kind NumberKind) *serverNumber {
 	case i < 0:
 		i = len(*s)
 		*s = append(*s, serverNumber{name: name, kind: kind})
+	case (*s)[i].kind == Quotient && kind == CurrentValue:
+		return nil
 	case (*s)[i].kind != kind:
 		(*s)[i] = serverNumber{name: name, kind: kind}
 	}
