@@ -47,6 +47,7 @@ func (l *llama) interval(interval time.Duration) time.Duration {
 }
 
 func (l *llama) recheck(s *Poller) {
+	l.propsAt = 0 // it may have fallen asleep
 	for _, m := range l.models {
 		m.quiet = m.quiet && !s.refused // a server that was restarted has not fallen asleep yet
 		m.recheck(s)

@@ -43,7 +43,9 @@ func (m *llamaModel) startAtZero(s *Poller, since event.Time) {
 // recheck adopts the endpoints found by a new identification.
 func (m *llamaModel) recheck(s *Poller) {
 	m.noSlots = !s.info.Slots
-	m.slots.idleSlots = nil // the previous state may be out of date
+	if !s.info.Sleeps || s.refused {
+		m.slots.idleSlots = nil // the previous state may be out of date
+	}
 	if m.metrics != nil {
 		return
 	}

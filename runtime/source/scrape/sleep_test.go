@@ -14,9 +14,10 @@ import (
 // sleeper is a llama-server whose model may sleep.
 type sleeper struct {
 	*fake
-	asleep, busy, failing atomic.Bool
-	touched               atomic.Int32 // requests that wake the model, or keep it awake
-	asked                 atomic.Int32 // requests for its state
+	asleep, busy  atomic.Bool
+	failing, down atomic.Bool  // it does not answer about its state, or at all
+	touched       atomic.Int32 // requests that wake the model, or keep it awake
+	asked         atomic.Int32 // requests for its state
 }
 
 // newSleeper starts a llama-server of a build, with metrics or without. metricsWake: reading them counts as work.
@@ -31,7 +32,7 @@ func newSleeper(t *testing.T, props string, metrics, metricsWake bool) *sleeper 
 	s.setHandler(func(w http.ResponseWriter, r *http.Request) {
 		text := func(page string) { _, _ = fmt.Fprint(w, page) }
 		switch {
-		case s.failing.Load() && r.URL.Path == "/props":
+		case s.down.Load(), s.failing.Load() && r.URL.Path == "/props":
 			w.WriteHeader(http.StatusInternalServerError)
 		case r.URL.Path == "/v1/models":
 			text(modelList("llamacpp"))
@@ -97,6 +98,12 @@ func TestModelsAreLeftAlone(t *testing.T) {
 			if n := s.touched.Load(); n > 0 {
 				t.Errorf("a sleeping model was woken %d times", n)
 			}
+			s.failing.Store(true)
+			w.waitForLink(event.LinkDisconnected, "", 0)
+			s.failing.Store(false)
+			if n := s.after(t, 5); n > 0 {
+				t.Errorf("after the connection had failed, a sleeping model was woken %d times", n)
+			}
 			n := len(w.log.OfKind(event.KindAggregates))
 			s.busy.Store(true)
 			s.asleep.Store(false) // a request has come
@@ -110,13 +117,31 @@ func TestModelsAreLeftAlone(t *testing.T) {
 				}
 				waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return !p.Running.OK() && p.AtLeast })
 				s.failing.Store(true)
-				w.waitForLink(event.LinkDisconnected, "", 0)
+				w.waitForLink(event.LinkDisconnected, "", len(w.log.OfKind(event.KindEngine)))
 				s.failing.Store(false)
 				if n := s.after(t, 5); n > 0 {
 					t.Errorf("after the connection had failed, an idle model was touched %d times", n)
 				}
 			}
 		})
+	}
+}
+
+// TestSlotsAfterAFailure: the slots of an idle model are not read again with each new connection, which would keep it
+// awake, unless the server was restarted.
+func TestSlotsAfterAFailure(t *testing.T) {
+	s := newSleeper(t, newBuild, true, false)
+	w := startPoller(t, Options{Address: s.URL})
+	reports := 0
+	for range 3 {
+		_, reports = waitFor(w, event.KindAggregates, reports+3, func(p *event.Aggregates) bool { return len(p.Slots) == 1 && p.Running.V == 0 })
+		links := len(w.log.OfKind(event.KindEngine))
+		s.down.Store(true)
+		w.waitForLink(event.LinkDisconnected, "", links)
+		s.down.Store(false)
+	}
+	if n := s.touched.Load(); n != 1 {
+		t.Errorf("slots were read %d times, want once", n)
 	}
 }
 
