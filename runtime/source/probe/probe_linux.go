@@ -238,7 +238,9 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	info := event.EngineInfo{
 		Name: "llama.cpp", Version: p.target.Version, PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
 	}
-	if t.device = p.target.has(synchronize); !p.target.device { // otherwise unknown
+	if t.device = p.target.has(synchronize); p.target.device {
+		info.Device.Name = p.target.gpu
+	} else {
 		info.Device = event.Device{Name: "CPU", Host: true}
 	}
 	info.Caps, info.Reason = p.view(t)

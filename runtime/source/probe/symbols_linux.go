@@ -90,7 +90,8 @@ type Target struct {
 	Symbols []Symbol
 	model   string // opens the file
 	facts   facts
-	device  bool // a GPU may compute passes, so that llama_decode returns before they end
+	device  bool   // a GPU may compute passes, so that llama_decode returns before they end
+	gpu     string // that the process has open; "": unknown
 }
 
 // mapping is a file that is mapped into a process.
@@ -149,7 +150,9 @@ func inspect(pid int) (*Target, error) {
 	if t.has(sampler) { // it may call the other one
 		t.drop(plainSampler)
 	}
-	if !t.device { // llama_decode returns at the end of a pass
+	if t.device {
+		t.gpu = openGPUs("/", pid)
+	} else { // llama_decode returns at the end of a pass
 		t.drop(synchronize)
 	}
 	return t, nil

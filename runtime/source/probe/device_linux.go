@@ -1,0 +1,58 @@
+//go:build amd64 || arm64
+
+package probe
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+)
+
+// openGPUs names the NVIDIA GPUs that a process has open, as "NVIDIA H200" or "2 x NVIDIA H200"; "" if it has none, or
+// the driver does not name one of them. root is the root of the file system.
+func openGPUs(root string, pid int) string {
+	minors := make(map[string]bool)
+	fds := filepath.Join(root, "proc", fmt.Sprint(pid), "fd")
+	entries, _ := os.ReadDir(fds)
+	for _, e := range entries {
+		name, _ := os.Readlink(filepath.Join(fds, e.Name()))
+		if minor, ok := strings.CutPrefix(name, "/dev/nvidia"); ok && strings.Trim(minor, "0123456789") == "" {
+			minors[minor] = true // not nvidiactl
+		}
+	}
+	first, found := "", 0
+	files, _ := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
+	for _, file := range files {
+		if fields := colonFields(file); minors[fields["Device Minor"]] {
+			if found++; first == "" {
+				first = clean.Line(fields["Model"])
+			}
+		}
+	}
+	switch {
+	case found == 0 || found < len(minors) || first == "":
+		return ""
+	case found > 1:
+		return fmt.Sprintf("%d x %s", found, first)
+	}
+	return first
+}
+
+// colonFields reads lines such as "Device Minor:   0".
+func colonFields(name string) map[string]string {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	fields := make(map[string]string)
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		fields[key] = strings.TrimSpace(value)
+	}
+	return fields
+}
