@@ -67,8 +67,8 @@ const sharedHistoryBytes = 24 << 20
 // watchReached is watchAll, and returns an error if no engine could be watched, unless only a screen says so.
 func (w *watcher) watchReached(ctx context.Context) error {
 	err := w.watchAll(ctx)
-	if !w.opt.shown || w.opt.reported {
-		err = errors.Join(err, w.unreached())
+	if err == nil && (!w.opt.shown || w.opt.reported) {
+		return w.unreached()
 	}
 	return err
 }

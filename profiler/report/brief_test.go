@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
@@ -21,6 +22,8 @@ func TestSummaries(t *testing.T) {
 		p.Name = fmt.Sprint("point ", i)
 		many.Bench.Points = append(many.Bench.Points, p)
 	}
+	searched := benched()
+	searched.Bench.Capacity = &capacity.Result{Required: 0.95, Trials: []capacity.Trial{{Rate: 2, Requests: 12}}}
 	var members []Member
 	for i := range 30 {
 		members = append(members, replica(fmt.Sprint("replica ", i), time.Duration(i+1)*time.Millisecond, event.LinkConnected))
@@ -34,6 +37,7 @@ func TestSummaries(t *testing.T) {
 		"empty run": {newRun().build(Meta{}), 20, []string{"requests"}, []string{"MACHINE"}},
 		"benchmark": {benched(), 30, []string{"BENCHMARK", "2 at a time", "298 ms?", "1 request failed"}, []string{"REQUESTS", "95 %  "}},
 		"points":    {many, 40, []string{"point 0 ", "point 8 "}, []string{"TARGETS"}},
+		"capacity":  {searched, 30, []string{"CAPACITY", "No rate was found"}, []string{"BENCHMARK"}},
 		"fleet":     {BuildFleet(Meta{}, members), 30, []string{"replica 17 ", "The first 10 of 30.", "  median  "}, []string{"replica 18 "}},
 		"server":    {served(), 30, []string{"requests"}, []string{"COUNTED BY"}},
 	} {
