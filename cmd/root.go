@@ -53,7 +53,7 @@ model file llmtop run, with a recording llmtop replay, and with a report (.json)
 
 Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
 only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
-model, it runs the built-in model on prompts of five kinds at reading speed. Press p for your own.`,
+model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press p for your own.`,
 		Args:              refuseCommandArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -81,7 +81,7 @@ model, it runs the built-in model on prompts of five kinds at reading speed. Pre
 	return root
 }
 
-// demoDefaults are the defaults of flags where the built-in model shows itself: reading speed, since unlimited it would
+// demoDefaults are the defaults of flags where the built-in model shows itself: a pace to follow, since unlimited it would
 // finish at once, and a sampler that keeps so small a model from repeating itself.
 var demoDefaults = map[string]string{"pace": "40", "temp": "1", "repeat-penalty": "1.1"}
 

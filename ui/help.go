@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -75,6 +76,11 @@ func (h *help) text(w int, v viewID, table []binding) string {
 	t.heading("Values to set after :")
 	for _, s := range settings(h.app) {
 		t.add(s.name, "", s.usage+": "+s.help)
+	}
+	t.heading("Health, below the first row")
+	for status := verdict.NumStatuses; status > 0; status-- {
+		row := verdict.Statuses[status-1]
+		t.add(row.Name, "", row.Rule)
 	}
 	t.heading("What each number means")
 	for i := range store.Latencies {

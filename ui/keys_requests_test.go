@@ -149,7 +149,7 @@ var requestKeyCases = map[string]func(*testing.T, *app, *calls){
 		a.press("n")
 		holds(t, a, "Token 313")
 		a.press("n")
-		holds(t, a, "Token 12")
+		holds(t, a, "Token 2")
 	},
 	"slowest": func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "end", "enter")

@@ -187,13 +187,17 @@ func (a *app) show(v viewID) {
 }
 
 // keyOf returns the key of a view by its name, "" if the view is on the screen or not offered.
-func (a *app) keyOf(name string) string {
+func (a *app) keyOf(name string) (key string, ok bool) {
 	for i, room := range a.tabs {
-		if v := viewID(i); room.Name() == name && v != a.view && a.offered.has(v) {
-			return viewKey(v)
+		switch v := viewID(i); {
+		case room.Name() != name || !a.offered.has(v):
+		case v == a.view:
+			return "", true
+		default:
+			return viewKey(v), true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // zoom shows a pane of the overview in full screen.

@@ -38,7 +38,7 @@ func (v *Snapshot) collect(e *evidence) {
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
 		Threads: v.Engine.Device.Threads,
-		Engine:  v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
+		Engine:  v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, TPOT: v.Latency.Targets.TPOT, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
 		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
 	e.Losses, e.DecodeLosses, e.Stalls = v.Losses.Over(metric.Minute)
@@ -69,6 +69,21 @@ func (v *Snapshot) collect(e *evidence) {
 		}
 	}
 	e.DroppedKinds = strings.Join(kinds, ", ")
+}
+
+// untargeted reports whether TTFT was measured and nobody has given a target.
+func (v *Snapshot) untargeted() bool {
+	t := &v.Latency.Targets
+	return (t.TTFT == 0 || t.DefaultTTFT) && !t.BeyondTTFT() && v.measuredTTFT()
+}
+
+// measuredTTFT reports whether there was a TTFT in the session.
+func (v *Snapshot) measuredTTFT() bool {
+	if v.Latency.TTFT[metric.Session].Count > 0 || v.Aggregates == nil {
+		return v.Latency.TTFT[metric.Session].Count > 0
+	}
+	sum, _ := v.Aggregates.Summary(event.HistogramTTFT, metric.Session)
+	return sum.Count > 0
 }
 
 // Remedied returns the engine whose settings remedies name: "" for one that llmtop runs, here or attached.

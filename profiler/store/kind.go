@@ -61,5 +61,10 @@ func (s *Snapshot) Reported() bool { return s.Kind().Has(Reported) }
 // AggregateOnly reports whether the engine has reported aggregate metrics and no single tokens.
 func (s *Snapshot) AggregateOnly() bool { return s.Kind()&(Reported|Traced) == Reported }
 
+// ReportsTooLittle reports whether the engine has aggregate metrics only, and none of its requests.
+func (s *Snapshot) ReportsTooLittle() bool {
+	return s.AggregateOnly() && !s.Aggregates.Running.OK() && len(s.Aggregates.Histograms) == 0 && !s.Aggregates.Decode.OK()
+}
+
 // NoPerRequest reports whether there is no per-request data at all: aggregate metrics only, and no slots.
 func (s *Snapshot) NoPerRequest() bool { return s.Kind()&(Reported|Traced|Slots) == Reported }

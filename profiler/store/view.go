@@ -29,7 +29,7 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	v, judge := new(Snapshot), s.judge.Clone()
 	s.measure(v, now, wall)
 	v.judgeWith(func(e *verdict.Evidence) { v.Verdicts = judge.Judge(e) })
-	v.Health = verdict.HealthOf(v.Verdicts, now)
+	v.Health = verdict.HealthOf(v.Verdicts, now, v.untargeted())
 	if s.engine.Remote.Link.Down() || !s.rates.ran(int64(now)/int64(second)) { // nor in the second that has not ended
 		v.LastActive = s.active.in(v)
 	}

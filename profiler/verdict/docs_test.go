@@ -25,6 +25,22 @@ func TestCausesAreDocumented(t *testing.T) {
 		}
 		table += fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", row.Key, row.Text, row.Supports, row.Excludes, row.Remedy)
 	}
+	checkTable(t, name, begin, end, table)
+}
+
+// TestStatusesAreDocumented checks that the table of docs/metrics.md is that of the code.
+func TestStatusesAreDocumented(t *testing.T) {
+	table := "\n| row | rule |\n|---|---|\n"
+	for status := NumStatuses; status > 0; status-- {
+		row := Statuses[status-1]
+		table += fmt.Sprintf("| `%s` | %s |\n", row.Name, row.Rule)
+	}
+	checkTable(t, "../../docs/metrics.md", "<!-- statuses -->\n", "<!-- /statuses -->", table+"\n")
+}
+
+// checkTable checks, or with -update writes, the part of a page between two marks.
+func checkTable(t *testing.T, name, begin, end, table string) {
+	t.Helper()
 	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -32,13 +48,13 @@ func TestCausesAreDocumented(t *testing.T) {
 	head, rest, ok := strings.Cut(string(page), begin)
 	old, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no table of causes", name)
+		t.Fatalf("%s has no such table", name)
 	}
 	if *update {
 		if err := os.WriteFile(name, []byte(head+begin+table+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if old != table {
-		t.Errorf("%s: the table of causes is not that of the code: run go test ./profiler/verdict -run TestCausesAreDocumented -update", name)
+		t.Errorf("%s: the table is not that of the code: run go test ./profiler/verdict -run Documented -update", name)
 	}
 }

@@ -12,12 +12,27 @@ type Status uint8
 
 // The statuses.
 const (
-	Unjudged Status = iota // not enough was measured
+	Unjudged Status = iota
+	NoTarget
 	Healthy
+	Watched
 	Degraded
+	NumStatuses
 )
 
-// Health is the status of an engine with the verdict that decided it, nil if Unjudged.
+// StatusRow is a status as the screen shows it, and its rule, which help and docs share. The worst that holds is shown.
+type StatusRow struct{ Name, Rule string }
+
+// Statuses is the table of statuses.
+var Statuses = [NumStatuses]StatusRow{
+	Degraded: {"DEGRADED", "an insight that counts against the health has lasted for 3 s, or is red"},
+	Watched:  {"WATCH", "an insight is yellow or red, but new, or does not count: a single slow request, a limit that nobody has set, dropped events"},
+	Healthy:  {"HEALTHY", "no insight is yellow or red, and a measure is within its limit"},
+	NoTarget: {"no target given", "TTFT was measured, but there is no target to judge it by (--ttft-target), and nothing else was judged"},
+	Unjudged: {"no verdict", "nothing was measured that has a limit; the row says why"},
+}
+
+// Health is the status of an engine with the verdict that decided it, nil if there is none.
 type Health struct {
 	Status  Status
 	Verdict *Verdict
@@ -26,15 +41,26 @@ type Health struct {
 // settling is how long a verdict must last to degrade the health of an engine, so that it does not flicker.
 const settling = event.Time(3 * time.Second)
 
-// HealthOf returns the health by the verdicts of a time, most severe first. It is Degraded if a verdict that degrades it
-// has lasted for some seconds, and Healthy if there is none, but a measure within its limit.
-func HealthOf(verdicts []Verdict, now event.Time) Health {
-	degrades := func(v Verdict) bool { return v.Degrades && (v.Severity == Bad || now-v.Since >= settling) }
-	if i := slices.IndexFunc(verdicts, degrades); i >= 0 {
-		return Health{Degraded, &verdicts[i]}
+// HealthOf returns the health by the verdicts of a time, most severe first: see Statuses. untargeted reports that TTFT
+// was measured without a target.
+func HealthOf(verdicts []Verdict, now event.Time, untargeted bool) Health {
+	of := func(status Status, is func(v *Verdict) bool) (Health, bool) {
+		i := slices.IndexFunc(verdicts, func(v Verdict) bool { return is(&v) })
+		if i < 0 {
+			return Health{}, false
+		}
+		return Health{status, &verdicts[i]}, true
 	}
-	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Severity == Good }); i >= 0 {
-		return Health{Healthy, &verdicts[i]}
+	if h, ok := of(Degraded, func(v *Verdict) bool { return v.Degrades && (v.Severity == Bad || now-v.Since >= settling) }); ok {
+		return h
 	}
-	return Health{}
+	if h, ok := of(Watched, func(v *Verdict) bool { return v.Severity >= Watch }); ok {
+		return h
+	}
+	if h, ok := of(Healthy, func(v *Verdict) bool { return v.Severity == Good }); ok || !untargeted {
+		return h
+	}
+	h, _ := of(NoTarget, func(*Verdict) bool { return true })
+	h.Status = NoTarget
+	return h
 }

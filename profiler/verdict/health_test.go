@@ -19,24 +19,80 @@ func TestHealth(t *testing.T) {
 		since  time.Duration
 	}{
 		{0, .5, Healthy, 0},
-		{time.Second, .96, Healthy, 0},
-		{3999 * time.Millisecond, .97, Healthy, 0},
+		{time.Second, .96, Watched, 0},
+		{3999 * time.Millisecond, .97, Watched, 0},
 		{4 * time.Second, .97, Degraded, time.Second},
 		{5 * time.Second, .5, Degraded, time.Second}, // for a moment
 		{6 * time.Second, .96, Degraded, time.Second},
 		{9500 * time.Millisecond, .5, Healthy, 0},
-		{10 * time.Second, .96, Healthy, 0}, // again
+		{10 * time.Second, .96, Watched, 0}, // again
 		{13 * time.Second, .96, Degraded, 10 * time.Second},
 	} {
 		e := calm()
 		e.Now, e.KV, e.ITL = event.Time(c.now), event.MeasuredValue(c.kv), gaps(100, 1e7, 1e7, 1e7)
-		h := HealthOf(j.Judge(e), e.Now)
+		h := HealthOf(j.Judge(e), e.Now, false)
 		if h.Status != c.status || h.Status == Degraded && (h.Verdict.Topic != "KV cache" || h.Verdict.Since != event.Time(c.since)) {
 			t.Errorf("at %v: status %d by %+v, want %d since %v", c.now, h.Status, h.Verdict, c.status, c.since)
 		}
 	}
-	if h := HealthOf(nil, 0); h.Status != Unjudged {
+	if h := HealthOf(nil, 0, false); h.Status != Unjudged {
 		t.Errorf("without verdicts: %+v", h)
+	}
+}
+
+// TestHealthIsOneRule checks each status: none says HEALTHY above an insight that is yellow or red, and what is measured
+// for long is not "no verdict".
+func TestHealthIsOneRule(t *testing.T) {
+	decode := func(ms int64) func(e *Evidence) {
+		return func(e *Evidence) { e.ITL = gaps(1000, float64(ms*1e6), ms*1e6, ms*1e6) }
+	}
+	with := func(all ...func(e *Evidence)) func(e *Evidence) {
+		return func(e *Evidence) {
+			for _, change := range all {
+				change(e)
+			}
+		}
+	}
+	ttft := func(e *Evidence) { e.Request, e.TTFT = 1, event.DerivedValue(.3) }
+	none := func(e *Evidence) { e.Target = 0 }
+	stalls := func(lost int64) func(e *Evidence) {
+		return func(e *Evidence) {
+			e.Losses.Observed, e.Stalls.N[Unknown], e.Stalls.NS[Unknown], e.Losses.NS[Unknown] = 60e9, 144, lost, lost
+		}
+	}
+	for name, c := range map[string]struct {
+		change     func(e *Evidence)
+		untargeted bool
+		status     Status
+		topic      string
+	}{
+		"nothing measured":                   {func(*Evidence) {}, false, Unjudged, ""},
+		"fast":                               {decode(10), false, Healthy, "decode"},
+		"below reading speed":                {with(none, decode(80)), true, Watched, "decode"},
+		"slow":                               {with(none, decode(300)), true, Degraded, "decode"},
+		"slow, within a target":              {with(decode(300), func(e *Evidence) { e.TPOT = 400e6 }), false, Healthy, "decode"},
+		"fast, over a target":                {with(decode(20), func(e *Evidence) { e.TPOT = 10e6 }), false, Degraded, "decode"},
+		"one slow request":                   {with(decode(10), ttft), false, Watched, "TTFT"},
+		"TTFT without a target":              {with(none, ttft), true, NoTarget, "TTFT"},
+		"a fast engine without one":          {with(none, ttft, decode(10)), true, Healthy, "decode"},
+		"a cold start":                       {with(ttft, func(e *Evidence) { e.Cold = true }), false, Unjudged, ""},
+		"dropped events":                     {with(decode(10), func(e *Evidence) { e.Dropped = 7 }), false, Watched, "dropped events"},
+		"an imbalanced router":               {with(decode(10), func(e *Evidence) { e.Layer, e.MaxMean, e.Experts, e.LayerPicks = 1, 9, 16, 10_000 }), false, Healthy, "decode"},
+		"144 stalls of unknown cause":        {with(decode(10), stalls(7e9)), false, Watched, "token gaps"},
+		"144 stalls that took little":        {with(decode(10), stalls(5e9)), false, Healthy, "decode"},
+		"a server's histograms, no target":   {with(none, func(e *Evidence) { e.Served = &Served{} }), true, NoTarget, ""},
+		"a server's speed within the target": {func(e *Evidence) { e.Served, e.TPOT = &Served{Speed: event.DerivedValue(12)}, 100e6 }, false, Healthy, "decode"},
+	} {
+		e := calm()
+		c.change(e)
+		h := HealthOf(new(Judge).Judge(e), e.Now, c.untargeted)
+		topic := ""
+		if h.Verdict != nil {
+			topic = h.Verdict.Topic
+		}
+		if h.Status != c.status || topic != c.topic {
+			t.Errorf("%s: status %d by %q, want %d by %q", name, h.Status, topic, c.status, c.topic)
+		}
 	}
 }
 
@@ -64,7 +120,7 @@ func TestOneRequestIsNoHealth(t *testing.T) {
 	}
 	e := calm()
 	e.Layer, e.MaxMean, e.Experts, e.LayerPicks = 1, 9, 16, 10_000
-	if v := judged(e)["experts"]; v.Severity != Watch || v.Degrades {
+	if v := judged(e)["experts"]; v.Severity != Info || v.Degrades {
 		t.Errorf("imbalance: %+v", v)
 	}
 }

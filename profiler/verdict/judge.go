@@ -18,6 +18,7 @@ type Evidence struct {
 	Cold         bool
 	Target       time.Duration
 	Given        bool           // somebody has set Target
+	TPOT         time.Duration  // target, set by the user; 0: none
 	Warm         metric.Summary // TTFT of warm requests of the last minute
 	Queue        Queued         // of these requests
 	Slots        int            // maximum number of concurrent requests; 0: unknown

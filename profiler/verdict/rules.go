@@ -146,12 +146,19 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 || e.Profit != nil { // accepted drafts come at once
 		return Verdict{}, false
 	}
-	ratio := float64(e.ITL.P99) / float64(e.ITL.P50)
-	if ratio < l.TailFactor || e.ITL.P99-e.ITL.P50 < int64(l.LeastTail) {
+	words, stalled := "", e.Losses.ShareOf(e.Stalls.Total())
+	known, _ := e.Losses.significant(l)
+	switch ratio := float64(e.ITL.P99) / float64(e.ITL.P50); {
+	case ratio >= l.TailFactor && e.ITL.P99-e.ITL.P50 >= int64(l.LeastTail):
+		words = fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
+			metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor)
+	case known == Unknown && stalled.OK() && stalled.V >= l.Lost && e.Stalls.Total() >= int64(l.LeastLoss): // few, but long
+		words = fmt.Sprintf("Token gaps: stalls took %s of the time of requests in the last minute (limit %s)",
+			metric.Percent(stalled.V), metric.Percent(l.Lost))
+	default:
 		return Verdict{}, false
 	}
-	v := Verdict{Severity: Watch, Topic: "token gaps", Degrades: true, Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
-		metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor)}
+	v := Verdict{Severity: Watch, Topic: "token gaps", Degrades: true, Text: words}
 	switch top := e.Stalls.largest(); {
 	case e.Stalls.Total() == 0:
 	case e.Stalls.NS[Unknown] >= e.Stalls.NS[top]:
@@ -183,7 +190,7 @@ func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.Mean <= 0 {
 		return Verdict{}, false
 	}
-	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, l,
+	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, e, l,
 		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count))
 	v.qualify(&e.DecodeLosses, l)
 	return v, true
@@ -202,11 +209,17 @@ func (v *Verdict) qualify(losses *Losses, l *Limits) {
 	}
 }
 
-// judgeSpeed compares the tokens/s of one request with reading speed. That is nobody's target: an engine below it is not
-// degraded, since what it serves may be no reader.
-func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
+// judgeSpeed compares the tokens/s of one request with the target for TPOT, or else with reading speed. That is nobody's
+// target: an engine below it is not degraded, since what it serves may be no reader.
+func judgeSpeed(speed float64, e *Evidence, l *Limits, evidence string) Verdict {
 	v := Verdict{Topic: "decode", Evidence: evidence}
+	target := fmt.Sprintf("the target of %s for TPOT", metric.Duration(int64(e.TPOT)))
 	switch {
+	case e.TPOT > 0 && speed >= 1/e.TPOT.Seconds():
+		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request, within %s", metric.Rate(speed), target)
+	case e.TPOT > 0:
+		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request misses %s", metric.Rate(speed), target)
+		v.Try = "a smaller quantisation, or fewer requests at a time"
 	case speed < l.Slow:
 		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), l.Slow)
 		v.Try = "a smaller quantisation, or fewer requests at a time"
@@ -269,7 +282,7 @@ func experts(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{
-		Severity: Watch, Topic: "experts",
+		Severity: Info, Topic: "experts", // of the model and its prompts: nothing is wrong with the engine
 		Text: fmt.Sprintf("L%d is imbalanced: %d of %d experts take %s of the picks (max/mean %s in the last minute, limit %.0f)",
 			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), metric.Rate(e.MaxMean), l.Imbalance),
 		Evidence: fmt.Sprintf("experts %s of layer %d; %d picks in the last minute of decoding", join(e.Hot), e.Layer, e.LayerPicks),

@@ -172,7 +172,7 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.BusyShare = event.MeasuredValue(.9) },
 		},
 		{
-			name: "imbalanced experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.30 in the last minute", "limit 3"},
+			name: "imbalanced experts", topic: "experts", severity: Info, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.30 in the last minute", "limit 3"},
 			evidence: []string{"experts 1, 4, 9 of layer 7", "16000 picks"}, try: "fastest device",
 			fires: func(e *Evidence) { // 3100 picks of the hottest expert are at least 2877 of another sample, 3 times the mean
 				e.Layer, e.MaxMean, e.LayerPicks, e.Experts, e.Hot, e.HotShare = 7, 3.3, 16_000, 16, []int{1, 4, 9}, .58
@@ -180,7 +180,7 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.MaxMean = 3.2 },
 		},
 		{
-			name: "experts of few picks", topic: "experts", severity: Watch, text: []string{"L0"}, try: "fastest device",
+			name: "experts of few picks", topic: "experts", severity: Info, text: []string{"L0"}, try: "fastest device",
 			fires:  func(e *Evidence) { e.Layer, e.MaxMean, e.LayerPicks, e.Experts = 0, 9, 1000, 16 },
 			silent: func(e *Evidence) { e.LayerPicks = 999 },
 		},

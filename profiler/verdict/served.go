@@ -144,7 +144,7 @@ func servedSpeed(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	if !s.Speed.OK() || s.Speed.V <= 0 {
 		return Verdict{}, false
 	}
-	v := judgeSpeed(s.Speed.V, l, s.SpeedEvidence)
+	v := judgeSpeed(s.Speed.V, e, l, s.SpeedEvidence)
 	v.qualify(&e.DecodeLosses, l)
 	return v, true
 }

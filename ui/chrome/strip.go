@@ -13,47 +13,82 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// evidenceViews are the names of the views that show the numbers behind a verdict, by its topic.
-var evidenceViews = map[string]string{
-	"TTFT": "Requests", "queue": "Requests", "token gaps": "Latency", "lost time": "System", "decode": "System", "memory": "System",
-	"KV cache": "Requests", "preemptions": "Requests", "engine": "Engines",
+// evidenceViews are the names of the views that show the numbers behind a verdict, by its topic, the best first. The
+// insights of the overview have the evidence of all.
+var evidenceViews = map[string][]string{
+	"TTFT": {"Requests", "Latency"}, "queue": {"Requests"}, "token gaps": {"Latency"}, "lost time": {"System", "Latency"}, "decode": {"Latency"},
+	"memory": {"System"}, "KV cache": {"Requests"}, "preemptions": {"Requests"}, "engine": {"Engines"}, "speculation": {"Latency"}, "bound": {"System"},
+}
+
+// Offers returns the key of a view by its name, "" if it is on the screen; false if the view is not offered.
+type Offers func(view string) (key string, ok bool)
+
+// keyToEvidence returns the key of the view with the evidence for a verdict; "" if it is on the screen.
+func keyToEvidence(v *verdict.Verdict, s *store.Snapshot, offers Offers) string {
+	for _, name := range append(evidenceViews[v.Topic], "Overview") {
+		if name == "System" && !s.Host.Sampled {
+			continue
+		}
+		if key, ok := offers(name); ok {
+			return key
+		}
+	}
+	return ""
 }
 
 // DrawVerdict draws one line that says whether the engine serves as it should: since when not, why, and what to try; or
-// why there is no verdict, as while the connection is broken. key returns the key of a view by its name, "" if the view
-// is not offered.
-func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, key func(view string) string) {
-	h := s.Health
+// why there is no verdict, as while the connection is broken.
+func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, offers Offers) {
+	h, gl := s.Health, c.Skin.Glyphs
 	l := a.Line(1, 0)
-	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, c.Skin.Glyphs.Ellipsis) }
 	if why := unjudged(s, c); why != "" {
 		l.Put(pane.Dim, why)
 		return
 	}
-	words, outdated := strings.CutSuffix(sanitize.Line(h.Verdict.Text), verdict.Past)
-	past := ""
+	name, st, mark := verdict.Statuses[h.Status].Name, pane.Dim.With(grid.Bold), gl.Info
+	v := h.Verdict
+	if v == nil {
+		v = &verdict.Verdict{Topic: "TTFT"}
+	}
+	try := v.Try
+	switch h.Status {
+	case verdict.Healthy:
+		st, mark, try = pane.Good.With(grid.Bold), gl.Good, ""
+	case verdict.NoTarget:
+		try = "--ttft-target"
+	default:
+		st, mark = pane.Watch.With(grid.Bold), gl.Watch
+		if v.Severity == verdict.Bad && h.Status == verdict.Degraded {
+			st, mark = pane.Bad.With(grid.Bold), gl.Bad
+		}
+		if to := keyToEvidence(v, s, offers); to != "" {
+			a = a.Sub(0, 0, a.Right(a.W-1, 0, pane.Dim, "see "+to)-1, 1)
+			l = a.Line(1, 0)
+		}
+	}
+	l.Rune(st, mark).Gap(1).Put(st, name)
+	switch h.Status {
+	case verdict.Degraded:
+		l.Put(pane.Plain, " since "+s.Wall.Add(-time.Duration(s.Now-v.Since)).Format("15:04:05")+": ")
+	default:
+		l.Gap(2)
+	}
+	drawReason(a, &l, v.Text, try, h.Status >= verdict.Watched, c)
+}
+
+// drawReason writes the text of a verdict and what to try, as far as they fit; loud if the user should read it.
+func drawReason(a grid.Area, l *grid.Line, text, try string, loud bool, c *pane.Frame) {
+	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, c.Skin.Glyphs.Ellipsis) }
+	words, outdated := strings.CutSuffix(sanitize.Line(text), verdict.Past)
+	past, st := "", pane.Dim
 	if outdated {
 		past = verdict.Past
 	}
-	if h.Status == verdict.Healthy {
-		l.Rune(pane.Good.With(grid.Bold), c.Skin.Glyphs.Good).Gap(1).Put(pane.Good.With(grid.Bold), "HEALTHY").Gap(2)
-		elided(pane.Dim, words, l.Room()-grid.Width(past))
-		elided(pane.Dim, past, l.Room())
-		return
+	if loud {
+		st = pane.Data
 	}
-	st, mark := pane.Watch.With(grid.Bold), c.Skin.Glyphs.Watch
-	if h.Verdict.Severity == verdict.Bad {
-		st, mark = pane.Bad.With(grid.Bold), c.Skin.Glyphs.Bad
-	}
-	if to := key(evidenceViews[h.Verdict.Topic]); to != "" {
-		a = a.Sub(0, 0, a.Right(a.W-1, 0, pane.Dim, "see "+to)-1, 1)
-		l = a.Line(1, 0)
-	}
-	l.Rune(st, mark).Gap(1).Put(st, "DEGRADED")
-	l.Put(pane.Plain, " since "+s.Wall.Add(-time.Duration(s.Now-h.Verdict.Since)).Format("15:04:05")+": ")
-	try := ""
-	if h.Verdict.Try != "" {
-		try = " " + string(c.Skin.Glyphs.Arrow) + " " + sanitize.Line(h.Verdict.Try)
+	if try != "" {
+		try = " " + string(c.Skin.Glyphs.Arrow) + " " + sanitize.Line(try)
 	}
 	if grid.Width(words)+grid.Width(past)+grid.Width(try) > l.Room() { // half a cause and half a remedy help nobody
 		try = ""
@@ -61,7 +96,7 @@ func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, key func(view st
 	if grid.Width(words)+grid.Width(past) > l.Room() {
 		words = asides.ReplaceAllString(words, "")
 	}
-	elided(pane.Data, cutWords(words, l.Room()-grid.Width(past), c.Skin.Glyphs.Ellipsis), l.Room())
+	elided(st, cutWords(words, l.Room()-grid.Width(past), c.Skin.Glyphs.Ellipsis), l.Room())
 	elided(pane.Dim, past, l.Room())
 	l.Put(pane.Plain, try)
 }
@@ -75,10 +110,14 @@ func unjudged(s *store.Snapshot, c *pane.Frame) string {
 		return "no verdict: no data from the engine"
 	case broken:
 		return "no verdict: not connected"
-	case s.Health.Status == verdict.Unjudged:
-		return "no verdict yet: it needs a few requests"
+	case s.Health.Status != verdict.Unjudged:
+		return ""
+	case s.ReportsTooLittle():
+		return "no verdict: this server reports too little about its requests"
+	case s.Totals().Finished.V >= float64(verdict.Defaults().ServedRequests):
+		return "no verdict: too little was measured in the last minute"
 	}
-	return ""
+	return "no verdict yet: it needs a few requests"
 }
 
 // cutWords returns the words that fit into w cells, with an ellipsis if they are not all. It keeps no number without its

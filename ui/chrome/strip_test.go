@@ -10,6 +10,39 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
+// The key of a verdict leads to a view with its numbers: not to a machine that is not known, nor to a view that is not
+// offered; the overview has the evidence of all.
+func TestKeyToEvidence(t *testing.T) {
+	keys := map[string]string{"Overview": "1", "Requests": "2", "Latency": "4", "System": "6"}
+	for _, c := range []struct {
+		topic, here string
+		machine     bool
+		without     string
+		want        string
+	}{
+		{"lost time", "Overview", true, "", "6"},
+		{"lost time", "Overview", false, "", "4"},
+		{"memory", "Requests", false, "", "1"},
+		{"decode", "Overview", true, "", "4"},
+		{"decode", "Overview", true, "Latency", ""}, // the insights are on the screen
+		{"TTFT", "Latency", true, "Requests", ""},
+		{"dropped events", "System", true, "", "1"},
+		{"engine", "Requests", true, "", "1"},
+	} {
+		s := &store.Snapshot{}
+		s.Host.Sampled = c.machine
+		got := keyToEvidence(&verdict.Verdict{Topic: c.topic}, s, func(view string) (string, bool) {
+			if view == c.here {
+				return "", true
+			}
+			return keys[view], keys[view] != "" && view != c.without
+		})
+		if got != c.want {
+			t.Errorf("%+v: key %q", c, got)
+		}
+	}
+}
+
 // A verdict without room drops its remedy, then its asides, then whole words of the cause.
 func TestVerdictInLittleRoom(t *testing.T) {
 	s := &store.Snapshot{Wall: time.Unix(0, 0).UTC()}
@@ -25,7 +58,7 @@ func TestVerdictInLittleRoom(t *testing.T) {
 	} {
 		var g grid.Grid
 		g.Reset(w, 1)
-		DrawVerdict(g.All(), s, frame(), func(string) string { return "" })
+		DrawVerdict(g.All(), s, frame(), func(string) (string, bool) { return "", false })
 		if _, got, _ := strings.Cut(strings.TrimSpace(g.Plain()), "00:00: "); got != want {
 			t.Errorf("%d cells: %q, want %q", w, got, want)
 		}

@@ -64,7 +64,12 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 	}
 	n, st := s.Latency.StallCount[c.Window], pane.Plain
 	if n > 0 {
-		st = pane.Bad
+		st = pane.Data
+	}
+	for _, v := range s.Verdicts { // stalls that no insight names are within the limits
+		if v.Topic == "token gaps" || v.Topic == "lost time" {
+			st = pane.Bad
+		}
 	}
 	words := "stalls " + metric.Count(float64(n))
 	if l.Room() >= len(words) {

@@ -86,7 +86,7 @@ func noVerdictReason(s *store.Snapshot) (why string, polled bool) {
 	if !s.AggregateOnly() {
 		return "no insights yet: they need a few tokens", false
 	}
-	if r := s.Aggregates; !r.Running.OK() && len(r.Histograms) == 0 && !r.Decode.OK() {
+	if s.ReportsTooLittle() {
 		return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy", true
 	}
 	return "no insights yet: they need a few requests", true
