@@ -84,7 +84,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Run(into, func(b *testing.B) {
 			var entries uint64
 			for b.Loop() {
-				rec, err := NewRecording(bytes.NewReader(file.b), int64(len(file.b)))
+				rec, err := recordingOf(bytes.NewReader(file.b), int64(len(file.b)))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -37,7 +37,7 @@ func TestUnreadableLinesAreCounted(t *testing.T) {
 		f.kind = frameEvents
 		return b.body
 	})
-	rec, err := NewRecording(strings.NewReader(string(file)), int64(len(file)))
+	rec, err := recordingOf(strings.NewReader(string(file)), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func segmentWith(t testing.TB, h Header, bodies ...func(f *frame) []byte) []byte
 
 // walk reads all of a segment and returns how many bytes of lines it has.
 func walk(file []byte) (lines int, err error) {
-	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +117,7 @@ func TestHostileFilesTakeLittleMemory(t *testing.T) {
 
 func TestDropsOfUnknownKindsAreCounted(t *testing.T) {
 	file := hostile(t)["a note of unknown kinds"]
-	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}

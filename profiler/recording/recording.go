@@ -109,19 +109,6 @@ func (r *Recording) openSegment(name string) error {
 	return nil
 }
 
-// NewRecording opens a single segment of the given size.
-func NewRecording(file io.ReaderAt, size int64) (*Recording, error) {
-	r, err := newRecording()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.addSegment(file, size, func() error { return nil }); err != nil {
-		r.dec.Close()
-		return nil, fmt.Errorf("read recording: %w", err)
-	}
-	return r, nil
-}
-
 func newRecording() (*Recording, error) {
 	dec, err := newDecoder()
 	return &Recording{dec: dec}, err

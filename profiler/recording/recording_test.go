@@ -18,7 +18,7 @@ import (
 // frames returns the frames of a segment and their offsets.
 func frames(t testing.TB, file []byte) (list []frame, at []int64) {
 	t.Helper()
-	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func manyFrames(t testing.TB, n int) []byte {
 // ids returns the requests of the tokens in a segment, and its damage.
 func ids(t testing.TB, file []byte) (got []event.RequestID, d Damage, err error) {
 	t.Helper()
-	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return nil, d, err
 	}

@@ -47,7 +47,7 @@ func segmentWithTimes(t testing.TB, h Header, first, last, step, at int64) []byt
 // its history.
 func playWhole(t testing.TB, file []byte) {
 	t.Helper()
-	rec, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	rec, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return // refused
 	}
@@ -125,7 +125,7 @@ func TestImplausibleTimesAreDamage(t *testing.T) {
 		"of a frame's last": func(f *frame) []byte { f.entries, f.last = 1, math.MinInt64; return []byte{2, 1, 'x'} },
 	} {
 		file := segmentOf(t, good, bad, good)
-		r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+		r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

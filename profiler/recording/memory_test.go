@@ -1,6 +1,11 @@
 package recording
 
-import "github.com/llmtop/llmtop/profiler/event"
+import (
+	"fmt"
+	"io"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
 
 // memory is a segment in memory.
 type memory struct{ b []byte }
@@ -52,4 +57,17 @@ func inMemory(h Header, events []event.Event, codec Codec) (*memory, error) {
 	}
 	end := Note{Type: NoteEnd, Reason: "closed", Events: uint64(len(events))}
 	return file, w.end(end, events[len(events)-1].At)
+}
+
+// recordingOf opens a single segment of the given size.
+func recordingOf(file io.ReaderAt, size int64) (*Recording, error) {
+	r, err := newRecording()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.addSegment(file, size, func() error { return nil }); err != nil {
+		r.dec.Close()
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	return r, nil
 }
