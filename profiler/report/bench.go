@@ -85,7 +85,7 @@ func withoutGaps(r *Report) (n int) {
 	for i := range r.Bench.Points {
 		for _, run := range r.Bench.Points[i].Runs {
 			for _, id := range run.Requests {
-				if q := byID[id]; q != nil && q.State == event.StateFinished.String() && q.Generated > 1 && !q.TPOT.OK() {
+				if q := byID[id]; q != nil && q.State == event.StateFinished.String() && q.Generated > 1 && !q.TPOT.OK() && !q.Decode.OK() {
 					n++
 				}
 			}

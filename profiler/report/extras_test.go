@@ -40,6 +40,7 @@ func TestComplianceWithoutGaps(t *testing.T) {
 		{Request{Generated: 20, E2EL: Measured(0.08)}, Compliance{TTFT: Measured(1), TPOT: Measured(1), All: Measured(1)}},
 		{Request{Generated: 20, E2EL: Measured(0.2)}, Compliance{TTFT: Measured(0), TPOT: Measured(1), All: Measured(0)}},
 		{Request{Generated: 20, Cold: true, TTFT: Measured(9), E2EL: Measured(9)}, Compliance{TTFT: Measured(0), TPOT: Measured(1), All: Measured(0)}},
+		{Request{Generated: 20, TTFT: Measured(0.05), Decode: Measured(1), E2EL: Measured(1.05)}, Compliance{TTFT: Measured(1), TPOT: Measured(1), All: Measured(1)}},
 		{Request{Generated: 20, TTFT: Measured(0.05)}, Compliance{TTFT: Measured(1), TPOT: Measured(0), All: Measured(0)}},
 	} {
 		counts := tally{targets: Targets{TTFT: 0.1, TPOT: 0.02}}

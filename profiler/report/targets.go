@@ -81,7 +81,7 @@ func (t *tally) add(q *Request) bool {
 		*count++
 		return true
 	}
-	tpot := Number(store.JudgedTPOT(event.Reading(q.TPOT), event.Reading(q.E2EL), q.Generated, q.Cold))
+	tpot := Number(store.JudgedTPOT(event.Reading(q.TPOT), event.Reading(q.Decode), event.Reading(q.E2EL), q.Generated, q.Cold))
 	ttft := q.TTFT
 	if !ttft.OK() {
 		ttft = q.E2EL // the answer was not streamed: its text came with its end

@@ -51,7 +51,7 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 	}
 	tpot := r.TPOT
 	if r.State.Final() {
-		tpot = JudgedTPOT(r.TPOT, r.E2EL, r.Generated, r.Cold)
+		tpot = JudgedTPOT(r.TPOT, r.Decode, r.E2EL, r.Generated, r.Cold)
 	}
 	if over(tpot, t.TPOT) {
 		m |= MissedTPOT
@@ -70,12 +70,13 @@ func (r *Request) pacing() time.Duration { return time.Duration(r.Paced.V * seco
 
 // JudgedTPOT returns the time per token by which an ended request is judged: its TPOT, or E2EL / generated if its tokens
 // have no gaps because they came in one piece. One token has no TPOT to miss, and neither has such an answer of a cold
-// request, whose E2EL holds the model load: 0. Absent if nothing was generated or the times are unknown.
-func JudgedTPOT(tpot, e2el event.Reading, generated int, cold bool) event.Reading {
+// request, whose E2EL holds the model load, nor one that was streamed with tokens that were not: 0. Absent if nothing was
+// generated or the times are unknown.
+func JudgedTPOT(tpot, decode, e2el event.Reading, generated int, cold bool) event.Reading {
 	switch {
 	case tpot.OK() || generated < 1:
 		return tpot
-	case generated == 1 || cold:
+	case generated == 1 || cold || decode.OK():
 		return event.DerivedValue(0)
 	case e2el.OK():
 		return event.DerivedValue(e2el.V / float64(generated))
@@ -96,7 +97,7 @@ func (r *Request) met() bool {
 	if r.Generated == 0 {
 		return true
 	}
-	tpot := JudgedTPOT(r.TPOT, r.E2EL, r.Generated, r.Cold)
+	tpot := JudgedTPOT(r.TPOT, r.Decode, r.E2EL, r.Generated, r.Cold)
 	if r.ITL.Count > 0 {
 		return within(tpot, t.TPOT) && (t.ITL <= 0 || r.ITL.P99 <= int64(t.ITL))
 	}
