@@ -109,9 +109,7 @@ func (c *causes) at(sec int64) *lossSecond {
 	return &c.seconds[i]
 }
 
-const perSecond = event.Time(time.Second)
-
-func secondOf(t event.Time) int64 { return int64(t / perSecond) }
+func secondOf(t event.Time) int64 { return int64(t) / int64(time.Second) }
 
 // totals returns the losses of the session, to add to.
 func (c *causes) totals() *lossTotals {
@@ -139,25 +137,6 @@ func (c *causes) addGaps(req event.RequestID, t event.Time, gap int64, k int, st
 	if w := c.at(secondOf(t)); w != nil && !stalled {
 		w.gaps, w.gapCount = event.Add(w.gaps, all), w.gapCount+int64(k)
 		w.prompt = event.Add(w.prompt, c.promptTime(req, t-event.Time(all), t))
-	}
-}
-
-// addServed adds the time of the requests that a polled server reports as running, in the seconds that are not judged yet.
-// Without samples of its threads or of its machine, no cause could be found.
-func (c *causes) addServed(at event.Time, interval int64, running float64) {
-	if !c.sampled() {
-		return
-	}
-	from := max(at-event.Time(max(interval, 0)), event.Time(c.next)*perSecond, at-lossSeconds*perSecond)
-	for from < at {
-		sec := secondOf(from)
-		until := min(at, event.Time(sec+1)*perSecond)
-		ns := int64(float64(until-from) * running)
-		c.observe(from, ns, ns)
-		if w := c.at(sec); w != nil {
-			w.served = event.Add(w.served, ns)
-		}
-		from = until
 	}
 }
 

@@ -93,16 +93,18 @@ func TestSlowSecondsOfServers(t *testing.T) {
 		usage   event.Usage // of each 100 ms; no interval: none
 		cause   verdict.Cause
 		lost    float64 // of the time of requests
+		silent  bool    // no answer to polls after the first
 	}{
-		{"waiting for cores", 2, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8},
-		{"polled more often", 2, sec / 4, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8},
-		{"polled less often", 2, 5 * sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8},
-		{"throttled", 2, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80), Throttled: readingMS(80)}, verdict.CPUQuota, .8},
-		{"stopped", 2, sec, event.Usage{Running: readingMS(50), Waiting: readingMS(0), Stopped: readingMS(50)}, verdict.Stopped, .5},
-		{"on its cores", 2, sec, event.Usage{Running: readingMS(100), Waiting: readingMS(5)}, verdict.Unknown, 0},
-		{"on an accelerator", 2, sec, event.Usage{Running: readingMS(10), Waiting: readingMS(9)}, verdict.Unknown, 0},
-		{"without a request", 0, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.Unknown, 0},
-		{"without samples", 2, sec, event.Usage{}, verdict.Unknown, 0},
+		{"waiting for cores", 2, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8, false},
+		{"polled more often", 2, sec / 4, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8, false},
+		{"polled less often", 2, 5 * sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.OtherProcesses, .8, false},
+		{"throttled", 2, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80), Throttled: readingMS(80)}, verdict.CPUQuota, .8, false},
+		{"stopped", 2, sec, event.Usage{Running: readingMS(50), Waiting: readingMS(0), Stopped: readingMS(50)}, verdict.Stopped, .5, false},
+		{"stopped, and so silent", 2, sec, event.Usage{Running: readingMS(0), Waiting: readingMS(0), Stopped: readingMS(100)}, verdict.Stopped, 1, true},
+		{"on its cores", 2, sec, event.Usage{Running: readingMS(100), Waiting: readingMS(5)}, verdict.Unknown, 0, false},
+		{"on an accelerator", 2, sec, event.Usage{Running: readingMS(10), Waiting: readingMS(9)}, verdict.Unknown, 0, false},
+		{"without a request", 0, sec, event.Usage{Running: readingMS(20), Waiting: readingMS(80)}, verdict.Unknown, 0, false},
+		{"without samples", 2, sec, event.Usage{}, verdict.Unknown, 0, false},
 	} {
 		p := newSession()
 		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vllm", Caps: event.CapAggregates, State: event.EngineReady}})
@@ -112,7 +114,7 @@ func TestSlowSecondsOfServers(t *testing.T) {
 			if c.usage.Running.OK() {
 				p.usage(100*ms, c.usage)
 			}
-			if at%c.every == 0 {
+			if at%c.every == 0 && (!c.silent || at == c.every) {
 				p.emit(0, event.Event{Kind: event.KindAggregates, Data: &event.Aggregates{Interval: c.every, Running: event.ReportedValue(c.running), Generated: event.ReportedValue(100)}})
 			}
 			p.store.Snapshot()

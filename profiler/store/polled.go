@@ -22,9 +22,6 @@ func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
 	s.aggregates.apply(at, p)
 	s.counts.addReport(p)
 	s.kv.report(&s.aggregates.last)
-	if n := countOf(p.Running); n > 0 && !s.engine.Caps.Has(event.CapTokens) {
-		s.causes.addServed(at, p.Interval, float64(n))
-	}
 	if hadSlots || len(p.Slots) > 0 {
 		s.applySlots(at, p.Slots)
 	}
@@ -40,6 +37,20 @@ func withoutCounts(p *event.Aggregates) *event.Aggregates {
 	}
 	out.Histograms, out.Counts, out.Ratios, out.ExpertRanks = nil, nil, nil, nil
 	return &out
+}
+
+// serve adds one second of the requests that a polled server reported last as running. A server that was stopped reports
+// nothing, but they run on. Without samples of its threads or of its machine, no cause could be found.
+func (s *state) serve(sec int64) {
+	c, n := &s.causes, countOf(s.aggregates.last.Running)
+	if n == 0 || sec < secondOf(s.started) || !c.sampled() || s.engine.Caps.Has(event.CapTokens) || s.engine.Remote.Link.Down() {
+		return
+	}
+	ns := int64(n) * int64(time.Second)
+	c.observe(event.Time(sec)*event.Time(time.Second), ns, ns)
+	if w := c.at(sec); w != nil {
+		w.served = ns
+	}
 }
 
 // applySlots updates the requests in an engine's polled slots. Polling shows their progress, but not when their tokens

@@ -102,6 +102,7 @@ func (s *state) closeSecond(sec int64) {
 	s.aggregates.fillPoint(&p)
 	s.rates.trend = s.rates.trend.with(p)
 	s.latency.closeSecond(sec, &p)
+	s.serve(sec - 1)
 	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
 		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, ofSecond)
 	}
