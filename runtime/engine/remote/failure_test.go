@@ -75,7 +75,9 @@ func TestFailures(t *testing.T) {
 		"redirect elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://evil/v1", http.StatusTemporaryRedirect)
 		}, "the server redirects to http://evil: use that address instead", 0},
-		"redirect to a page": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "the server answered 302 (Found): it redirects to /login", 0},
+		"redirect to a page": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/login?next=secret", http.StatusFound)
+		}, "the server answered 302 (Found): it redirects to /login", 0},
 		"redirect in circles": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
 		}, "the server redirects too often", 0},

@@ -157,7 +157,7 @@ func redirect(from *url.URL, r *http.Response, method string) (*url.URL, error) 
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
 		if method != http.MethodGet {
-			return nil, &Status{Code: r.StatusCode, Why: "it redirects to " + brief(r.Header.Get("Location"))}
+			return nil, &Status{Code: r.StatusCode, Why: "it redirects to " + brief(clean.URL(r.Header.Get("Location")))}
 		}
 	default:
 		return nil, nil
