@@ -226,7 +226,7 @@ func reportedSections(r *Report) []section {
 	numbers := section{title: "Aggregate metrics of the server", left: 1, header: []string{"", "session", "max", "last", "origin"}}
 	for _, n := range r.Reported.Numbers {
 		unit := formatterFor(n.Name)
-		numbers.rows = append(numbers.rows, []string{n.Name, short(n.Value, unit), short(n.Max, unit), short(n.Last, unit), n.Origin})
+		numbers.rows = append(numbers.rows, []string{n.Name, r.Totals.orMore(n.Name, n.Value, short(n.Value, unit)), short(n.Max, unit), short(n.Last, unit), n.Origin})
 	}
 	if len(numbers.rows) > 0 {
 		numbers.words = []string{"Of the session: means over time, totals of counts, and quotients of totals."}

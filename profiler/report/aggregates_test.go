@@ -200,18 +200,21 @@ func TestLowerBound(t *testing.T) {
 	s := store.New(store.Options{Now: func() event.Time { return now }})
 	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{Name: "Ollama", Caps: event.CapAggregates, State: event.EngineReady}})
 	s.Emit(event.Event{Kind: event.KindAggregates, At: now, Layer: -1, Data: &event.Aggregates{
-		Interval: int64(time.Second), Generated: event.DerivedValue(609), AtLeast: true,
+		Interval: int64(time.Second), Generated: event.DerivedValue(609), AtLeast: true, Decode: event.DerivedValue(80),
 	}})
 	r := FromSnapshot(Meta{Version: "1", Remote: true}, s.Snapshot())
 	if err := schema(t).Validate(decoded(t, r)); err != nil {
 		t.Error(err)
+	}
+	if got := r.Totals.orMore("ttps", Number(event.DerivedValue(2.6)), "2.60 tokens/s over the run"); got != "2.60+ tokens/s over the run" {
+		t.Errorf("TTPS: %q", got)
 	}
 	_, tokens := r.Totals.describe()
 	if !r.Totals.AtLeast || !strings.HasPrefix(tokens, "609+ generated (not reported: ") {
 		t.Errorf("totals %+v: %q", r.Totals, tokens)
 	}
 	var table strings.Builder
-	if err := writeReportedCSV(r, &table); err != nil || !strings.Contains(table.String(), ",generated_tokens,609,above,derived\n") {
+	if err := writeReportedCSV(r, &table); err != nil || !strings.Contains(table.String(), ",generated_tokens,609,above,derived\n") || !strings.Contains(table.String(), ",decode_tokens_per_s,80,above,derived\n") {
 		t.Errorf("CSV: %v in\n%s", err, table.String())
 	}
 	sum := Totals{GeneratedTokens: Number(event.DerivedValue(1))}

@@ -49,12 +49,8 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 		{"duration_s", t.Duration},
 		{"ttps", t.TTPS},
 	} {
-		bound := boundWithin
-		if t.AtLeast && (c.name == "generated_tokens" || c.name == "ttps") {
-			bound = boundAbove
-		}
 		if c.n.OK() {
-			row(c.name, c.n.V, bound, t.Origin[c.name])
+			row(c.name, c.n.V, t.bound(c.name), t.Origin[c.name])
 		}
 	}
 	if t.FinishedSeen != nil && !t.Finished.OK() {
@@ -65,7 +61,7 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 	}
 	for _, n := range r.Reported.Numbers {
 		if n.Value.OK() {
-			row(n.Name, n.Value.V, boundWithin, n.Origin)
+			row(n.Name, n.Value.V, t.bound(n.Name), n.Origin)
 		}
 		if n.Max.OK() {
 			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin)

@@ -99,7 +99,7 @@ func headSection(r *Report) section {
 		[]string{"started", r.Started.Format("2006-01-02 15:04:05 MST")},
 		[]string{"requests", requests},
 		[]string{"tokens", tokens},
-		[]string{"TTPS", perSecond(r.Totals.TTPS) + perToken(r.Totals.TTPS)})
+		[]string{"TTPS", r.Totals.orMore("ttps", r.Totals.TTPS, perSecond(r.Totals.TTPS)) + perToken(r.Totals.TTPS)})
 	return s
 }
 
@@ -201,7 +201,7 @@ func requestPointers(r *Report) []*Request {
 
 func throughputSection(r *Report) section {
 	t := &r.Throughput
-	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", rateWhile(t.SessionTTPS, "over the whole run")}}}
+	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", r.Totals.orMore("ttps", t.SessionTTPS, rateWhile(t.SessionTTPS, "over the whole run"))}}}
 	if r.Reported != nil || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
 		return s
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,23 @@ func (t *Totals) describe() (requests, tokens string) {
 		}
 		return n + " " + name
 	})
+}
+
+// bound returns the bound of a total or of a number of the server: what is counted in polled slots is a lower bound.
+func (t *Totals) bound(name string) string {
+	if t.AtLeast && slices.Contains([]string{"generated_tokens", "ttps", "decode_tokens_per_s", "prefill_tokens_per_s"}, name) {
+		return boundAbove
+	}
+	return boundWithin
+}
+
+// orMore marks the text of a number that is a lower bound: "3.7+ tokens/s".
+func (t *Totals) orMore(name string, n Number, text string) string {
+	if _, ok := n.Positive(); !ok || t.bound(name) != boundAbove {
+		return text
+	}
+	number, unit, _ := strings.Cut(text, " ")
+	return strings.TrimSpace(number + "+ " + unit)
 }
 
 // namedCount is a count with its name.

@@ -42,7 +42,7 @@ func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		return
 	case !known && drawStartup(c, a, s, "; TTFT: not reported"):
 		return
-	case !known && s.Engine.State == event.EnginePaused && s.Engine.Reason != "":
+	case !known && s.Engine.Reason != "":
 		c.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
 		return
 	case !known:

@@ -35,7 +35,7 @@ type llama struct {
 }
 
 // resting is the state of a model that is idle, and that polls would keep from falling asleep.
-const resting = "not polled while idle, so that the model can fall asleep"
+const resting = "idle: not polled, so it can sleep"
 
 func (l *llama) interval(interval time.Duration) time.Duration {
 	for _, m := range l.models {

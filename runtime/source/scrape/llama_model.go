@@ -75,10 +75,12 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 	alone := s.info.Sleeps && (s.info.MetricsWake || m.metrics == nil)
 	switch {
 	case alone && l.asleep:
-		m.quiet = false
+		if m.quiet {
+			m.quiet, m.left = false, 0 // another reason
+		}
 		return m.unpolled(s, sleeps), nil
 	case alone && m.quiet:
-		return m.unpolled(s, "the model is idle; polling would keep it awake"), nil
+		return m.unpolled(s, "the model is idle; polling would keep it awake: --keep-awake polls"), nil
 	}
 	before := m.countersAt
 	report, err := m.poll(ctx, s, l)

@@ -122,6 +122,11 @@ func TestModelsAreLeftAlone(t *testing.T) {
 				if n := s.after(t, 5); n > 0 {
 					t.Errorf("after the connection had failed, an idle model was touched %d times", n)
 				}
+				s.asleep.Store(true)
+				waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool {
+					why, _ := endpoint(p, "/slots")
+					return why == sleeps
+				})
 			}
 		})
 	}

@@ -87,6 +87,9 @@ func noVerdictReason(s *store.Snapshot) (why string, polled bool) {
 		return "no insights yet: they need a few tokens", false
 	}
 	if s.ReportsTooLittle() {
+		if why := sanitize.Line(s.Engine.Reason); why != "" {
+			return "no insights: " + why, true
+		}
 		return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy", true
 	}
 	return "no insights yet: they need a few requests", true

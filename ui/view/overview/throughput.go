@@ -73,7 +73,15 @@ func drawLast(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, draw func(*pa
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.
 func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	t, pts := s.Throughput, c.Rates(s)
+	t, pts, format := s.Throughput, c.Rates(s), metric.Rate
+	if s.Counts.AtLeast { // polls miss tokens
+		format = func(v float64) string {
+			if v > 0 {
+				return metric.Rate(v) + "+"
+			}
+			return metric.Rate(v)
+		}
+	}
 	for i, row := range [...]struct {
 		name string
 		v    event.Reading
@@ -92,7 +100,7 @@ func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		if i > 0 {
 			st = pane.Data
 		}
-		x := pane.PutReading(a, row.v, metric.Rate, "tok/s", st)
+		x := pane.PutReading(a, row.v, format, "tok/s", st)
 		n := min(len(pts), a.W-x)
 		at := func(i int) float64 { return row.at(len(pts) - n + i) }
 		a.Spark(x, 0, a.W-x, 1, n, at, pane.ScaleTop(n, at), row.role, c.Skin)
