@@ -16,7 +16,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	l := s.requests.byID[u.req]
 	if l != nil && u.index == 0 { // in the queue, nothing could slow it
 		if load = l.loadTime(); load == 0 {
-			from = max(from, l.view.Dispatched)
+			from = max(from, s.worked(l, u.to))
 		}
 	}
 	i := s.interval(from, u.to)
@@ -33,6 +33,21 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 		}
 	}
 	return verdict.Explain(&i, s.limits())
+}
+
+// worked returns since when the engine worked on a request whose first token came at a moment, as far as that is known. Of
+// an engine that reports no queue, it is that moment if other requests ran meanwhile: it may have waited for their slots.
+func (s *state) worked(l *liveRequest, first event.Time) event.Time {
+	v, caps := &l.view, s.engine.Caps
+	if began := v.Began(caps); began != 0 || caps.Has(event.CapQueue) {
+		return began
+	}
+	for o := range s.requests.newestFirst() {
+		if w := &o.view; o != l && w.Enqueued < first && (w.Closed == 0 || w.Closed > v.Enqueued) {
+			return first
+		}
+	}
+	return 0
 }
 
 // ownPrompt returns how long the prompt of a request was processed, in ns, if that is its prompt's doing: other prompts

@@ -35,7 +35,7 @@ func (l *liveRequest) measure(with settings) {
 	v.E2EL, v.TPS, v.Overall = absent, absent, absent
 	switch {
 	case v.First != 0:
-		l.measureFirst(with.load)
+		l.measureFirst(with)
 		measureDecode(l)
 	case v.State.Final() && v.Generated > 0:
 		measureUnstreamed(v)
@@ -62,7 +62,8 @@ func (l *liveRequest) measure(with settings) {
 }
 
 // queueTime returns how long a request waited for a slot: the time that the engine reports, or else the time until it
-// was dispatched without model load and pacing of others; absent while it waits.
+// was dispatched without model load and pacing of others, or else that in which others held the slots; absent while it
+// waits.
 func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Reading {
 	switch v := &l.view; {
 	case l.stageTime[event.StageQueue] > 0:
@@ -70,6 +71,9 @@ func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Rea
 	case v.Dispatched != 0:
 		return seconds(int64(v.Dispatched-v.Enqueued) - l.stageTime[event.StageLoad] - l.stageTime[event.StagePacedByOthers])
 	case v.Retrospective || !caps.Has(event.CapQueue):
+		if ns := v.waitedForSlot(caps); ns > 0 {
+			return seconds(ns)
+		}
 		return event.Absent(event.NotReported)
 	}
 	return absent
@@ -119,18 +123,18 @@ func rate(n int, elapsed event.Reading) event.Reading {
 }
 
 // measureFirst computes TTFT, its parts, and the prefill time. A cold request's TTFT includes the whole model load,
-// whether the request arrived during the load or after it; load is its length in ns. A token that was seen to be sent came
+// whether the request arrived during the load or after it. A token that was seen to be sent came
 // when it was sent.
-func (l *liveRequest) measureFirst(load int64) {
+func (l *liveRequest) measureFirst(with settings) {
 	v := &l.view
 	ttft, before := event.Add(int64(v.First-v.Enqueued), l.stageTime[event.StageSend]), int64(0)
 	if v.Cold {
-		before = max(load-l.stageTime[event.StageLoad], 0) // part of the load that was over when the request arrived
+		before = max(with.load-l.stageTime[event.StageLoad], 0) // part of the load that was over when the request arrived
 	}
 	ttft += before
 	v.TTFT = seconds(ttft)
 	v.HitTarget = ttft <= int64(v.Targets.TTFT)
-	l.splitTTFT(ttft, before)
+	l.splitTTFT(ttft, before, with.caps)
 
 	prefill := l.stageTime[event.StagePrompt]
 	if prefill == 0 && v.Dispatched != 0 {
@@ -148,7 +152,7 @@ func (l *liveRequest) measureFirst(load int64) {
 
 // splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. The model
 // load is the part measured with the request, and loadBefore ns before it. The queue time is that of its part.
-func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
+func (l *liveRequest) splitTTFT(ttft, loadBefore int64, caps event.Caps) {
 	v := &l.view
 	v.Dominant = Part{}
 	var buf [event.NumStages]Part
@@ -169,6 +173,9 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	}
 	for _, stage := range event.Components() {
 		ns := l.stageTime[stage]
+		if stage == event.StageQueue && ns == 0 && !caps.Has(event.CapQueue) {
+			ns = v.waitedForSlot(caps)
+		}
 		if stage == event.StageLoad {
 			ns += loadBefore
 		}
@@ -200,13 +207,13 @@ func measureDecode(l *liveRequest) {
 		return
 	}
 	v.Decode = seconds(decode)
-	later, times := v.Generated-l.atFirst, v.Decode.V
+	later, times := v.Generated-int(l.atFirst), v.Decode.V
 	if v.Choices > 1 {
 		span, first := l.choices.Span()
 		later, times = v.Generated-first, float64(span)/second
 	}
 	if l.later != 0 {
-		later = l.later
+		later = int(l.later)
 	}
 	absent := event.Absent(event.Undefined)
 	switch {

@@ -131,7 +131,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
 		}
 		v.Reuse.Place = clip(v.Reuse.Place, MaxLine)
-		if l.later = o.Later; o.AnyLater {
+		if l.later = int32(o.Later); o.AnyLater {
 			l.later = -1
 		}
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
@@ -158,6 +158,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		v.ColdLater, v.Cold = false, o != nil && o.Cold
 	}
 	l.measure(s.settings())
+	if v.First != 0 && !s.engine.Caps.Has(event.CapQueue) {
+		s.explainTTFTAgain(l)
+	}
 	if settled && v.First != 0 && !s.excluded(l) {
 		s.latency.recordFirst(v, v.Closed)
 	}
@@ -253,7 +256,7 @@ func (s *state) applyStage(e *event.Event) {
 
 // settleWaits divides what a request waited before its first token, or its end.
 func (s *state) settleWaits(r *Request, at event.Time) {
-	r.Waits = waits(r, func(yield func(*Request) bool) {
+	others := func(yield func(*Request) bool) {
 		for l := range s.requests.newestFirst() {
 			v := &l.view
 			if l.done != nil {
@@ -263,5 +266,10 @@ func (s *state) settleWaits(r *Request, at event.Time) {
 				return
 			}
 		}
-	}, s.load, s.engine.Caps, s.engine.Slots, at)
+	}
+	caps, slots := s.engine.Caps, s.engine.Slots
+	if r.handed = 0; !caps.Has(event.CapQueue) && r.First != 0 && r.Dispatched == 0 && !r.Retrospective {
+		r.handed = handedOver(r, others, slots)
+	}
+	r.Waits = waits(r, others, s.load, caps, slots, at)
 }

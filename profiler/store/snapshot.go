@@ -112,14 +112,17 @@ type Request struct {
 	Model         string // requested model; "": the loaded one
 	Chat          bool   // sent to an interface for chats
 	AnyCached     bool   // CachedTokens is unknown: any part of the prompt may come from a cache
-	Choices       int    // answers that were generated together; 0 and 1: one
 	Cold          bool   // first request since the model load began
 	ColdLater     bool   // Cold is known at its end only
 	Probe         bool   // sent by llmtop
-	Slot          int    // of a polled request; else -1
 	Retrospective bool   // reported after its end: its times are the engine's
 	Polled        bool   // seen in a polled slot: it has no exact stamps
 	MissedStart   bool   // its start was not received: Enqueued is when it was first seen
+	TextCut       bool   // the beginning of Text is missing
+	HitTarget     bool   // TTFT met its target
+	Slim          bool   // Layers, Gaps, Tokens, Text and Prompt are no longer kept
+	Choices       int    // answers that were generated together; 0 and 1: one
+	Slot          int    // of a polled request; else -1
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
@@ -135,28 +138,25 @@ type Request struct {
 	PrefillRate, DecodeRate, TPS, Overall   event.Reading // tokens/s
 	Paced                                   event.Reading // s of pacing, excluded from TPOT, decode rate and stalls
 
-	Parts    []Part // stamped TTFT components in drawing order, "other" last; they add up to TTFT
-	Dominant Part   // the largest part; Share is 0 if TTFT is unknown
-	Waits    []Wait // what held it up before its first token, the longest first; see Snapshot.WaitsOf
+	Parts    []Part     // stamped TTFT components in drawing order, "other" last; they add up to TTFT
+	Dominant Part       // the largest part; Share is 0 if TTFT is unknown
+	handed   event.Time // when it got the slot of another, see handedOver; 0: unknown
+	Waits    []Wait     // what held it up before its first token, the longest first; see Snapshot.WaitsOf
 	Reuse    event.Reuse
 	Layers   []LayerPart
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 
-	Gaps      []int64              // ns between consecutive tokens without pacing, newest last, at most MaxGaps
-	FirstGap  int                  // index of Gaps[0] among all gaps of the request
-	Stalls    []Stall              // by index, the longest MaxStalls
-	Late      []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
-	Slow      *verdict.Explanation // why TTFT is over its target; nil if it is not
-	ITL       metric.Summary
-	Tokens    TokenList // the last ones, at most MaxTokens
-	Text      string    // raw generated text, the last MaxText bytes
-	TextCut   bool      // the beginning of Text is missing
-	Prompt    string
-	HitTarget bool // TTFT met its target
-	Targets   Targets
-	Omitted   Omitted
-
-	Slim bool // Layers, Gaps, Tokens, Text and Prompt are no longer kept
+	Gaps     []int64              // ns between consecutive tokens without pacing, newest last, at most MaxGaps
+	FirstGap int                  // index of Gaps[0] among all gaps of the request
+	Stalls   []Stall              // by index, the longest MaxStalls
+	Late     []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
+	Slow     *verdict.Explanation // why TTFT is over its target; nil if it is not
+	ITL      metric.Summary
+	Tokens   TokenList // the last ones, at most MaxTokens
+	Text     string    // raw generated text, the last MaxText bytes
+	Prompt   string
+	Targets  Targets
+	Omitted  Omitted
 }
 
 // Omitted describes what the lists of a request omit; they shrink when more than MaxRequests are open. For Gaps, Tokens

@@ -34,10 +34,10 @@ func (s *state) applyToken(e *event.Event) {
 	v := &l.view
 	at := max(e.At, v.Last, v.Enqueued)
 	s.requests.setState(l, max(v.State, event.StateDispatched))
-	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: l.atFirst}
+	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: int(l.atFirst)}
 	gap, last := int64(-1), l.choices.Add(e.Choice, at, k, all)
 	all.Add(at, k)
-	v.Choices, l.atFirst = len(l.choices), all.AtFirst
+	v.Choices, l.atFirst = len(l.choices), int32(min(all.AtFirst, event.MaxTokens))
 	if v.First == 0 {
 		gap = 0
 		v.First = at
@@ -227,13 +227,41 @@ func (s *state) explainTTFT(l *liveRequest) {
 	if !v.TTFT.OK() {
 		return
 	}
-	took := nanos(v.TTFT)
-	s.causes.observe(v.First, took, 0)
-	if lost := took - int64(cmp.Or(v.Targets.TTFT, DefaultTTFTTarget)); lost > 0 {
-		to := v.First + event.Time(l.stageTime[event.StageSend])
-		x := s.explainLater(l, unexplained{req: v.ID, from: to - event.Time(took), to: to, lost: lost})
+	s.causes.observe(v.First, nanos(v.TTFT), 0)
+	if u := l.slowTTFT(); u.lost > 0 {
+		x := s.explainLater(l, u)
 		v.Slow = &x
 	}
+}
+
+// slowTTFT returns what a first token came later than its target, or than the default one.
+func (l *liveRequest) slowTTFT() unexplained {
+	v := &l.view
+	took, to := nanos(v.TTFT), v.First+event.Time(l.stageTime[event.StageSend])
+	return unexplained{req: v.ID, from: to - event.Time(took), to: to, lost: took - int64(cmp.Or(v.Targets.TTFT, DefaultTTFTTarget))}
+}
+
+// explainTTFTAgain explains a slow first token with what only the end of the request shows: when the engine began with it.
+func (s *state) explainTTFTAgain(l *liveRequest) {
+	given := l.view.Slow
+	if given == nil || !l.view.TTFT.OK() {
+		return
+	}
+	u := l.slowTTFT()
+	x := s.explain(&u)
+	if x == *given {
+		return
+	}
+	if !s.excluded(l) {
+		s.causes.count(u.to, given, -1, u.of())
+		s.causes.count(u.to, &x, 1, u.of())
+	}
+	for i := range s.causes.pending {
+		if p := &s.causes.pending[i]; p.req == u.req && p.index == 0 {
+			p.given = x
+		}
+	}
+	l.view.Slow = &x
 }
 
 // loadTime returns the ns of the model load in the TTFT of a request.

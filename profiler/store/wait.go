@@ -31,7 +31,7 @@ type Wait struct {
 }
 
 // Began returns when the engine began with the request: when it was dispatched, or in an engine that reports no queue,
-// when its prompt was. 0: not yet, or unknown.
+// when its prompt was processed or a slot was handed over. 0: not yet, or unknown.
 func (r *Request) Began(caps event.Caps) event.Time {
 	if r.Dispatched != 0 || caps.Has(event.CapQueue) {
 		return r.Dispatched
@@ -41,7 +41,21 @@ func (r *Request) Began(caps event.Caps) event.Time {
 			return p.Start
 		}
 	}
-	return 0
+	return r.handed
+}
+
+// waitedForSlot returns how long a request waited for the slots that others held, in ns, by its Waits.
+func (r *Request) waitedForSlot(caps event.Caps) (ns int64) {
+	if r.handed != 0 {
+		return int64(r.handed - r.Enqueued)
+	}
+	began := r.Began(caps)
+	for i := range r.Waits {
+		if w := &r.Waits[i]; w.Cause == verdict.Queue || w.Cause == verdict.PromptOfOther && w.To <= began {
+			ns += w.NS
+		}
+	}
+	return ns
 }
 
 // holder is a request that had a slot since a moment.
@@ -93,7 +107,9 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, caps event.C
 	slices.Sort(edges)
 	edges = slices.Compact(edges)
 	if slots == 0 || !reported {
-		slots = heldUntil(near, edges, r.Enqueued, queued)
+		if slots = cmp.Or(heldUntil(near, edges, r.Enqueued, queued), slots); slots == 0 && r.handed != 0 {
+			slots = 1
+		}
 	}
 	var out []Wait
 	for i, from := range edges[:len(edges)-1] {
