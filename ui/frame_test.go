@@ -44,6 +44,7 @@ func sessionsOf(engines []viewtest.Engine) (out []Session) {
 // press presses keys one after another and returns the command of the last one.
 func (a *app) press(keys ...string) (cmd tea.Cmd) {
 	for _, k := range keys {
+		a.throttle.frames = 0 // nobody presses as many keys in a tick
 		_, cmd = a.Update(keyPress(k))
 	}
 	return cmd

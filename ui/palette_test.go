@@ -113,6 +113,23 @@ func TestSearchesAreBounded(t *testing.T) {
 	}
 }
 
+// Keys that come faster than anybody types share frames, and the next tick shows what they typed.
+func TestFloodOfKeysSharesFrames(t *testing.T) {
+	a, _ := withCalls(t)
+	a.press("p")
+	frames := map[string]bool{}
+	for range 1000 {
+		typeText(a, "x")
+		frames[a.View().Content] = true
+	}
+	typeText(a, "end")
+	if len(frames) > maxFrames+1 {
+		t.Errorf("%d frames", len(frames))
+	}
+	a.onTick()
+	holds(t, a, "xxxend")
+}
+
 // Every key, live or in a replay, has a name in the palette.
 func TestEveryCommandHasAName(t *testing.T) {
 	for _, b := range append(keysOf(Config{Replay: newPlayer()}).bindings, liveKeys()...) {

@@ -30,6 +30,7 @@ type throttle struct {
 	chargedAt time.Time // time of the last charge
 	urgent    bool      // a key was pressed or the size changed: the user waits for the frame
 	waited    bool      // a frame had to wait since the last charge
+	frames    int       // drawn since the last charge
 
 	secondStart time.Time // start of the second that is measured
 	sentBefore  int64     // bytes sent before secondStart
@@ -48,8 +49,15 @@ func newThrottle(slow bool) throttle {
 // hurry lets the next frame pass without credit, unless keys alone used more than one second's worth.
 func (l *throttle) hurry() { l.urgent = true }
 
+// maxFrames bounds the frames between two ticks. Keys that arrive faster than anybody types share the frame of the next
+// tick, so that those behind them, which may quit, are soon read.
+const maxFrames = 50
+
 // open reports whether a frame may be drawn now.
 func (l *throttle) open() bool {
+	if l.frames++; l.frames > maxFrames {
+		return false
+	}
 	ok := l.credit > 0 || l.urgent && l.credit > -l.rate
 	l.urgent = false
 	l.waited = l.waited || !ok
@@ -63,7 +71,7 @@ func (l *throttle) charge() {
 		l.chargedAt, l.secondStart = now, now
 	}
 	l.credit = min(l.credit+l.rate*now.Sub(l.chargedAt).Seconds(), l.rate) - float64(sent-l.charged)
-	l.chargedAt, l.charged = now, sent
+	l.chargedAt, l.charged, l.frames = now, sent, 0
 	if took := now.Sub(l.secondStart); took >= time.Second {
 		l.measured = float64(sent-l.sentBefore) / took.Seconds()
 		l.secondStart, l.sentBefore = now, sent
