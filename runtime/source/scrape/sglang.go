@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -82,6 +83,7 @@ type loads struct {
 }
 
 type load struct {
+	Rank     *int     `json:"dp_rank"`
 	Running  *float64 `json:"num_running_reqs"`
 	Waiting  *float64 `json:"num_waiting_reqs"`
 	Used     *float64 `json:"num_used_tokens"`
@@ -93,6 +95,14 @@ type load struct {
 
 // fill replaces values from the metrics by those of the loads, which are newer by some steps.
 func (l *loads) fill(report *event.Aggregates) {
+	seen := make(map[int]bool)
+	l.Loads = slices.DeleteFunc(l.Loads, func(one load) bool { // ranks that share the work of another one repeat its load
+		repeats := one.Rank != nil && seen[*one.Rank]
+		if one.Rank != nil {
+			seen[*one.Rank] = true
+		}
+		return repeats
+	})
 	n := float64(len(l.Loads))
 	sum := func(field func(i int) *float64, divisor float64) event.Reading {
 		total, found := 0.0, false

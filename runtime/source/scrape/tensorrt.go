@@ -1,9 +1,11 @@
 package scrape
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -16,6 +18,8 @@ type tensorRT struct {
 	metrics   *metrics
 	warned    bool // the warning that other readers miss data was logged
 	noMetrics bool // the server has no Prometheus metrics
+	ranks     int  // records of an iteration, one per rank
+	apart     bool // ranks have reported different requests for one iteration, so each has its own
 }
 
 func (*tensorRT) interval(interval time.Duration) time.Duration { return interval }
@@ -61,8 +65,10 @@ func (t *tensorRT) collect(ctx context.Context, s *Poller) (*event.Aggregates, e
 	return report, nil
 }
 
-// iteration is a forward pass as the server reports it.
+// iteration is a forward pass as the server reports it, or as one rank does.
 type iteration struct {
+	Rank    *int    `json:"rank"`
+	DPRank  *int    `json:"attentionDpRank"` // with requests of its own
 	Number  int64   `json:"iter"`
 	Latency float64 `json:"iterLatencyMS"`
 	Active  float64 `json:"numActiveRequests"`
@@ -81,18 +87,42 @@ func (t *tensorRT) drain(ctx context.Context, s *Poller, report *event.Aggregate
 		return err
 	}
 	sum, count := 0.0, uint64(0)
-	for _, it := range list {
-		if it.Latency > 0 {
-			sum += it.Latency
+	var last []iteration // the records of the last iteration of which all ranks have one
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[0].hasRank() && list[n].hasRank() && list[n].Number == list[0].Number {
+			n++
+		}
+		it := list[:n]
+		list = list[n:]
+		if n >= t.ranks || last == nil {
+			last, t.ranks = it, max(n, t.ranks)
+		}
+		if latency := slices.MaxFunc(it, func(a, b iteration) int { return cmp.Compare(a.Latency, b.Latency) }).Latency; latency > 0 {
+			sum += latency
 			count++
 		}
+		t.apart = t.apart || it[0].DPRank != nil || slices.ContainsFunc(it, func(o iteration) bool { return o.Active != it[0].Active })
 	}
-	last := list[len(list)-1]
-	report.Running = event.ReportedValue(last.Active)
+	if !t.apart {
+		last = last[:1] // all ranks report the same
+	}
 	report.Histograms = append(report.Histograms, event.Histogram{Name: "iteration", Count: count, Sum: int64(min(sum, 1e12) * 1e6)})
-	if kv := last.KV; kv != nil && kv.Used >= 0 && kv.Max > 0 {
-		report.KVUsed, report.KVTotal = event.ReportedValue(kv.Used*kv.Tokens), event.ReportedValue(kv.Max*kv.Tokens)
-		report.KVUsage, report.CacheHits = event.DerivedValue(kv.Used/kv.Max), event.ReportedValue(kv.HitRate)
+	active, used, total, usedBlocks, blocks, hits := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	for _, it := range last {
+		active += max(it.Active, 0)
+		if kv := it.KV; kv != nil && kv.Max > 0 {
+			used, total = used+kv.Used*kv.Tokens, total+kv.Max*kv.Tokens
+			usedBlocks, blocks, hits = usedBlocks+kv.Used, blocks+kv.Max, hits+kv.HitRate*kv.Max
+		}
+	}
+	report.Running = event.ReportedValue(active)
+	if blocks > 0 {
+		report.KVUsed, report.KVTotal = event.ReportedValue(used), event.ReportedValue(total)
+		report.KVUsage, report.CacheHits = event.DerivedValue(usedBlocks/blocks), event.ReportedValue(hits/blocks)
 	}
 	return nil
 }
+
+// hasRank reports whether the record is of one rank.
+func (it *iteration) hasRank() bool { return it.Rank != nil || it.DPRank != nil }

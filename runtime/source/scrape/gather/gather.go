@@ -50,6 +50,10 @@ type Gatherer struct {
 	onlyStart      float64 // of the only process in the text; 0: unknown
 	resetAt        uint32  // text with the last restart; 0: none
 	restartsBefore int     // Restarts before those that may be none
+	startChanged   uint32  // text in which onlyStart was another one than before; 0: never
+	wentBack       bool    // it was earlier then
+	isBack         bool    // a counter of the text has come back after it fell
+	notBack        bool    // another one has not
 	severalAt      uint32  // text in which another process was last seen to answer; 0: never
 	rebase         bool    // the counters of the text are the base of what follows
 	void           bool    // the counts of earlier reports are wrong
@@ -115,6 +119,7 @@ type series struct {
 	fellAt   uint32  // text in which it fell; 0: not lately
 	high     float64 // value before
 	returned bool    // it has reached high again
+	peak     float64 // largest increase in one text before it fell
 
 	*histogram // nil: not a histogram
 }

@@ -65,14 +65,18 @@ func (g *Gatherer) readStarts() {
 	if g.onlyStart = now; before == 0 {
 		return
 	}
+	if math.Abs(now-before) <= 1 {
+		return
+	}
+	changed := g.startChanged
+	g.startChanged = g.texts
 	switch {
-	case now < before-1:
-		g.setSeveral()
-	case now > before+1 && g.Several():
-		g.severalAt = g.texts
-	case now > before+1 && g.began(now, g.readAt):
+	case g.Several(), changed > 0 && g.texts-changed <= flapTexts && (now < before || g.wentBack):
+		g.setSeveral() // a single step may be one of the clock
+	case now > before && g.began(now, g.readAt):
 		g.countRestart(g.texts)
 	}
+	g.wentBack = now < before
 }
 
 // startOf returns the start of the process of a series; 0: unknown.
@@ -162,7 +166,7 @@ func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
 		s.fellAt, s.returned = 0, false
 	}
 	if v >= before {
-		s.returned = s.returned || s.fellAt > 0 && v >= s.high
+		s.rises(v-before, v, g)
 		return false
 	}
 	g.countRestart(s.text)
@@ -171,6 +175,24 @@ func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
 	}
 	s.high, s.fellAt, s.returned = before, g.texts, false
 	return true
+}
+
+// leastJump is the smallest increase in one text that can show by itself that another process has answered.
+const leastJump = 1000
+
+// rises records that a counter has risen to v. After it fell, it has come back when it reaches the value before. If it does
+// so at once, to little more than that, and by far more than it ever rose, this is the process before.
+func (s *series) rises(by, v float64, g *Gatherer) {
+	switch {
+	case s.fellAt == 0:
+		s.peak = max(s.peak, by)
+	case s.returned:
+	case v < s.high:
+		g.notBack = true
+	default:
+		s.returned = true
+		g.isBack = g.isBack || by >= max(leastJump, 20*s.peak) && v-s.high <= by/20
+	}
 }
 
 // advance adds the increase of a counter since it was last in a text.
@@ -203,7 +225,7 @@ func (g *Gatherer) finishText() {
 	g.readStarts()
 	g.relateSeries()
 	g.findNewEngines()
-	g.hadRequests = false
+	g.hadRequests, g.isBack, g.notBack = false, false, false
 	for i := range g.metrics {
 		m := &g.metrics[i]
 		m.n, m.held = 0, 0
@@ -213,6 +235,9 @@ func (g *Gatherer) finishText() {
 		m.check(g.round)
 		g.finishMetric(m)
 		g.hadRequests = g.hadRequests || m.n > 0 && (m.role == running || m.role == inFlight)
+	}
+	if g.isBack && !g.notBack {
+		g.setSeveral()
 	}
 	g.experts.finish()
 	g.findModels()

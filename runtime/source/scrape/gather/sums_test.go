@@ -205,11 +205,11 @@ func TestSeveralProcesses(t *testing.T) {
 		from   int // text from which it is known
 	}{
 		"two in turn":                 {"ababababab", true, 2},
-		"two in turn, unknown starts": {"ababababab", false, 3},
+		"two in turn, unknown starts": {"ababababab", false, 2},
 		"three":                       {"abcabcabca", true, 2},
-		"three, unknown starts":       {"abcabcabca", false, 4},
+		"three, unknown starts":       {"abcabcabca", false, 3},
 		"at random":                   {"aabbbacab", true, 5},
-		"the younger first":           {"babababa", true, 1},
+		"the younger first":           {"babababa", true, 2},
 	} {
 		g, total := New(identify.VLLM), 0.0
 		for i := range c.order {
@@ -244,6 +244,36 @@ func TestSeveralProcesses(t *testing.T) {
 		}
 		if g.Several() || total == 0 || total > 200 || g.Restarts != 0 {
 			t.Errorf("%s: %v tokens and %d restarts after one process has answered", name, total, g.Restarts)
+		}
+	}
+}
+
+// TestNotSeveralProcesses: neither restarts, however often, nor a step of the clock are taken for several processes.
+func TestNotSeveralProcesses(t *testing.T) {
+	for name, c := range map[string]struct {
+		counts, starts []int
+		restarts       int
+		want           float64
+	}{
+		"a clock that steps back": {[]int{5000, 5010, 5020, 5030}, []int{900, 880, 880, 880}, 0, 20}, // without the text of the step
+		"an old process":          {[]int{5000, 5010, 5020, 5030}, []int{800, 900, 900, 900}, 0, 20},
+		"a restart":               {[]int{5000, 10, 20, 30}, []int{900, 1001, 1001, 1001}, 1, 30},
+		"two restarts":            {[]int{5000, 10, 20, 5}, []int{900, 1001, 1001, 1003}, 2, 25},
+		"restart, unknown start":  {[]int{5000, 10, 2000, 6000}, nil, 1, 6000},
+		"the same request again":  {[]int{0, 100, 0, 100}, nil, 1, 200},
+	} {
+		g, total := New(identify.VLLM), 0.0
+		for i, n := range c.counts {
+			text := counted(`engine="0"`, n)
+			if c.starts != nil {
+				text = fmt.Sprintf("process_start_time_seconds %d\n", c.starts[i]) + text
+			}
+			g.Now = float64(1000 + i)
+			read(t, g, text)
+			total += g.Report(int64(min(i, 1)) * second).Generated.V
+		}
+		if g.Several() || total != c.want || g.Restarts != c.restarts {
+			t.Errorf("%s: %v tokens, want %v; %d restarts, want %d; several processes: %v", name, total, c.want, g.Restarts, c.restarts, g.Several())
 		}
 	}
 }
