@@ -218,6 +218,15 @@ func formatterFor(name string) func(float64) string {
 	return metric.Count
 }
 
+// notRead lists what is not read, with the reasons.
+func notRead(list []NotRead) string {
+	var out []string
+	for _, n := range list {
+		out = append(out, n.Name+" ("+n.Why+")")
+	}
+	return strings.Join(out, ", ")
+}
+
 // reportedSections returns the tables of numbers and histograms.
 func reportedSections(r *Report) []section {
 	if r.Reported == nil {
@@ -234,8 +243,8 @@ func reportedSections(r *Report) []section {
 	if len(r.Reported.Missing) > 0 {
 		numbers.words = append(numbers.words, "Not reported: "+strings.Join(r.Reported.Missing, ", ")+".")
 	}
-	for _, n := range r.Reported.NotRead {
-		numbers.words = append(numbers.words, "Not read: "+n.Name+": "+n.Why+".")
+	if why := notRead(r.Reported.NotRead); why != "" {
+		numbers.words = append(numbers.words, "Not read: "+why+".")
 	}
 	if len(r.Reported.Adapters) > 0 {
 		numbers.words = append(numbers.words, "LoRA adapters: "+strings.Join(r.Reported.Adapters, ", ")+".")

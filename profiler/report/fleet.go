@@ -198,9 +198,7 @@ func (t *Totals) add(o *Totals) {
 	if !t.Duration.OK() || o.Duration.V > t.Duration.V {
 		t.Duration = o.Duration
 	}
-	if o.Covered.OK() && (!t.Covered.OK() || o.Covered.V > t.Covered.V) {
-		t.Covered = o.Covered
-	}
+	t.Covered = max(t.Covered, o.Covered)
 	if d, ok := t.time().Positive(); ok && t.GeneratedTokens.OK() {
 		t.TTPS = Number(event.DerivedValue(t.GeneratedTokens.V / d))
 	}
@@ -208,8 +206,8 @@ func (t *Totals) add(o *Totals) {
 
 // time returns the time that the counts cover.
 func (t *Totals) time() Number {
-	if t.Covered.OK() {
-		return t.Covered
+	if t.Covered > 0 {
+		return Number(event.DerivedValue(t.Covered))
 	}
 	return t.Duration
 }

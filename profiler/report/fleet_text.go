@@ -171,6 +171,9 @@ func (f *Fleet) missingSection() section {
 		if t := r.Report.Reported; t != nil && len(t.Missing) > 0 {
 			s.rows = append(s.rows, []string{r.Name, strings.Join(t.Missing, ", ")})
 		}
+		if t := r.Report.Reported; t != nil && len(t.NotRead) > 0 {
+			s.rows = append(s.rows, []string{r.Name, "not read: " + notRead(t.NotRead)})
+		}
 	}
 	return s
 }

@@ -93,7 +93,7 @@ type Totals struct {
 	Steps           Number            `json:"steps"`
 	Stalls          Number            `json:"stalls"`
 	Duration        Number            `json:"duration_s"`
-	Covered         Number            `json:"covered_s,omitzero"` // of Duration, by the counts of a server
+	Covered         float64           `json:"covered_s,omitempty"` // s of Duration that the counts of a server cover
 	TTPS            Number            `json:"ttps"`
 	Absent          map[string]string `json:"absent,omitempty"`
 	Origin          map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
@@ -230,10 +230,8 @@ func totals(s *store.Snapshot) Totals {
 		t.FinishedSeen = &seen
 	}
 	t.Absent = absences(t)
-	if s.Polled() && s.Counts.Covered > 0 {
-		t.Covered = nanos(s.Counts.Covered)
-	}
 	if s.Polled() {
+		t.Covered = float64(s.Counts.Covered) / 1e9
 		t.Origin = origins(t)
 	}
 	return t
