@@ -1,9 +1,10 @@
 // Command causes is the part of scripts/causes.sh that needs llmtop's packages:
 //
-//	causes model FILE LAYERS                        write a model of random weights, about 65 MB a layer
-//	causes row CAUSE COMMAND REPORT RECORDING KEYS  compare a run with its planted cause, as a row of a table
+//	causes model FILE LAYERS                            write a model of random weights, about 65 MB a layer
+//	causes row CAUSE COMMAND REPORT RECORDING KEYS WHY  compare a run with its planted cause, as a row of a table
 //
-// KEYS are the keys of a report that are right, separated by commas; "none" if no cause is right.
+// KEYS are the keys of a report that are right, separated by commas; "none" if no cause is right. WHY says what the kernel
+// reports if the cause was not planted; "" if it was.
 package main
 
 import (
@@ -27,12 +28,12 @@ import (
 )
 
 func main() {
-	err := errors.New("usage: causes model FILE LAYERS | row CAUSE COMMAND REPORT RECORDING KEYS")
+	err := errors.New("usage: causes model FILE LAYERS | row CAUSE COMMAND REPORT RECORDING KEYS WHY")
 	switch a := os.Args; {
 	case len(a) == 4 && a[1] == "model":
 		err = writeModel(a[2], a[3])
-	case len(a) == 7 && a[1] == "row":
-		err = printRow(a[2], a[3], a[4], a[5], strings.Split(a[6], ","))
+	case len(a) == 8 && a[1] == "row":
+		err = printRow(a[2], a[3], a[4], a[5], strings.Split(a[6], ","), a[7])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "causes:", err)
@@ -134,7 +135,7 @@ type named struct {
 }
 
 // printRow prints the row of a run: the causes named, whether the first one is right, and the evidence in its samples.
-func printRow(cause, command, report, recorded string, right []string) error {
+func printRow(cause, command, report, recorded string, right []string, why string) error {
 	raw, err := os.ReadFile(report)
 	if err != nil {
 		return err
@@ -154,7 +155,10 @@ func printRow(cause, command, report, recorded string, right []string) error {
 		names = []string{first}
 	}
 	verdict := "no"
-	if slices.Contains(right, first) {
+	switch {
+	case why != "":
+		verdict = "not planted: " + why
+	case slices.Contains(right, first):
 		verdict = "yes"
 	}
 	evidence, err := readEvidence(recorded)
