@@ -188,6 +188,7 @@ func (t *Totals) add(o *Totals) {
 		*n = Number(event.Reading(*n).Plus(event.Reading(*theirs[i])))
 	}
 	t.AtLeast = t.AtLeast || o.AtLeast
+	t.PromptAtLeast, t.CachedAtLeast = t.PromptAtLeast || o.PromptAtLeast, t.CachedAtLeast || o.CachedAtLeast
 	if o.FinishedSeen != nil {
 		seen := *o.FinishedSeen
 		if t.FinishedSeen != nil {

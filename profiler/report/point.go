@@ -132,7 +132,7 @@ func ofLatency(id store.LatencyID, field func(*Point) **Statistics) pointDistrib
 var latencyReaders = [store.NumLatencies]func(*Request) Number{
 	store.TTFT:     func(q *Request) Number { return onlyIf(!q.Cold, q.TTFT) },
 	store.ColdTTFT: func(q *Request) Number { return onlyIf(q.Cold, q.TTFT) },
-	store.STIL:     func(q *Request) Number { return q.STIL },
+	store.STIL:     func(q *Request) Number { return onlyIf(!q.Inferred, q.STIL) },
 	store.TPOT:     func(q *Request) Number { return q.TPOT },
 	store.MaxITL:   func(q *Request) Number { return q.maxITL() },
 	store.E2EL:     func(q *Request) Number { return q.E2EL },

@@ -89,6 +89,8 @@ type Totals struct {
 	PaddingTokens   Number            `json:"padding_tokens"`
 	GeneratedTokens Number            `json:"generated_tokens"`
 	AtLeast         bool              `json:"generated_tokens_at_least,omitempty"` // GeneratedTokens is a lower bound
+	PromptAtLeast   bool              `json:"prompt_tokens_at_least,omitempty"`    // some requests did not report theirs
+	CachedAtLeast   bool              `json:"cached_tokens_at_least,omitempty"`    // the same
 	FinishedSeen    *Number           `json:"finished_at_least,omitempty"`         // a lower bound, if Finished is absent; see store.MissedByPolls
 	Steps           Number            `json:"steps"`
 	Stalls          Number            `json:"stalls"`
@@ -222,6 +224,7 @@ func totals(s *store.Snapshot) Totals {
 		Queued: Number(c.Queued), Running: Number(c.Running),
 		Finished: Number(c.Finished), Cancelled: Number(c.Cancelled), Failed: Number(c.Failed),
 		PromptTokens: Number(c.Prompt), CachedTokens: Number(c.Cached), PaddingTokens: Number(c.Padding), GeneratedTokens: Number(c.Generated), AtLeast: c.AtLeast && c.Generated.OK(),
+		PromptAtLeast: c.PromptAtLeast && c.Prompt.OK(), CachedAtLeast: c.CachedAtLeast && c.Cached.OK(),
 		Steps: Number(c.Steps), Stalls: Number(c.Stalls),
 		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
 	}

@@ -46,8 +46,9 @@ type Request struct {
 	Absent    map[string]string `json:"absent,omitempty"`
 	Parts     Parts             `json:"ttft_components_s"`
 	Dominant  *string           `json:"dominant_component"`
-	Waits     []Wait            `json:"waits,omitempty"`      // what held it up before its first token, the longest first
-	Miss      *CacheMiss        `json:"cache_miss,omitempty"` // null if a prompt cache could not have kept more, or if it is not known
+	Inferred  bool              `json:"queue_inferred,omitempty"` // STIL is known by Waits only: not in percentiles
+	Waits     []Wait            `json:"waits,omitempty"`          // what held it up before its first token, the longest first
+	Miss      *CacheMiss        `json:"cache_miss,omitempty"`     // null if a prompt cache could not have kept more, or if it is not known
 	Layers    []Layer           `json:"layers"`
 	ITL       *Distribution     `json:"itl_s"`
 	Slow      *Cause            `json:"ttft_cause"` // why TTFT was over its target; null if it was not
@@ -204,7 +205,7 @@ func (r *record) build(f *store.Request, s *store.Snapshot) Request {
 		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
 		Enqueued: interval(f, s.Started, f.Enqueued),
 		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
-		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
+		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Inferred: f.QueueInferred(), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
 		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, TokensCut: r.omitted, stages: r.rows(f),

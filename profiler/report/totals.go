@@ -44,15 +44,15 @@ func (t *Totals) describe() (requests, tokens string) {
 	if finished.OK() && !t.Finished.OK() {
 		requests += "; " + store.MissedByPolls
 	}
-	if t.PromptTokens.OK() && t.CachedTokens.OK() && t.PaddingTokens.OK() {
+	atLeast := map[string]bool{"prompt": t.PromptAtLeast, "cached": t.CachedAtLeast, "generated": t.AtLeast}
+	if t.PromptTokens.OK() && t.CachedTokens.OK() && t.PaddingTokens.OK() && !t.PromptAtLeast && !t.CachedAtLeast {
 		return requests, fmt.Sprintf("%s prompt (%s cached, %s padding), %s generated",
 			formatCount(t.PromptTokens), formatCount(t.CachedTokens), formatCount(t.PaddingTokens), formatCount(t.GeneratedTokens))
 	}
-	const generated = "generated"
 	return requests, formatCounts([]namedCount{
-		{"prompt", t.PromptTokens}, {"cached", t.CachedTokens}, {"padding", t.PaddingTokens}, {generated, t.GeneratedTokens},
+		{"prompt", t.PromptTokens}, {"cached", t.CachedTokens}, {"padding", t.PaddingTokens}, {"generated", t.GeneratedTokens},
 	}, func(name, n string) string {
-		if name == generated && t.AtLeast {
+		if atLeast[name] {
 			n += "+"
 		}
 		return n + " " + name
@@ -62,6 +62,9 @@ func (t *Totals) describe() (requests, tokens string) {
 // bound returns the bound of a total or of a number of the server: what is counted in polled slots is a lower bound.
 func (t *Totals) bound(name string) string {
 	if t.AtLeast && slices.Contains([]string{"generated_tokens", "ttps", "decode_tokens_per_s", "prefill_tokens_per_s"}, name) {
+		return boundAbove
+	}
+	if t.PromptAtLeast && name == "prompt_tokens" || t.CachedAtLeast && name == "cached_tokens" {
 		return boundAbove
 	}
 	return boundWithin

@@ -84,9 +84,9 @@ func (c *counts) addToGroup(r *Request) {
 	}
 }
 
-// endedTotal returns n, a sum over the ended requests, absent if unknown of them did not report it.
+// endedTotal returns n, a sum over the ended requests, absent if it is 0 and unknown of them did not report it.
 func endedTotal(n, unknown uint64) event.Reading {
-	if unknown > 0 {
+	if unknown > 0 && n == 0 {
 		return event.Absent(event.NotReported)
 	}
 	return event.MeasuredValue(float64(n))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
@@ -29,6 +30,9 @@ func TestAnswersOneAfterTheOther(t *testing.T) {
 	}
 	if r := p.request(t, 1); r.STIL.OK() || r.Dominant.Stage != event.StageNone {
 		t.Errorf("the first: queue time %v, parts %+v", r.STIL, r.Parts)
+	}
+	if l := p.store.Snapshot().Latency.STIL[metric.Session]; l.Count != 0 {
+		t.Errorf("%d queue times, of the requests that waited only", l.Count)
 	}
 	for id := range event.RequestID(3) {
 		r := p.request(t, id+2)

@@ -108,9 +108,9 @@ var Latencies = [NumLatencies]LatencyRow{
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
 		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without model load and pacing of others",
-		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop",
+		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop. Where only `waits` show it (`queue_inferred`), it is in no percentile: requests that did not wait have none",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
-		Of: func(r *Request) event.Reading { return r.STIL },
+		Of: func(r *Request) event.Reading { return onlyIf(!r.QueueInferred(), r.STIL) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
 	},
 	ITL: {

@@ -170,12 +170,12 @@ var Totalled = []Number{
 	{
 		Name: "prompt tokens", JSON: "totals.prompt_tokens", Metric: "llmtop.prompt_tokens", Unit: "{token}", Sum: true,
 		Help:   "prompt tokens of ended requests, cached ones included",
-		Absent: "a server does not report them for a request that generated",
+		Absent: "no request reports them. If some do, the total is a lower bound (`prompt_tokens_at_least`), *12+*",
 	},
 	{
 		Name: "cached tokens", JSON: "totals.cached_tokens", Metric: "llmtop.cached_tokens", Unit: "{token}", Sum: true,
 		Help:   "prompt tokens of ended requests that came from the prefix cache",
-		Absent: "a server does not report them for a request",
+		Absent: "no request reports them. If some do, the total is a lower bound (`cached_tokens_at_least`)",
 		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Cached },
 	},
 	{

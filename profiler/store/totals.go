@@ -12,6 +12,7 @@ type Totals struct {
 	FinishedSeen                       event.Reading // requests that polls saw until they finished, if nothing counts all: see MissedByPolls
 	Prompt, Cached, Padding, Generated event.Reading // tokens
 	AtLeast                            bool          // Generated is a lower bound
+	PromptAtLeast, CachedAtLeast       bool          // some requests did not report theirs
 	Steps                              event.Reading // forward passes
 	Stalls                             event.Reading
 }
@@ -49,6 +50,7 @@ func (s *Snapshot) Totals() Totals {
 			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
 			Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
 			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls),
+			PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
 		}
 	}
 	if !kind.Has(Reported) {

@@ -44,6 +44,11 @@ func (r *Request) Began(caps event.Caps) event.Time {
 	return r.handed
 }
 
+// QueueInferred reports whether the queue time is known by what held the request up only, not by a report of the engine.
+func (r *Request) QueueInferred() bool {
+	return r.STIL.OK() && r.Dispatched == 0 && !slices.ContainsFunc(r.Spans, func(p StageSpan) bool { return p.Stage == event.StageQueue })
+}
+
 // waitedForSlot returns how long a request waited for the slots that others held, in ns, by its Waits.
 func (r *Request) waitedForSlot(caps event.Caps) (ns int64) {
 	if r.handed != 0 {

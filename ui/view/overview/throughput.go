@@ -218,7 +218,11 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot, out, in bool) {
 		l.Put(pane.Plain, words).Put(pane.Dim, " out ")
 	}
 	if in {
-		l.Put(pane.Plain, metric.Count(float64(n.PromptTokens))).Put(pane.Dim, " in ")
+		words := metric.Count(float64(n.PromptTokens))
+		if s.Totals().PromptAtLeast {
+			words += "+"
+		}
+		l.Put(pane.Plain, words).Put(pane.Dim, " in ")
 	}
 	if !out && !in {
 		l.Put(pane.Dim, event.NotReported.String())

@@ -102,6 +102,10 @@ func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *pane.Frame)
 // drawWholeSession lists session totals.
 func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
 	n, t := s.Counts, s.Totals()
+	cached := metric.Count
+	if t.CachedAtLeast {
+		cached = func(v float64) string { return metric.Count(v) + "+" }
+	}
 	for _, v := range []struct {
 		name string
 		r    event.Reading
@@ -111,7 +115,7 @@ func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
 		{"TTPS all", s.Throughput.SessionTTPS, metric.Rate, "tok/s"},
 		{"goodput", s.Latency.Goodput, metric.Rate, "req/s"},
 		{"steps", t.Steps, metric.Count, ""},
-		{"cached", t.Cached, metric.Count, "tokens"},
+		{"cached", t.Cached, cached, "tokens"},
 		{"padding", t.Padding, metric.Count, "tokens"},
 	} {
 		if s.Reported() && v.r.Origin == event.NotReported {
