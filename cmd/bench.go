@@ -27,7 +27,7 @@ reports what was measured.`,
 		Example: `  llmtop bench
   llmtop bench model.gguf --concurrency 1,2,4 --prompt-tokens 512 --json report.json
   llmtop bench --rate 5,10 --suite --repeats 3
-  llmtop bench http://127.0.0.1:8080 --concurrency 1,8 --compat vllm
+  llmtop bench http://127.0.0.1:8080 --concurrency 1,8
   llmtop bench http://127.0.0.1:8080 --find-capacity --slo ttft=500ms,tpot=50ms`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -91,11 +91,11 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 }
 
 // TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has
-// the metrics of the requests, of the client and of another tool.
+// the metrics of the requests, and of the client.
 func TestBenchServer(t *testing.T) {
 	t.Setenv("LLMTOP_API_KEY", "sk-very-secret")
 	a := &answers{kind: "llamacpp"}
-	r, stderr := bencher(t, a.serve(t), "--prompt-tokens", "16,40", "--concurrency", "2", "-n", "5", "--requests", "3", "--repeats", "2", "--compat", "aiperf",
+	r, stderr := bencher(t, a.serve(t), "--prompt-tokens", "16,40", "--concurrency", "2", "-n", "5", "--requests", "3", "--repeats", "2",
 		"--record", filepath.Join(t.TempDir(), "r.llmtop"))
 	if len(r.Requests) != 2*(1+2*3) || r.Bench.Failed != 0 {
 		t.Fatalf("%d requests, %d failed", len(r.Requests), r.Bench.Failed)
@@ -104,18 +104,8 @@ func TestBenchServer(t *testing.T) {
 		if want := []string{"16 tokens, 2 at a time", "40 tokens, 2 at a time"}[i]; p.Name != want || p.TTFT.Count != 6 || p.TPOT.Count != 6 || p.ITL.Count != 24 {
 			t.Errorf("%s: %d TTFT, %d TPOT, %d ITL", p.Name, p.TTFT.Count, p.TPOT.Count, p.ITL.Count)
 		}
-		values := map[string]report.CompatValue{}
-		for _, v := range r.Bench.Compat.Points[i].Values {
-			values[v.Name] = v
-		}
-		if v := values["Time to First Token (ms) avg"]; v.Value.V < v.Ours.V || v.Value.V > v.Ours.V+50 || v.Ours.V <= 0 {
-			t.Errorf("TTFT of AIPerf %v, ours %v", v.Value.V, v.Ours.V)
-		}
-		if v := values["Inter Token Latency (ms) p50"]; v.Value.V/v.Ours.V < 0.999 || v.Value.V/v.Ours.V > 1.001 {
-			t.Errorf("ITL of AIPerf %v, our TPOT %v", v.Value.V, v.Ours.V)
-		}
-		if v := values["Input Sequence Length (tokens) avg"]; v.Value.V != []float64{16, 40}[i] {
-			t.Errorf("prompts of %v tokens", v.Value.V)
+		if want := uint64(6 * []int{16, 40}[i]); p.Tokens.Prompt != want {
+			t.Errorf("prompts of %d tokens, want %d", p.Tokens.Prompt, want)
 		}
 	}
 	prompts := map[string]bool{}
@@ -218,9 +208,6 @@ func TestBenchUnknownServer(t *testing.T) {
 	if _, beyond := a.sent[0]["ignore_eos"]; beyond {
 		t.Errorf("sent %v", a.sent[0])
 	}
-	if r.Bench.Compat != nil {
-		t.Error("there are metrics of another tool")
-	}
 }
 
 // TestBenchSocketEngine benchmarks an engine over its event socket.
@@ -238,15 +225,13 @@ func TestBenchSocketEngine(t *testing.T) {
 		stop()
 		<-served
 	}()
-	r, _ := bencher(t, at, "-p", "Call me Ishmael.", "-n", "6", "--requests", "2", "--repeats", "2", "--compat", "sglang")
+	r, _ := bencher(t, at, "-p", "Call me Ishmael.", "-n", "6", "--requests", "2", "--repeats", "2")
 	p := r.Bench.Points[0]
 	if p.TTFT.Count+countOf(p.ColdTTFT) != 4 || p.TPOT.Count != 4 || r.Engine.Name != "native" || r.Bench.Client == nil || r.Bench.Failed != 0 {
 		t.Errorf("%+v of %+v", p, r.Engine)
 	}
-	for _, v := range r.Bench.Compat.Points[0].Values {
-		if v.Name == "Total generated tokens" && v.Value.V != 24 {
-			t.Errorf("%s: %v", v.Name, v.Value.V)
-		}
+	if p.Tokens.Generated != 24 {
+		t.Errorf("%d tokens", p.Tokens.Generated)
 	}
 }
 
@@ -270,7 +255,6 @@ func TestBenchRefuses(t *testing.T) {
 		"--api-key-file needs the address of a server":                    {"unix:/x", "--api-key-file", "k"},
 		`--api "grpc": must be openai-chat`:                               {at, "--api", "grpc"},
 		"API ollama needs Ollama":                                         {at, "--api", "ollama"},
-		`--compat "genai": must be one of vllm, sglang`:                   {at, "--compat", "genai"},
 		"read API key missing: no such":                                   {at, "--api-key-file", "missing"},
 		"refused":                                                         {gone.URL},
 		"must not hold a user or password":                                {"http://a:b@127.0.0.1:1"},

@@ -30,7 +30,7 @@ var flagGroups = []flagGroup{
 	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember summary-interval"},
 	{"Replay", "speed paused", ""},
 	{"Recording", "record cast svg script", "record-text cast-format cast-text size"},
-	{"Report", "headless for json html compat perfetto budget picks", "jsonl csv csv-tokens csv-stages markdown report-text expert-budget batch price-hour price-kwh"},
+	{"Report", "headless for json html perfetto budget picks", "jsonl csv csv-tokens csv-stages markdown report-text expert-budget batch price-hour price-kwh"},
 	{"Export", "metrics-listen otlp-push", ""},
 	{"Network", "listen token-file", "send-text allow-remote allow-host"},
 	{"Other", "dry-run config help version", "out no-descriptions"},

@@ -18,7 +18,6 @@ import (
 // reportOptions are the flags of the report command.
 type reportOptions struct {
 	files  files.Reports
-	compat playback.Compat
 	engine string // engine of a recording of several; "": all
 	trace  string // file of the timeline; "": none
 }
@@ -27,13 +26,11 @@ func newReportCommand() *cobra.Command {
 	var opts reportOptions
 	c := &cobra.Command{
 		Use:   "report FILE",
-		Short: "Convert a report or recording, or add the metrics of another tool",
+		Short: "Convert a report or recording",
 		Long: `report reads a report (--json of any command) or a recording (--record) and writes it as text or in
-the given formats. --compat adds the metrics of another benchmark tool by its definitions, computed
-from the requests in FILE. --perfetto writes the timeline of a recording for ui.perfetto.dev.`,
+the given formats. --perfetto writes the timeline of a recording for ui.perfetto.dev.`,
 		Example: `  llmtop report bench.json --html bench.html
-  llmtop report bench.json --compat vllm
-  llmtop report session.llmtop --compat aiperf --json -
+  llmtop report session.llmtop --json -
   llmtop report session.llmtop --perfetto timeline.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -48,16 +45,12 @@ from the requests in FILE. --perfetto writes the timeline of a recording for ui.
 		},
 	}
 	opts.files.Bind(c.Flags())
-	opts.compat.Bind(c.Flags())
 	files.OutputFlag(c.Flags(), &opts.trace, "perfetto", "write the timeline of a recording as a Chrome trace to `FILE`, - for stdout")
 	playback.BindEngine(c.Flags(), &opts.engine)
 	return c
 }
 
 func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.Writer) error {
-	if err := o.compat.Check(); err != nil {
-		return err
-	}
 	var trace *timeline.Trace
 	if o.trace != "" {
 		trace = timeline.New()
@@ -69,9 +62,6 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	r, err := playback.SelectEngine(all, o.engine, name)
 	if err != nil {
 		return err
-	}
-	if r.Fleet != nil && o.compat != "" {
-		return exit.Usagef("--compat: %s has several engines: choose one with --engine NAME, of %s", name, playback.EngineNames(r.Fleet))
 	}
 	if r.Stageless() && o.files.Name("csv-stages") != "" {
 		return exit.Usagef("--csv-stages: %s has no stages: use the recording", name)
@@ -85,7 +75,6 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 			return err
 		}
 	}
-	o.compat.AddTo(r)
 	return o.files.Write(files.Printed{Stdout: stdout, Notes: notes, Full: true}, func() (*report.Report, error) { return r, nil })
 }
 

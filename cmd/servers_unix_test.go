@@ -70,15 +70,15 @@ func counter(t *testing.T, url, name string) int {
 const serverRounds = 6
 
 // TestBenchLlamaServer benchmarks a real llama-server. Token counts equal those of its metrics and answers; no time is
-// shorter than the server reports; TPOT is near the server's; and the metrics of vllm bench serve are those that its
-// formulas give for the messages seen in between.
+// shorter than the server reports; TPOT is near the server's; and the metrics are those that the messages seen in
+// between give.
 func TestBenchLlamaServer(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--parallel", "1", "--ctx-size", "1024", "--threads", "1")
 	const prompts, outputs = "llamacpp:prompt_tokens_total", "llamacpp:tokens_predicted_total"
 	for round := 1; ; round++ {
 		tap := peer.NewTap(t, server.URL)
 		was := [2]int{counter(t, server.URL, prompts), counter(t, server.URL, outputs)}
-		r, _ := bencher(t, tap.URL, "--prompt-tokens", "48", "-n", "96", "--requests", "9", "--repeats", "1", "--warmup", "1", "--compat", "vllm")
+		r, _ := bencher(t, tap.URL, "--prompt-tokens", "48", "-n", "96", "--requests", "9", "--repeats", "1", "--warmup", "1")
 		answers := tap.Of("/v1/completions")
 		if len(r.Requests) != 10 || len(answers) != 10 || r.Bench.Failed != 0 {
 			t.Fatalf("%d requests, %d answers, %d failed", len(r.Requests), len(answers), r.Bench.Failed)
@@ -102,80 +102,60 @@ func TestBenchLlamaServer(t *testing.T) {
 		if now := [2]int{counter(t, server.URL, prompts) - was[0], counter(t, server.URL, outputs) - was[1]}; now != sums {
 			t.Errorf("prompts and outputs have %v tokens, by the server's metrics %v", sums, now)
 		}
-		theirs := ofVLLM(answers[1:]) // without the warm-up
-		same := theirs.check(t, r.Bench.Compat.Points[0].Values)
+		theirs := servedIn(answers[1:]) // without the warm-up
+		same := theirs.check(t, &r.Bench.Points[0])
 		ratio := median(tpot)
-		t.Logf("round %d: TPOT is %.4f of what the server says; vllm bench serve %+v", round, ratio, theirs)
+		t.Logf("round %d: TPOT is %.4f of what the server says; seen in between %+v", round, ratio, theirs)
 		if same && math.Abs(ratio-1) < 0.1 {
 			return
 		}
 		if round == serverRounds {
-			t.Fatalf("in %d rounds the numbers never agreed with the server's and with vLLM's formulas", round)
+			t.Fatalf("in %d rounds the numbers never agreed with the server's and with those seen in between", round)
 		}
 	}
 }
 
-// served holds the metrics of vllm bench serve for completions, in ms.
+// served holds the medians of completions as a third party between client and server sees them, in s.
 type served struct{ ttft, tpot, itl, e2el float64 }
 
-// ofVLLM computes its medians by its own formulas (vllm/benchmarks/lib/endpoint_request_func.py,
-// async_request_openai_completions): the time to the first message with choices, the gaps between such messages, and
-// (latency - TTFT) / (tokens - 1).
-func ofVLLM(answers []*peer.Answer) served {
+// servedIn computes them from the messages with text: the time to the first one, the gaps between them, and their mean.
+func servedIn(answers []*peer.Answer) served {
 	var ttft, tpot, itl, e2el []float64
 	for _, a := range answers {
 		var first, recent time.Time
 		tokens := 0
 		for _, m := range a.Messages() {
-			var in struct {
-				Choices []json.RawMessage
-				Usage   *struct {
-					N int `json:"completion_tokens"`
-				}
-			}
-			if json.Unmarshal([]byte(m.Text), &in) != nil {
-				continue // [DONE]
-			}
-			if in.Usage != nil {
-				tokens = in.Usage.N
-			}
-			switch {
-			case len(in.Choices) == 0:
+			var in struct{ Choices []struct{ Text string } }
+			if json.Unmarshal([]byte(m.Text), &in) != nil || len(in.Choices) == 0 || in.Choices[0].Text == "" {
 				continue
-			case first.IsZero():
-				first = m.At
-			default:
-				itl = append(itl, ms(m.At.Sub(recent)))
 			}
+			if first.IsZero() {
+				first = m.At
+			} else {
+				itl = append(itl, m.At.Sub(recent).Seconds())
+			}
+			tokens++
 			recent = m.At
 		}
-		ttft, e2el = append(ttft, ms(first.Sub(a.Began))), append(e2el, ms(recent.Sub(a.Began)))
-		tpot = append(tpot, ms(recent.Sub(first))/float64(tokens-1))
+		ttft, e2el = append(ttft, first.Sub(a.Began).Seconds()), append(e2el, recent.Sub(a.Began).Seconds())
+		tpot = append(tpot, recent.Sub(first).Seconds()/float64(tokens-1))
 	}
 	return served{median(ttft), median(tpot), median(itl), median(e2el)}
 }
 
-// check compares with the metrics that llmtop reports for that tool: the medians are near each other, and llmtop's
-// means are consistent exactly, whatever the machine did meanwhile.
-func (s served) check(t *testing.T, values []report.CompatValue) (same bool) {
+// check compares with what llmtop reports: the medians are near each other, and llmtop's means are consistent exactly,
+// whatever the machine did meanwhile.
+func (s served) check(t *testing.T, p *report.Point) (same bool) {
 	t.Helper()
-	by := map[string]float64{}
-	for _, v := range values {
-		by[v.Name] = v.Value.V
+	if mean := (p.E2EL.Mean.V - p.TTFT.Mean.V) / 95; math.Abs(mean/p.TPOT.Mean.V-1) > 1e-6 {
+		t.Errorf("mean TPOT is %v, of E2EL and TTFT %v", p.TPOT.Mean.V, mean)
 	}
-	if mean := (by["Mean E2EL (ms)"] - by["Mean TTFT (ms)"]) / 95; math.Abs(mean/by["Mean TPOT (ms)"]-1) > 1e-9 {
-		t.Errorf("mean TPOT is %v, of E2EL and TTFT %v", by["Mean TPOT (ms)"], mean)
+	if n := p.Tokens; n.Generated != 9*96 || n.Prompt != 9*48 || n.Requests != 9 {
+		t.Errorf("it counts %+v", n)
 	}
-	if by["Total generated tokens"] != 9*96 || by["Total input tokens"] != 9*48 || by["Successful requests"] != 9 {
-		t.Errorf("it counts %v", by)
-	}
-	near := func(name string, want, atMost float64) bool {
-		return math.Abs(by["Median "+name+" (ms)"]-want) <= atMost*want
-	}
-	return near("TPOT", s.tpot, 0.1) && near("ITL", s.itl, 0.1) && near("E2EL", s.e2el, 0.1) && near("TTFT", s.ttft, 0.25)
+	near := func(v report.Number, want, atMost float64) bool { return math.Abs(v.V-want) <= atMost*want }
+	return near(p.TPOT.P50, s.tpot, 0.1) && near(p.ITL.P50, s.itl, 0.1) && near(p.E2EL.P50, s.e2el, 0.1) && near(p.TTFT.P50, s.ttft, 0.25)
 }
-
-func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))

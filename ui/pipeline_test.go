@@ -303,7 +303,7 @@ var extremeEvents = []string{
 {"t":"tok","a":3001,"r":1,"i":1,"d":6,"x":[%,%,%,%,%,%],"o":[[1,%]],"e":[1,3]}
 {"t":"tok","a":%,"r":1,"i":%,"d":%,"s":%,"w":%,"n":%}
 {"t":"step","a":%,"dur":%,"s":%,"n":%,"m":%,"x":[%,%,%,%,%,%],"fpm":{"wall_time":%,"scheduled_requests":{"num_prefill_requests":%}}}
-{"t":"req","a":%,"r":1,"state":"finished","in":%,"cached":%,"pad":%,"out":%,"decode":%,"sse":{"from":%,"m":[1,%],"k":[1,2]}}`,
+{"t":"req","a":%,"r":1,"state":"finished","in":%,"cached":%,"pad":%,"out":%,"decode":%,"asked":%}`,
 	`{"t":"hello","v":"1.0","a":0,"name":"x","caps":["host","kv","counters","reports","ops","experts"]}
 {"t":"host","a":%,"interval":%,"cores":[%,%],"core_hz":[%,%],"cpu":%,"hz":%,"load1":%,"mem_total":%,"mem_used":%,"read_bandwidth":[%,%],"net_in":%,"net_out":%,"power":%,"cpu_pressure":%,"model_bytes":%,"model_cached":%,"engine":{"pid":1,"cpu":%,"run_wait":%,"rss":%,"peak":%,"read":%,"threads":%,"outside":%},"self":{"cpu":%,"gc_pause":%},"gpus":[{"name":"g","util":%,"mem_used":%,"mem_total":%,"power":%,"temperature":%,"hz":%}]}
 {"t":"kv","a":%,"used":%,"total":%,"page":%,"pinned":%,"freed":%,"held":%}

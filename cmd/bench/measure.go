@@ -49,7 +49,6 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 			built.Bench.Capacity = found
 			o.addTo(built, spent)
 			o.addClient(built, s)
-			o.compat.AddTo(built)
 			refused := found != nil && found.Rate != nil // above the capacity: a result
 			if log.First != nil && err == nil && !refused {
 				err = local.PromptError(log.First)

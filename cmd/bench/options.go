@@ -16,7 +16,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
-	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
@@ -39,7 +38,6 @@ type Benchmark struct {
 
 	findCapacity bool
 	groups       map[string]string
-	compat       playback.Compat
 	target       *target
 	extras
 }
@@ -72,7 +70,6 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let the model end its text before --tokens")
 	flags.StringToStringVar(&o.groups, "groups", nil, "requests per group (LoRA adapter or tenant) as `SHARES` like a=3,b=1")
 	flags.BoolVar(&o.Shown, "ui", false, "show the benchmark on the screen")
-	o.compat.Bind(flags)
 	o.target.bind(flags)
 	o.extras.bind(flags)
 	o.Reports.Bind(flags)
@@ -138,7 +135,7 @@ func (o *Benchmark) check() error {
 		}
 	}
 	_, err := o.weights()
-	return errors.Join(err, o.compat.Check(), o.extras.check())
+	return errors.Join(err, o.extras.check())
 }
 
 // Start measures and writes the report.

@@ -124,14 +124,14 @@ func SelectEngine(r *report.Report, engine, name string) (*report.Report, error)
 	if one := r.Fleet.Find(engine); one != nil {
 		return one, nil
 	}
-	return nil, exit.Usagef("--engine %q: must match one of %s", engine, EngineNames(r.Fleet))
+	return nil, exit.Usagef("--engine %q: must match one of %s", engine, engineNames(r.Fleet))
 }
 
 // maxNamed is the maximum number of engines in a message.
 const maxNamed = 8
 
-// EngineNames returns the names of the engines of a report.
-func EngineNames(f *report.Fleet) string {
+// engineNames returns the names of the engines of a report.
+func engineNames(f *report.Fleet) string {
 	var names []string
 	for i := range f.Replicas {
 		names = append(names, f.Replicas[i].Name)

@@ -178,11 +178,11 @@ type Outcome struct {
 	AnyCached bool   // Cached is unknown: any part of Prompt may come from a cache
 	Padding   int
 	Generated int
-	Later     int     // of Generated, streamed after the first message of each choice; 0: as the token events say
-	AnyLater  bool    // Later is unknown: Generated counts tokens that were not streamed
-	Cold      bool    // of a request with ColdLater
-	Decode    int64   // ns from first to last token if tokens are not reported one by one; 0 unknown
-	Answer    *Answer // nil: unknown, or not sent over HTTP
+	Later     int   // of Generated, streamed after the first message of each choice; 0: as the token events say
+	AnyLater  bool  // Later is unknown: Generated counts tokens that were not streamed
+	Cold      bool  // of a request with ColdLater
+	Decode    int64 // ns from first to last token if tokens are not reported one by one; 0 unknown
+	Asked     Time  // when a connection to the server was asked for; 0: unknown, or not over HTTP
 	Reuse     Reuse
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/llmtop/llmtop/profiler/compat"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -94,33 +93,6 @@ func (r *Report) AddLimits(l Limits) {
 		p := &r.Bench.Points[i]
 		p.ReadShare, p.WeightsShare, p.ComputeShare = share(p.Bandwidth, l.Read), share(p.Bandwidth, l.Weights), share(p.Compute, l.Compute)
 	}
-}
-
-// AddCompat adds the numbers of another tool: for each point of a benchmark, or for all requests of another run, from
-// the first to the end of the last one.
-func (r *Report) AddCompat(tool compat.Tool) {
-	out := &Compat{Tool: tool.Full, Points: []CompatPoint{}}
-	if r.Bench == nil {
-		out.Points = append(out.Points, compatPoint("all requests", tool.Rows(endedRequests(r)), &Point{}))
-		r.Compat = out
-		return
-	}
-	byID := requestsByID(r)
-	for i := range r.Bench.Points {
-		p := &r.Bench.Points[i]
-		var runs []compat.Run
-		for _, run := range p.Runs {
-			in := compat.Run{Duration: run.Duration.V}
-			for _, id := range run.Requests {
-				if q := byID[id]; q != nil {
-					in.Streams = append(in.Streams, q.stream())
-				}
-			}
-			runs = append(runs, in)
-		}
-		out.Points = append(out.Points, compatPoint(p.Name, tool.Rows(runs), p))
-	}
-	r.Bench.Compat = out
 }
 
 // Place proposes a placement; nil for a dense model or without picks. budget may be nil.

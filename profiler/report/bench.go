@@ -19,7 +19,6 @@ type Bench struct {
 	Economics *Economics `json:"economics"` // null: not measured
 	Limits    *Limits    `json:"limits"`    // null: not measured
 	Client    *Client    `json:"client"`    // null: the engine ran inside llmtop
-	Compat    *Compat    `json:"compat"`    // null: not requested
 
 	Capacity *capacity.Result `json:"capacity,omitempty"` // null: not searched
 	Advice   []Verdict        `json:"recommendations"`
@@ -197,4 +196,13 @@ func profilesSection(r *Report) section {
 		}
 	}
 	return s
+}
+
+// requestsByID returns the requests by id.
+func requestsByID(r *Report) map[event.RequestID]*Request {
+	out := make(map[event.RequestID]*Request, len(r.Requests))
+	for q := range r.all() {
+		out[q.ID] = q
+	}
+	return out
 }

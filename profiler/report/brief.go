@@ -34,7 +34,6 @@ func briefSections(r *Report) (must, more []section) {
 		if must = []section{capacitySection(r)}; must[0].empty() {
 			must = []section{benchSection(r)}
 		}
-		must = append(must, compatSections(r)...)
 		if p := placementSection(r); r.Placement != nil && r.Placement.Chosen != nil {
 			p.rows, p.words = nil, p.words[:1] // without the experts of each layer
 			must = append(must, p)

@@ -71,31 +71,6 @@ func TestClientIsReported(t *testing.T) {
 	}
 }
 
-func TestCompatIsShownWithOurs(t *testing.T) {
-	r := benched()
-	p := &r.Bench.Points[0]
-	if n := p.Statistic("ttft_s", "p50", 1000); n.V != 200 || !n.OK() {
-		t.Errorf("median TTFT %v", n)
-	}
-	for _, name := range [][2]string{{"ttft_s", "p75"}, {"nothing", "mean"}, {"stil_s", "mean"}} {
-		if n := p.Statistic(name[0], name[1], 1); n.OK() {
-			t.Errorf("%v is %v", name, n)
-		}
-	}
-	r.Bench.Compat = &Compat{Tool: "vllm bench serve", Points: []CompatPoint{{Name: p.Name, Values: []CompatValue{
-		{"Mean TTFT (ms)", Measured(123.456), p.Statistic("ttft_s", "mean", 1000)}, {"Peak concurrent requests", Measured(2), Number{}},
-	}}}}
-	if err := schema(t).Validate(decoded(t, r)); err != nil {
-		t.Error(err)
-	}
-	text := textOf(t, r)
-	for _, want := range []string{"2 AT A TIME, AS MEASURED BY VLLM BENCH SERVE", "Mean TTFT (ms)            123.46  200.00", "Peak concurrent requests  2.00    -"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the text lacks %q:\n%s", want, text)
-		}
-	}
-}
-
 // lateBy returns a benchmark at 10/s whose requests were sent late by these delays, of which the queue of the engine held
 // some, and waited for their connections.
 func lateBy(delays, held, connect []float64) *Report {
@@ -104,7 +79,7 @@ func lateBy(delays, held, connect []float64) *Report {
 	for i := range delays {
 		q := Request{ID: event.RequestID(i + 1), State: "finished", Generated: 3, TTFT: Measured(0.2), TPOT: Measured(0.01), E2EL: Measured(0.22)}
 		if connect != nil {
-			q.Answer = &Answer{Began: Measured(-connect[i])}
+			q.Connect = Measured(connect[i])
 		}
 		r.Requests, run.Requests = append(r.Requests, q), append(run.Requests, q.ID)
 	}
@@ -180,7 +155,7 @@ func TestClientStoodStill(t *testing.T) {
 func TestTargetsFromConnection(t *testing.T) {
 	targets := Targets{TTFT: 0.3, E2EL: 0.5}
 	for wait, want := range map[float64]bool{0: true, 0.05: true, 0.2: false, 4: false} {
-		q := Request{State: "finished", Generated: 3, TTFT: Measured(0.2), TPOT: Measured(0.01), E2EL: Measured(0.22), Answer: &Answer{Began: Measured(-wait)}}
+		q := Request{State: "finished", Generated: 3, TTFT: Measured(0.2), TPOT: Measured(0.01), E2EL: Measured(0.22), Connect: Measured(wait)}
 		if got := targets.MetWithConnection(&q); got != want || q.TTFT.V != 0.2 {
 			t.Errorf("after a wait of %v s: %v, TTFT %v", wait, got, q.TTFT.V)
 		}

@@ -37,7 +37,7 @@ type record struct {
 	tokens   []token
 	omitted  uint64                      // tokens not kept
 	stages   [event.NumStages]stageTotal // over all layers
-	answer   *event.Answer               // not received over HTTP
+	asked    event.Time                  // when a connection was asked for; 0: not known
 	final    *store.Request              // set when the request has ended
 }
 
@@ -92,18 +92,8 @@ func (c *Collector) Emit(e event.Event) {
 		r.stage(&e)
 	default:
 		if o, ok := e.Data.(*event.Outcome); ok {
-			c.keepAnswer(r, o.Answer)
+			r.asked = o.Asked
 		}
-	}
-}
-
-// keepAnswer keeps the message times of an answer if there is space.
-func (c *Collector) keepAnswer(r *record, a *event.Answer) {
-	if a == nil {
-		return
-	}
-	if size := len(a.Messages) * int(unsafe.Sizeof(event.Message{})); c.bytes+size <= MaxBytes {
-		c.bytes, r.answer = c.bytes+size, a
 	}
 }
 

@@ -113,7 +113,7 @@ var distributions = []pointDistribution{
 	ofLatency(store.MaxITL, func(p *Point) **Statistics { return &p.MaxITL }),
 	ofLatency(store.E2EL, func(p *Point) **Statistics { return &p.E2EL }),
 	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds, nil},
-	{"connect_s", "connection", func(p *Point) **Statistics { return &p.Connect }, metric.Seconds, (*Request).connect},
+	{"connect_s", "connection", func(p *Point) **Statistics { return &p.Connect }, metric.Seconds, func(q *Request) Number { return q.Connect }},
 	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) Number { return q.PrefillRate }},
 	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate, func(q *Request) Number { return q.DecodeRate }},
 	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate, func(q *Request) Number { return q.Overall }},
@@ -143,14 +143,6 @@ func (q *Request) maxITL() Number {
 		return Number(event.Absent(event.Undefined))
 	}
 	return q.ITL.Max
-}
-
-// connect returns how long the request waited for its connection.
-func (q *Request) connect() Number {
-	if q.Answer == nil || !q.Answer.Began.OK() {
-		return Number(event.Absent(event.Undefined))
-	}
-	return Measured(-q.Answer.Began.V)
 }
 
 // onlyIf returns a number, or none if it does not apply.
@@ -256,7 +248,7 @@ func (p *Point) gather(g *pointSamples, i int, run Run, byID map[event.RequestID
 	for j, v := range run.SendDelays {
 		late := Measured(v)
 		if q := byID[run.Requests[j]]; q != nil {
-			late = Measured(v + q.connect().V)
+			late = Measured(v + q.Connect.V)
 		}
 		g.add("late_s", i, late)
 	}

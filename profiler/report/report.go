@@ -64,7 +64,6 @@ type Report struct {
 	Ops           *Ops              `json:"ops,omitempty"`         // null if operations were not timed
 	Speculation   *Speculation      `json:"speculation,omitempty"` // null without speculative decoding
 	Bench         *Bench            `json:"bench,omitempty"`       // null if no benchmark was run
-	Compat        *Compat           `json:"compat,omitempty"`      // null if not requested; a benchmark has it in Bench
 }
 
 // Machine is the machine of the run. Unknown fields are null.

@@ -31,6 +31,7 @@ type Request struct {
 	Padding   Number          `json:"padding_tokens"`
 	Generated int             `json:"generated_tokens"`
 
+	Connect     Number `json:"connect_s"` // wait for a connection before it was enqueued
 	TTFT        Number `json:"ttft_s"`
 	STIL        Number `json:"stil_s"`
 	Prefill     Number `json:"prefill_s"`
@@ -57,7 +58,6 @@ type Request struct {
 	Text      *string           `json:"text"`
 	Tokens    []Token           `json:"tokens"`
 	TokensCut uint64            `json:"tokens_cut"`
-	Answer    *Answer           `json:"answer,omitempty"` // null if not received over HTTP
 
 	stages []stageRow // for the CSV of stages
 }
@@ -243,7 +243,10 @@ func (r *record) build(f *store.Request, s *store.Snapshot) Request {
 			out.Tokens[i].At = Number(event.Absent(event.NotReported))
 		}
 	}
-	out.Answer = answer(r.answer, f.Enqueued)
+	out.Connect = Number(event.Absent(event.NotReported))
+	if r.asked != 0 {
+		out.Connect = nanos(max(int64(f.Enqueued-r.asked), 0))
+	}
 	return out
 }
 

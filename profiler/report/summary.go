@@ -37,7 +37,7 @@ func bodySections(r *Report) []section {
 	parts = append(parts,
 		economicsSection(r), clientSection(r), requestsSection("Requests", r.Requests), coldSection(r), latencySection(r), probesSection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
 		hostSection(r), expertsSection(r), expertCacheSection(r), placementSection(r), speculationSection(r), opsSection(r))
-	return filled(append(parts, compatSections(r)...))
+	return filled(parts)
 }
 
 // filled removes empty sections.

@@ -101,7 +101,7 @@ func (t Targets) MetWithConnection(q *Request) bool {
 	if q == nil {
 		return false
 	}
-	waited, wait := *q, q.connect().V
+	waited, wait := *q, q.Connect.V
 	waited.TTFT.V, waited.E2EL.V = q.TTFT.V+wait, q.E2EL.V+wait
 	return (&tally{targets: t}).add(&waited)
 }

@@ -78,21 +78,9 @@ func anyRequest(r *rapid.T, e *event.Event) {
 		}
 	case e.State.Final():
 		e.Data = &event.Outcome{
-			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Answer: anyAnswer(r, e.At),
+			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Asked: e.At,
 		}
 	}
-}
-
-func anyAnswer(r *rapid.T, at event.Time) *event.Answer {
-	if !rapid.Bool().Draw(r, "over HTTP") {
-		return nil
-	}
-	a := &event.Answer{Began: at, Chat: rapid.Bool().Draw(r, "chat")}
-	for range rapid.IntRange(0, 4).Draw(r, "messages") {
-		at = min(at+event.Time(anyInt32(r)), event.MaxTime)
-		a.Messages = append(a.Messages, event.Message{At: at, Kind: event.MessageKind(rapid.Uint8Range(0, 31).Draw(r, "kind"))})
-	}
-	return a
 }
 
 func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {

@@ -178,7 +178,7 @@ var (
 		member("was_cold", flags, func(p *event.Outcome) *bool { return &p.Cold }),
 		member("decode", counts, func(p *event.Outcome) *int64 { return &p.Decode }),
 		object("reuse", reuseFields, false, func(p *event.Outcome) *event.Reuse { return &p.Reuse }),
-		member("sse", answers, func(p *event.Outcome) **event.Answer { return &p.Answer }),
+		member("asked", moments, func(p *event.Outcome) *event.Time { return &p.Asked }),
 	}
 )
 

@@ -34,8 +34,7 @@ type request struct {
 	text     strings.Builder
 	ids      []int32
 	outcome  event.Outcome
-	last     chunk         // last counts and durations that the server reported
-	answer   *event.Answer // times of messages; nil: too many messages
+	last     chunk // last counts and durations that the server reported
 }
 
 // errUnended means that an answer stopped without a finish reason.
@@ -50,7 +49,6 @@ func newRequest(c *Client, id event.RequestID, want engine.Request) *request {
 // run makes the request and emits its events until it ends.
 func (q *request) run(ctx context.Context, body []byte) engine.Result {
 	c := q.client
-	q.answer = &event.Answer{Began: q.began, Chat: c.server.api == OpenAIChat || c.server.api == OllamaChat}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(c.opt.Silence, func() { cancel(errSilent) })
@@ -122,7 +120,6 @@ func (q *request) read(in messages) error {
 		case err != nil:
 			return broken(err)
 		case string(value) == "[DONE]":
-			q.note(at, event.IsDone)
 			return q.drain()
 		}
 		if err := c.read(value); err != nil && !failed {
@@ -163,7 +160,6 @@ func (q *request) take(c *chunk, at event.Time) {
 	has := c.content(q.client.server.api)
 	total := c.total()
 	q.queue()
-	q.note(at, kindOf(c, &has))
 	if has.finish != "" {
 		q.outcome.Reason = brief(has.finish)
 	}
@@ -243,7 +239,7 @@ func (q *request) finish(err error) engine.Result {
 		q.client.unstreamed.Add(1)
 	}
 	outcome := q.outcome
-	outcome.Answer = q.answer
+	outcome.Asked = q.began
 	q.emit(event.Event{Kind: event.KindRequest, At: q.client.opt.Clock.Now(), State: state, Data: &outcome})
 	return engine.Result{Outcome: outcome, State: state, IDs: q.ids, Text: q.text.String(), Err: err}
 }

@@ -47,7 +47,7 @@ func TestChatStamps(t *testing.T) {
 			t.Errorf("tokens came at %s", s.tokens())
 		}
 		want := engine.Result{Outcome: event.Outcome{Reason: "length", Prompt: 7, Cached: 3, Generated: 6, Later: 5}, State: event.StateFinished, Text: "Hmmabf{}"}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(event.Outcome{}, "Answer")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(event.Outcome{}, "Asked")); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
 		requests := s.sink.OfKind(event.KindRequest)
@@ -161,7 +161,7 @@ func TestServerTimings(t *testing.T) {
 					},
 				})
 				result := s.do(t, engine.Request{Text: "x"})
-				if result.Answer = nil; result.Outcome != c.outcome || result.State != event.StateFinished {
+				if result.Asked = 0; result.Outcome != c.outcome || result.State != event.StateFinished {
 					t.Errorf("%+v, want %+v", result, c.outcome)
 				}
 				if q := s.sink.OfKind(event.KindRequest)[0].Data.(*event.Request); q.ColdLater != (c.models == ollamaModels) {
@@ -259,7 +259,7 @@ func TestSent(t *testing.T) {
 			time.Sleep(ms100)
 			return s.opt.connect(ctx, network, address)
 		})
-		answer := s.do(t, engine.Request{Text: "x"}).Answer
+		asked := s.do(t, engine.Request{Text: "x"}).Asked
 		queued := s.sink.OfKind(event.KindRequest)[0].At
 		first := s.sink.OfKind(event.KindToken)[0].At - s.sink.OfKind(event.KindRequest)[0].At
 		if time.Duration(first) != ms100 {
@@ -268,17 +268,8 @@ func TestSent(t *testing.T) {
 		if key != "Bearer sk-secret" || agent != "" {
 			t.Errorf("the key came as %q, with Accept-Encoding %q", key, agent)
 		}
-		if connected := queued - answer.Began; time.Duration(connected) != ms100 {
+		if connected := queued - asked; time.Duration(connected) != ms100 {
 			t.Errorf("connecting took %v", time.Duration(connected))
-		}
-		want := []event.MessageKind{event.HasChoices | event.HasOutput, event.HasChoices, event.IsDone}
-		if len(answer.Messages) != len(want) {
-			t.Fatalf("%+v", answer)
-		}
-		for i, m := range answer.Messages {
-			if m.Kind != want[i] {
-				t.Errorf("message %d is %b, want %b", i, m.Kind, want[i])
-			}
 		}
 		s.closed()
 	})
@@ -351,7 +342,6 @@ func TestRecordedAnswers(t *testing.T) {
 		sink := &eventtest.Log{}
 		q := newRequest(&Client{sink: sink, server: server{api: c.api}}, 1, engine.Request{Text: "x", SendText: true})
 		q.x.Response = answer("")
-		q.answer = &event.Answer{}
 		var in messages = newEvents(pieces(recorded[name], 50))
 		if c.api.lines() {
 			in = objects{pieces(recorded[name], 50)}
@@ -361,14 +351,7 @@ func TestRecordedAnswers(t *testing.T) {
 		for _, e := range sink.OfKind(event.KindToken) {
 			counts = append(counts, int(e.N))
 		}
-		var kinds []event.MessageKind
-		for _, m := range got.Answer.Messages {
-			kinds = append(kinds, m.Kind)
-		}
-		if name == "vllm_stream_chat.sse" && !cmp.Equal(kinds, []event.MessageKind{1, 5, 5, 3, 3, 1, 8, 16}) {
-			t.Errorf("%s: messages %v", name, kinds)
-		}
-		if got.Answer = nil; got.Outcome != c.want || got.Text != c.text || !cmp.Equal(counts, c.counts) {
+		if got.Outcome != c.want || got.Text != c.text || !cmp.Equal(counts, c.counts) {
 			t.Errorf("%s: %+v, %q in %v; want %+v, %q in %v", name, got.Outcome, got.Text, counts, c.want, c.text, c.counts)
 		}
 	}
