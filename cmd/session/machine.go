@@ -76,7 +76,7 @@ func (m *Machine) Emit(e event.Event) {
 
 // findOwners searches for the processes that listen, if the process of a server is unknown.
 func (m *Machine) findOwners(now event.Time) {
-	if m.family != nil && now-m.searchedAt < searchInterval {
+	if m.searchedAt != 0 && now-m.searchedAt < searchInterval { // 0: not searched yet
 		return
 	}
 	for _, s := range m.sessions {

@@ -9,6 +9,8 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
 )
 
@@ -19,9 +21,12 @@ func (w *watcher) addFleet(ctx context.Context, at string) error {
 	if err != nil {
 		return exit.Usagef("--match: %w", err)
 	}
+	server := strings.TrimPrefix(at, address.FleetScheme)
+	listening, local := remote.LocalAddress(server)
+	here := local && discover.Listens("prometheus", listening.Port())
 	source, err := fleet.New(fleet.Options{
-		Address: strings.TrimPrefix(at, address.FleetScheme), Key: w.key, Match: match, Interval: w.opt.every, Clock: w.clock,
-		OnReplica: func(name string) event.Sink { return w.addReplica(ctx, name) },
+		Address: server, Key: w.key, Match: match, Interval: w.opt.every, Clock: w.clock,
+		OnReplica: func(name string) event.Sink { return w.addReplica(ctx, name, here) },
 	})
 	if err != nil {
 		return err
@@ -32,8 +37,14 @@ func (w *watcher) addFleet(ctx context.Context, at string) error {
 	return err
 }
 
-// addReplica starts a session for one replica, and returns the sink for its events.
-func (w *watcher) addReplica(ctx context.Context, name string) event.Sink {
-	s, _ := w.start(ctx, watched{at: name, queue: session.ServerQueue, hostUnknown: true}) // cannot fail: the recording is open
+// addReplica starts a session for one replica, and returns the sink for its events. A replica at this machine is sampled
+// like a server if Prometheus runs here as well: otherwise its name is that of another machine.
+func (w *watcher) addReplica(ctx context.Context, name string, here bool) event.Sink {
+	e := watched{at: name, queue: session.ServerQueue, hostUnknown: true}
+	s, _ := w.start(ctx, e, func(s *session.Session) { // cannot fail: the recording is open
+		if at := "http://" + name; here && remote.IsLocal(at) {
+			w.sample(at, s)
+		}
+	})
 	return s
 }

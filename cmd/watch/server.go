@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -39,11 +40,16 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 			s.Add("probe "+at, probes)
 		}
 		if alone && remote.IsLocal(at) {
-			w.machine.Add(at, s)
-			s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: w.machine.Processes(at)})
+			w.sample(at, s)
 		}
 	})
 	return err
+}
+
+// sample samples this machine and the process of the server at an address of it.
+func (w *watcher) sample(at string, s *session.Session) {
+	w.machine.Add(at, s)
+	s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: w.machine.Processes(at)})
 }
 
 // probing returns the function that watches a server, and the one that probes it, nil without --probe.
@@ -82,7 +88,8 @@ func neverSleeps(at string) func() bool {
 // watchesLocal reports whether an engine that does not sample its machine may run on this one.
 func (w *watcher) watchesLocal() bool {
 	return len(w.opt.Addresses) == 0 || slices.ContainsFunc(w.opt.Addresses, func(at string) bool {
-		return w.probes[at] != nil || strings.HasPrefix(at, "unix:") || remote.IsAddress(at) && remote.IsLocal(at)
+		server, isFleet := strings.CutPrefix(at, address.FleetScheme)
+		return w.probes[at] != nil || strings.HasPrefix(at, "unix:") || (isFleet || remote.IsAddress(at)) && remote.IsLocal(server)
 	})
 }
 

@@ -27,6 +27,20 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// TestListens: only a program of this name, in this network, listens at the port.
+func TestListens(t *testing.T) {
+	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	tr := newTree(t)
+	tr.process(10, 1, "/usr/bin/prometheus|--config.file|p.yml", at("0.0.0.0:9090"))
+	tr.process(20, 1, "ssh|-L|9091:prometheus:9090|gpu1", at("127.0.0.1:9091"))
+	tr.process(30, 1, "docker-proxy|-host-port|9092", at("0.0.0.0:9092"))
+	for port, want := range map[uint16]bool{9090: true, 9091: false, 9092: false, 9093: false} {
+		if got := listens(tr.root, "prometheus", port); got != want {
+			t.Errorf("port %d: %t, want %t", port, got, want)
+		}
+	}
+}
+
 // TestRunners: an Ollama has the llama-servers that it started as runners, and nothing else.
 func TestRunners(t *testing.T) {
 	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

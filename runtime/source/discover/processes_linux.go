@@ -63,6 +63,26 @@ func look(root string) (s sight) {
 	return s
 }
 
+// Listens reports whether a program with this name listens at a port of this machine, and not one that forwards to another
+// machine or into a container. It is false if that is not certain.
+func Listens(name string, port uint16) bool { return listens("", name, port) }
+
+func listens(root, name string, port uint16) bool {
+	proc := filepath.Join("/", root, "proc")
+	entries, _ := os.ReadDir(proc)
+	listeners, _ := readListeners(filepath.Join(proc, "net"))
+	home, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		dir := filepath.Join(proc, e.Name())
+		if args, err := commandLine(dir); err != nil || len(args) == 0 || base(args[0]) != name {
+			return false
+		}
+		var p process
+		p.listens(dir, home, listeners)
+		return slices.ContainsFunc(p.ports, func(at netip.AddrPort) bool { return at.Port() == port })
+	})
+}
+
 // usesLlama reports whether a process has llama.cpp's library mapped, or is one of its programs.
 func usesLlama(dir, program string) bool {
 	if strings.HasPrefix(base(program), "llama-") {
