@@ -72,6 +72,9 @@ type Split struct {
 	Embed, Attention, Router, Experts, Head, Sample uint32
 }
 
+// HasPass reports whether the time of the pass is known, and not only that of sampling.
+func (s *Split) HasPass() bool { return *s != (Split{Sample: s.Sample}) }
+
 // Parts returns its parts in the order of the fields.
 func (s *Split) Parts() [6]*uint32 {
 	return [...]*uint32{&s.Embed, &s.Attention, &s.Router, &s.Experts, &s.Head, &s.Sample}

@@ -141,7 +141,10 @@ func (s *state) applyLog(e *event.Event) {
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
 		s.model, s.loadTook = *p, max(e.Dur, 0)
-		s.routing, s.ops, s.speculation, s.causes.read, s.causes.prompts = routing{}, nil, nil, 0, promptTimes{}
+		s.routing, s.ops, s.speculation, s.causes.read = routing{}, nil, nil, 0
+		if t := s.causes.total; t != nil {
+			t.prompts = promptTimes{}
+		}
 	}
 }
 

@@ -27,7 +27,6 @@ type causes struct {
 	hosts   []sample[event.Host]
 	passes  []promptPass
 	pending []unexplained
-	prompts promptTimes
 	read    float64           // bytes that the engine read since the model was loaded
 	recent  *verdict.Interval // the evidenceDelay before the last second's end; nil before the first one
 
@@ -36,10 +35,11 @@ type causes struct {
 	total   *lossTotals  // nil: no time of requests was observed
 }
 
-// lossTotals are the losses of the session.
+// lossTotals are the losses of the session, and what prompts take.
 type lossTotals struct {
 	lossSums
-	worst [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
+	worst   [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
+	prompts promptTimes
 }
 
 // lossSums are losses of a time: all, of these those of decoding, and of these those of stalls.
@@ -150,13 +150,9 @@ type promptTimes struct {
 	perToken float64 // ns
 }
 
-// add adds a request that has ended.
-func (p *promptTimes) add(r *Request) {
-	ns := nanos(r.Prefill)
-	if !r.Prefill.OK() || ns <= 0 || r.Computed == 0 {
-		return
-	}
-	perToken := float64(ns) / float64(r.Computed)
+// add adds a prompt of n tokens.
+func (p *promptTimes) add(ns int64, n int) {
+	perToken := float64(ns) / float64(n)
 	if p.whole == 0 {
 		*p = promptTimes{ns, perToken}
 	}

@@ -33,11 +33,11 @@ func (c *counts) addEnd(how event.State, o *event.Outcome) {
 	c.PromptTokens += uint64(o.Prompt)
 	c.CachedTokens += uint64(o.Cached)
 	c.PadTokens += uint64(o.Padding)
-	if o.Prompt == 0 && o.Generated > 0 {
-		c.AnyPrompt++
-	}
-	if o.AnyCached {
+	switch {
+	case o.Prompt > 0 && o.AnyCached:
 		c.AnyCached++
+	case o.Prompt == 0 && o.Generated > 0:
+		c.AnyPrompt++
 	}
 }
 

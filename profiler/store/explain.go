@@ -56,9 +56,9 @@ func (s *state) ownPrompt(l *liveRequest) int64 {
 	if !l.view.Prefill.OK() {
 		return 0
 	}
-	ns := nanos(l.view.Prefill)
-	warm := s.causes.prompts.whole == 0 && slices.ContainsFunc(s.load, func(p StageSpan) bool { return p.Stage == event.StageLoadWarmup })
-	if warm || s.causes.prompts.accounts(ns, cmp.Or(l.view.Computed, l.view.PromptTokens)) {
+	ns, prompts := nanos(l.view.Prefill), &s.causes.totals().prompts
+	warm := prompts.whole == 0 && slices.ContainsFunc(s.load, func(p StageSpan) bool { return p.Stage == event.StageLoadWarmup })
+	if warm || prompts.accounts(ns, cmp.Or(l.view.Computed, l.view.PromptTokens)) {
 		return ns
 	}
 	return 0

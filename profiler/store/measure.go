@@ -62,14 +62,13 @@ func (l *liveRequest) measure(with settings) {
 }
 
 // queueTime returns how long a request waited for a slot: the time that the engine reports, or else the time until it
-// was dispatched without model load and pacing of others, or else that in which others held the slots; absent while it
-// waits.
+// was dispatched without other stages, or else that in which others held the slots; absent while it waits.
 func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Reading {
 	switch v := &l.view; {
 	case l.stageTime[event.StageQueue] > 0:
 		return seconds(l.stageTime[event.StageQueue])
 	case v.Dispatched != 0:
-		return seconds(int64(v.Dispatched-v.Enqueued) - l.stageTime[event.StageLoad] - l.stageTime[event.StagePacedByOthers])
+		return seconds(l.unstamped(v.Enqueued, v.Dispatched))
 	case v.Retrospective || !caps.Has(event.CapQueue):
 		if ns := v.waitedForSlot(caps); ns > 0 {
 			return seconds(ns)
@@ -77,6 +76,37 @@ func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Rea
 		return event.Absent(event.NotReported)
 	}
 	return absent
+}
+
+// prefillTime returns how long the prompt was processed, in ns: the time that the engine reports, or else the time from
+// its dispatch to its first token without other stages; 0 if both are unknown.
+func (l *liveRequest) prefillTime() int64 {
+	v := &l.view
+	stamped := func(p StageSpan) bool { return p.Stage == event.StagePrompt }
+	if ns := l.stageTime[event.StagePrompt]; ns > 0 || v.Dispatched == 0 || v.Omitted.Spans > 0 || slices.ContainsFunc(v.Spans, stamped) {
+		return ns
+	}
+	return l.unstamped(v.Dispatched, v.First)
+}
+
+// unstamped returns how much of the time between two moments no stage of the request covers, in ns.
+func (l *liveRequest) unstamped(from, to event.Time) (ns int64) {
+	for at := from; at < to; {
+		next, end := to, at
+		for i := range l.view.Spans {
+			switch p := &l.view.Spans[i]; {
+			case p.Start > at:
+				next = min(next, p.Start)
+			case p.End > end:
+				end = p.End
+			}
+		}
+		if end == at {
+			ns, end = ns+int64(next-at), next
+		}
+		at = end
+	}
+	return ns
 }
 
 // clearPreClockReadings marks as not reported what needs times before the clock's epoch. Durations of stages stay.
@@ -134,14 +164,10 @@ func (l *liveRequest) measureFirst(with settings) {
 	ttft += before
 	v.TTFT = seconds(ttft)
 	v.HitTarget = ttft <= int64(v.Targets.TTFT)
-	l.splitTTFT(ttft, before, with.caps)
+	l.splitTTFT(ttft, before)
 
-	prefill := l.stageTime[event.StagePrompt]
-	if prefill == 0 && v.Dispatched != 0 {
-		prefill = int64(v.First-v.Dispatched) - l.stageTime[event.StageTokenize] - l.stageTime[event.StageEmbed] - l.stageTime[event.StageFirst]
-	}
 	v.Prefill = event.Absent(event.NotReported)
-	if prefill > 0 {
+	if prefill := l.prefillTime(); prefill > 0 {
 		v.Prefill = seconds(prefill)
 	}
 	v.PrefillRate = event.Absent(event.NotReported)
@@ -150,9 +176,10 @@ func (l *liveRequest) measureFirst(with settings) {
 	}
 }
 
-// splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. The model
+// splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. Queue and
+// prompt that are not stamped are what the dispatch leaves of the time before and after it. The model
 // load is the part measured with the request, and loadBefore ns before it. The queue time is that of its part.
-func (l *liveRequest) splitTTFT(ttft, loadBefore int64, caps event.Caps) {
+func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	v := &l.view
 	v.Dominant = Part{}
 	var buf [event.NumStages]Part
@@ -173,11 +200,13 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64, caps event.Caps) {
 	}
 	for _, stage := range event.Components() {
 		ns := l.stageTime[stage]
-		if stage == event.StageQueue && ns == 0 && !caps.Has(event.CapQueue) {
-			ns = v.waitedForSlot(caps)
-		}
-		if stage == event.StageLoad {
+		switch {
+		case stage == event.StageLoad:
 			ns += loadBefore
+		case stage == event.StageQueue && v.STIL.OK():
+			ns = nanos(v.STIL)
+		case stage == event.StagePrompt:
+			ns = l.prefillTime()
 		}
 		if ns > 0 {
 			ns = min(ns, rest) // overlapping stages: clamp to what is left

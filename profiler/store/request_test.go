@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -180,6 +181,59 @@ func TestPrefillWithoutItsStage(t *testing.T) {
 	want(t, "prefill rate while cached tokens are unknown", r.PrefillRate, "not reported")
 	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 8, Generated: 1})
 	want(t, "prefill rate", p.request(t, 1).PrefillRate, 1000.)
+}
+
+// TestPartsByDispatch checks that queue and prompt are known from the dispatch alone, without the stages that lie before
+// and after it, in any order of arrival; and that without a dispatch neither is.
+func TestPartsByDispatch(t *testing.T) {
+	type part = struct {
+		stage event.Stage
+		ns    int64
+	}
+	at := func(p *session, s event.Stage, name string, from, to int64) {
+		p.store.Emit(event.Event{Kind: event.KindStage, Stage: s, Text: name, Req: 1, Layer: -1, At: p.now + event.Time(to), Dur: to - from})
+	}
+	for name, c := range map[string]struct {
+		stages     func(*session)
+		dispatched bool
+		want       []part
+	}{
+		"dispatch alone": {func(*session) {}, true, []part{{event.StageQueue, 300 * ms}, {event.StagePrompt, 400 * ms}, {event.StageNone, 0}}},
+		"no dispatch":    {func(*session) {}, false, []part{{event.StageNone, 700 * ms}}},
+		"tokenized before": {func(p *session) { at(p, event.StageTokenize, "", 10*ms, 60*ms) }, true, []part{
+			{event.StageQueue, 250 * ms}, {event.StageTokenize, 50 * ms}, {event.StagePrompt, 400 * ms}, {event.StageNone, 0},
+		}},
+		"tokenized after, and a stage of its own": {func(p *session) {
+			at(p, event.StageNone, "cache_lookup", 300*ms, 320*ms)
+			at(p, event.StageTokenize, "", 310*ms, 340*ms)
+			at(p, event.StageFirst, "", 690*ms, 700*ms)
+			at(p, event.StageNone, "sample", 695*ms, 700*ms)
+		}, true, []part{
+			{event.StageQueue, 300 * ms}, {event.StageTokenize, 30 * ms}, {event.StagePrompt, 350 * ms}, {event.StageFirst, 10 * ms}, {event.StageNone, 10 * ms},
+		}},
+		"a stamped prompt": {func(p *session) { at(p, event.StagePrompt, "", 350*ms, 650*ms) }, true, []part{
+			{event.StageQueue, 300 * ms}, {event.StagePrompt, 300 * ms}, {event.StageNone, 100 * ms},
+		}},
+	} {
+		p := newSession()
+		p.state(0, 1, event.StateQueued, nil)
+		c.stages(p)
+		if p.now += event.Time(300 * ms); c.dispatched {
+			p.state(0, 1, event.StateDispatched, nil)
+		}
+		p.token(400*ms, 1, 1)
+		r := p.request(t, 1)
+		var got []part
+		for _, x := range r.Parts {
+			got = append(got, part{x.Stage, int64(x.Dur)})
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: parts %v, want %v", name, got, c.want)
+		}
+		if r.STIL.OK() != c.dispatched || r.Prefill.OK() != c.dispatched {
+			t.Errorf("%s: queue %v, prefill %v", name, r.STIL, r.Prefill)
+		}
+	}
 }
 
 // TestTokensOfOneChunk checks that a gap before k tokens counts as k gaps of gap / k, and that TPOT counts none of the

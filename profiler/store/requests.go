@@ -121,13 +121,14 @@ func outcomeOf(e *event.Event) *event.Outcome {
 func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	v := &l.view
 	v.Closed = max(at, v.Last, v.Enqueued)
+	v.AnyCached = true
 	if o != nil {
 		v.Reason = clip(o.Reason, MaxLine)
 		if o.Prompt > 0 {
 			v.PromptTokens = o.Prompt
 		}
-		v.CachedTokens, v.AnyCached, v.PadTokens, v.Reuse = o.Cached, o.AnyCached, o.Padding, o.Reuse
-		if v.PromptTokens > 0 && !v.AnyCached {
+		v.CachedTokens, v.PadTokens, v.Reuse = o.Cached, o.Padding, o.Reuse
+		if v.AnyCached = o.AnyCached || o.Prompt == 0; !v.AnyCached {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
 		}
 		v.Reuse.Place = clip(v.Reuse.Place, MaxLine)
@@ -187,7 +188,9 @@ func (s *state) markEnded(l *liveRequest, done *Request) {
 
 // recordEnd adds a request that has ended to the session's distributions and groups.
 func (s *state) recordEnd(r *Request) {
-	s.causes.prompts.add(r)
+	if r.Prefill.OK() && r.Computed > 0 {
+		s.causes.totals().prompts.add(nanos(r.Prefill), r.Computed)
+	}
 	s.latency.recordEnd(r)
 	s.counts.addToGroup(r)
 }

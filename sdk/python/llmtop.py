@@ -325,7 +325,7 @@ class _State:
         self.load = deque(maxlen=64)  # stages of the engine itself
         self.count = {}  # the counters of both kinds below
         self.totals = dict.fromkeys(
-            ("requests_queued", "requests_finished", "requests_cancelled", "requests_failed", "prompt_tokens", "cached_tokens", "generated_tokens"), 0
+            ("requests_queued", "requests_finished", "requests_cancelled", "requests_failed", "generated_tokens"), 0
         )
         self.own = set()  # counters that the engine reports itself
         self.kinds = set()
@@ -373,8 +373,9 @@ class _State:
         else:
             self.live.pop(r, None)
             self.totals[_TOTALS[state]] += 1
-            self.totals["prompt_tokens"] += fields.get("in", 0)
-            self.totals["cached_tokens"] += fields.get("cached", 0)
+            for name, key in (("prompt_tokens", "in"), ("cached_tokens", "cached")):
+                if key in fields:
+                    self.totals[name] = self.totals.get(name, 0) + fields[key]
 
     def _fold_stage(self, fields):
         if "r" not in fields:
@@ -935,7 +936,8 @@ class Request:
     """A live request, used by one thread at a time. As a context manager it ends with the block: finished, failed
     with the exception, or cancelled by KeyboardInterrupt and asyncio.CancelledError.
 
-    prompt_tokens, cached and pad (padding tokens of a batch) are reported at the end and may be set until then.
+    prompt_tokens, cached (of these, those from a cache; 0 for an engine without one) and pad (padding tokens of a batch)
+    are reported at the end and may be set until then. What is not set is shown as not reported.
     group: LoRA adapter or tenant. label: prompt kind. name: the engine's own id. max_tokens: limit of generated tokens.
     prompt: its text, sent if text is true (default: text of the Emitter). at: stamp of its arrival.
     """
@@ -969,19 +971,15 @@ class Request:
         self.top._emit("request", at, dict({"t": "req", "a": 0, "r": self.id, "state": state}, **(more or {})))
 
     def dispatch(self, at=None):
-        """The scheduler has started it. Without this call, the request counts as dispatched from its first stage or
-        token on."""
+        """The scheduler has started it: llmtop then shows the time before as queue. Without this call, queue time is not
+        reported."""
         self.top._caps.add("queue")
-        self._begin(at)
-
-    def _begin(self, at=None):
         if self.state == "queued":
             self._enter("dispatched", at)
 
     def stage(self, name, tokens=None, layer=None):
-        """A context manager that times a stage: queue, tokenize, embed, prompt, first_token, or any other word."""
-        if name not in ("queue", "paced_by_others", "tokenize", "cache_lookup"):
-            self._begin()
+        """A context manager that times a stage: queue, tokenize, embed, prompt, first_token, or any other word. tokens:
+        number that it works on, of a prompt those that are not cached."""
         return _Stage(self.top, self.id, name, tokens, layer)
 
     def staged(self, name, dur, tokens=None, layer=None, at=None):
@@ -993,8 +991,6 @@ class Request:
         logprob: natural logarithm. step: number of the forward pass. sampling: ns spent. picks: experts that the router
         picked, layer by layer. top: alternatives, as [[id, logprob], ...]. at: stamp, by default now."""
         i = self.out
-        if not i:
-            self._begin(at)
         self.out = i + n
         if n == 1 and logprob is None and text is None and step is None and sampling is None and picks is None and top is None:
             self._put((_now() if at is None else int(at), self.id, i, id))
@@ -1024,7 +1020,7 @@ class Request:
         self._leave("failed", str(why), at)
 
     def _leave(self, state, why, at):
-        if self.state in ("queued", "dispatched"):
+        if self.state not in _TOTALS:
             counts = {"why": why, "in": self.prompt_tokens, "cached": self.cached, "pad": self.pad, "out": self.out}
             self._enter(state, at, _given(**counts))
 
@@ -1556,12 +1552,11 @@ class Streamer:
             self.also.end()
 
     def _start(self, rows, at):
-        self._thread = threading.get_ident()
+        self._thread, self._began = threading.get_ident(), at
         self._uncomputed = len(rows[0])
         groups = self.group if isinstance(self.group, (list, tuple)) else [self.group] * len(rows)
         for row, group in itertools.zip_longest(rows, groups[: len(rows)]):
             r = self.top.request(prompt_tokens=len(row), at=at, group=group, **self.options)
-            r._begin(at)
             self.requests.append(r)
         if self.watch is not None:
             self.watch._streams[self._thread] = self
@@ -1593,7 +1588,7 @@ class Streamer:
         if len(self.requests) == 1:
             rows = [[v for row in rows for v in row]]  # with an assistant model several at once
         for n, (r, row) in enumerate(zip(self.requests, rows)):
-            if r.state != "dispatched":
+            if r.state in _TOTALS:
                 continue  # ended and padded since
             if row[0] in self.pad:
                 r.finish("stop", at)  # stopped by something other than an end token
@@ -1605,15 +1600,19 @@ class Streamer:
                 r.finish("stop", at)
 
     def _time_first(self, r, at):
-        """Emits the components of time to first token: on a CPU the pass and the rest, elsewhere both together."""
-        if self._prompt and self._uncomputed > 0:
-            r.cached = self._uncomputed  # generate() was given a cache with the other columns
-        if self._prompt and self.watch.timed:
-            began, ended = self._prompt
-            r.staged("prompt", ended - began, tokens=r.prompt_tokens, at=ended)
+        """Emits the components of time to first token: on a CPU the pass and the rest, elsewhere both together. Without
+        a watched pass, all of it is the prompt's."""
+        if not self._prompt:
+            r.staged("prompt", at - self._began, at=at)
+            return
+        began, ended = self._prompt
+        r.cached = max(self._uncomputed, 0)  # generate() was given a cache with the other columns
+        tokens = max(r.prompt_tokens - r.cached, 0)
+        if self.watch.timed:
+            r.staged("prompt", ended - began, tokens=tokens, at=ended)
             r.staged("first_token", at - ended, at=at)
-        elif self._prompt:
-            r.staged("prompt", at - self._prompt[0], tokens=r.prompt_tokens, at=at)
+        else:
+            r.staged("prompt", at - began, tokens=tokens, at=at)
 
 
 # vLLM

@@ -97,6 +97,23 @@ class Lines(Case):
         self.assertIn("queue", r.of("engine")[-1]["caps"])
         self.assertFalse(os.path.exists(self.address[5:]))
 
+    def test_only_what_the_engine_reports_is_sent(self):
+        top = self.serve()
+        r = self.reader(top)
+        r.until("synced")
+        with top.request(prompt_tokens=3) as q:
+            with q.stage("prompt", tokens=3):
+                pass
+            q.token(1)
+        top.close()
+        r.rest()
+        self.right(r)
+        self.assertEqual([line["state"] for line in r.of("req")], ["queued", "finished"])
+        self.assertNotIn("queue", r.lines[0]["caps"])
+        self.assertNotIn("cached", r.of("req")[-1])
+        self.assertNotIn("cached_tokens", r.of("count")[-1]["c"])
+        self.assertEqual(r.of("count")[-1]["c"]["prompt_tokens"], 3)
+
     def test_text_is_off_by_default(self):
         top = self.serve()
         r = self.reader(top)
@@ -464,6 +481,7 @@ class Survival(Case):
         ended.token(1)
         ended.finish()
         q = top.request(group="g")
+        q.dispatch()
         with q.stage("prompt"):
             pass
         for i in range(10):

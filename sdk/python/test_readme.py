@@ -54,7 +54,7 @@ class Readme(Case):
         snippet = self.snippet("python", "my-engine")
         self.assertLessEqual(len(snippet.strip().splitlines()), 10)
         r = self.run_python(snippet)
-        self.assertEqual([q["state"] for q in r.of("req")], ["queued", "dispatched", "finished"])
+        self.assertEqual([q["state"] for q in r.of("req")], ["queued", "finished"])
         self.assertEqual((r.of("req")[0]["group"], r.of("req")[-1]["in"], r.of("req")[-1]["why"]), ("my-adapter", 12, "length"))
         self.assertEqual((r.tokens, [s["stage"] for s in r.of("stage")]), ({1: 3}, ["prompt"]))
 

@@ -104,7 +104,7 @@ func MeanSplit(tokens []store.Token) (parts []TimePart, gap time.Duration, n int
 	var sum [6]uint64
 	var gaps uint64
 	for i := range tokens {
-		if t := &tokens[i]; t.Gap > 0 && t.Split != (event.Split{}) {
+		if t := &tokens[i]; t.Gap > 0 && t.Split.HasPass() {
 			for i, v := range t.Split.Parts() {
 				sum[i] += uint64(*v)
 			}

@@ -77,9 +77,13 @@ func anyRequest(r *rapid.T, e *event.Event) {
 			Cold: rapid.Bool().Draw(r, "cold"), Probe: rapid.Bool().Draw(r, "probe"), Retrospective: rapid.Bool().Draw(r, "set"),
 		}
 	case e.State.Final():
-		e.Data = &event.Outcome{
-			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Asked: e.At,
+		o := &event.Outcome{
+			Reason: anyString(r), Prompt: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Asked: e.At,
 		}
+		if !o.AnyCached {
+			o.Cached = int(anyInt32(r))
+		}
+		e.Data = o
 	}
 }
 

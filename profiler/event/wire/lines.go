@@ -169,8 +169,7 @@ var (
 	outcomeFields = fields[event.Outcome]{
 		member("why", texts, func(p *event.Outcome) *string { return &p.Reason }),
 		member("in", totals, func(p *event.Outcome) *int { return &p.Prompt }),
-		member("cached", sizes, func(p *event.Outcome) *int { return &p.Cached }),
-		member("any_cached", flags, func(p *event.Outcome) *bool { return &p.AnyCached }),
+		{"cached", appendCached, readCached},
 		member("pad", sizes, func(p *event.Outcome) *int { return &p.Padding }),
 		member("out", totals, func(p *event.Outcome) *int { return &p.Generated }),
 		member("later", sizes, func(p *event.Outcome) *int { return &p.Later }),
@@ -181,6 +180,22 @@ var (
 		member("asked", moments, func(p *event.Outcome) *event.Time { return &p.Asked }),
 	}
 )
+
+// appendCached appends the cached tokens, 0 included, unless they are unknown.
+func appendCached(dst []byte, p *event.Outcome) []byte {
+	if p.AnyCached {
+		return dst
+	}
+	return totals.append(dst, "cached", p.Cached)
+}
+
+func readCached(d *Decoder, p *event.Outcome) {
+	v, ok := d.scan.signed()
+	if ok = ok && v >= 0; ok && !event.PlausibleCount(v) {
+		d.implausible()
+	}
+	p.Cached, p.AnyCached = int(min(max(v, 0), math.MaxInt32)), !ok
+}
 
 func appendRequest(dst []byte, e *event.Event) ([]byte, bool) {
 	if e.State == event.StateNone || e.State >= event.NumStates || e.Req == 0 {
@@ -202,7 +217,7 @@ func appendRequest(dst []byte, e *event.Event) ([]byte, bool) {
 
 func readRequest(d *Decoder) bool {
 	d.event.Kind = event.KindRequest
-	state, q, o, next := "", new(event.Request), new(event.Outcome), 0
+	state, q, o, next := "", new(event.Request), &event.Outcome{AnyCached: true}, 0
 	requestFields.members(d, q, func(name []byte) bool {
 		switch string(name) {
 		case "r":

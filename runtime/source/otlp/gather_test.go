@@ -31,11 +31,11 @@ func TestRequestOfVLLM(t *testing.T) {
 	if q := r[0].Data.(*event.Request); *q != (event.Request{Group: "vllm", Name: "chatcmpl-9f1c", MaxTokens: 512, Retrospective: true}) {
 		t.Errorf("%+v", q)
 	}
-	if o := r[2].Data.(*event.Outcome); *o != (event.Outcome{Prompt: 2560, Generated: 180, Decode: 2500 * ms}) || r[2].State != event.StateFinished {
+	if o := r[2].Data.(*event.Outcome); *o != (event.Outcome{Prompt: 2560, AnyCached: true, Generated: 180, Decode: 2500 * ms}) || r[2].State != event.StateFinished {
 		t.Errorf("%+v", o)
 	}
 	s := d.OfKind(event.KindStage)
-	if len(s) != 2 || s[0].Stage != event.StageQueue || s[0].Dur != 50*ms || s[1].Stage != event.StagePrompt || s[1].Dur != 125*ms || s[1].At != d.since(175*ms) || s[1].N != 2560 {
+	if len(s) != 2 || s[0].Stage != event.StageQueue || s[0].Dur != 50*ms || s[1].Stage != event.StagePrompt || s[1].Dur != 125*ms || s[1].At != d.since(175*ms) || s[1].N != 0 {
 		t.Errorf("%+v", s)
 	}
 	if tok := d.OfKind(event.KindToken); len(tok) != 1 || tok[0].At != d.since(250*ms) {

@@ -72,8 +72,16 @@ func (t *emission) attributes() {
 		t.emit(event.Event{Kind: event.KindRequest, State: event.StateDispatched, At: at})
 	}
 	if s.prefill.known && s.module == "" { // SGLang's value includes the queue time
-		t.stage(event.StagePrompt, "", at+event.Time(s.prefill.ns()), s.prefill.ns(), int32(max(s.prompt.v-s.cached.v, 0)))
+		t.stage(event.StagePrompt, "", at+event.Time(s.prefill.ns()), s.prefill.ns(), s.computed())
 	}
+}
+
+// computed returns the prompt tokens that did not come from a cache; 0: unknown.
+func (s *span) computed() int32 {
+	if !s.cached.known {
+		return 0
+	}
+	return int32(max(s.prompt.v-s.cached.v, 0))
 }
 
 // parts emits the stages by their spans. Spans that several ranks report count once.
@@ -94,7 +102,7 @@ func (t *emission) parts(parts []span) {
 		case event.StageNone:
 			name = p.name
 		case event.StagePrompt:
-			tokens = int32(max(t.root.prompt.v-t.root.cached.v, 0))
+			tokens = t.root.computed()
 		}
 		t.stage(stage, name, t.at(p.end), p.end-from, tokens)
 		if stage == event.StageQueue && !dispatched {
@@ -140,7 +148,7 @@ func (t *emission) finish() {
 		state, reason = event.StateCancelled, "cancelled"
 	}
 	t.emit(event.Event{Kind: event.KindRequest, State: state, At: t.at(s.end), Data: &event.Outcome{
-		Reason: reason, Prompt: int(s.prompt.v), Cached: int(min(s.cached.v, s.prompt.v)), Generated: int(s.generated.v), Decode: t.decode(),
+		Reason: reason, Prompt: int(s.prompt.v), Cached: int(min(s.cached.v, s.prompt.v)), AnyCached: !s.cached.known, Generated: int(s.generated.v), Decode: t.decode(),
 	}})
 }
 

@@ -56,19 +56,25 @@ func requestAxis(s *store.Snapshot, r *store.Request, whole bool) axis {
 // waterfallRows returns the known TTFT components of a request, and the time that no component covers.
 func waterfallRows(c *pane.Frame, s *store.Snapshot, r *store.Request, x axis) (rows []stageRow) {
 	spans := timeline(r)
+	if r.First != 0 && r.Dispatched != 0 { // parts that are not stamped are what the dispatch leaves before and after it
+		spans = fill(spans, event.StageQueue, r.Enqueued, r.Dispatched)
+		spans = fill(spans, event.StagePrompt, r.Dispatched, r.First)
+	}
 	for _, p := range ttftParts(s, r) {
 		k := pane.ComponentLook(p.Stage)
 		row := stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(c, k), mark: pane.PartSwatch(c, k), dur: int64(p.Dur), perToken: p.PerToken}
 		switch p.Stage {
 		case event.StageNone:
-			row.at = uncovered(r, spans, x)
+			for _, p := range uncovered(spans, r.Enqueued, r.First) {
+				row.at = append(row.at, x.place(p.Start, p.End))
+			}
 		case event.StageLoad:
 			row.at = stagesAt(spans, p.Stage, x)
 			if x.from < r.Enqueued {
 				row.at = append(row.at, x.place(x.from, r.Enqueued))
 			}
 		case event.StageQueue:
-			if row.at = stagesAt(spans, p.Stage, x); len(row.at) == 0 {
+			if row.at = stagesAt(spans, p.Stage, x); len(row.at) == 0 { // not dispatched yet
 				row.at = [][2]float64{x.place(r.Enqueued, r.Enqueued+event.Time(p.Dur))}
 			}
 		default:
@@ -137,11 +143,22 @@ func stagesAt(spans []store.StageSpan, st event.Stage, x axis) (out [][2]float64
 	return out
 }
 
-// uncovered returns the intervals before the first token that no component covers.
-func uncovered(r *store.Request, spans []store.StageSpan, x axis) (out [][2]float64) {
-	at := r.Enqueued
-	for at < r.First {
-		next, end := r.First, at
+// fill adds what no component covers between two moments as spans of a stage, unless it has spans.
+func fill(spans []store.StageSpan, stage event.Stage, from, to event.Time) []store.StageSpan {
+	if slices.ContainsFunc(spans, func(p store.StageSpan) bool { return p.Stage == stage }) {
+		return spans
+	}
+	for _, p := range uncovered(spans, from, to) {
+		p.Stage = stage
+		spans = append(spans, p)
+	}
+	return spans
+}
+
+// uncovered returns the intervals between two moments that no component covers.
+func uncovered(spans []store.StageSpan, from, to event.Time) (out []store.StageSpan) {
+	for at := from; at < to; {
+		next, end := to, at
 		for _, p := range spans {
 			if p.Stage == event.StageNone || p.Stage > event.StageSend {
 				continue
@@ -154,7 +171,7 @@ func uncovered(r *store.Request, spans []store.StageSpan, x axis) (out [][2]floa
 			}
 		}
 		if end == at {
-			out = append(out, x.place(at, next))
+			out = append(out, store.StageSpan{Start: at, End: next})
 			end = next
 		}
 		at = end
