@@ -103,6 +103,7 @@ func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 	}
 	r := v.Requests[i]
 	e.Request, e.TTFT, e.Cold, e.Prompt, e.Why = r.ID, r.TTFT, r.Cold, r.PromptTokens, r.Slow
+	e.Loaded = r.loadTime() > 0
 	e.Dominant, e.DomShare, e.DomPerTok = PartName(r.Dominant.Stage), r.Dominant.Share, r.Dominant.PerToken
 }
 

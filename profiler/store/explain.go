@@ -15,7 +15,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	from, load := u.from, int64(0)
 	l := s.requests.byID[u.req]
 	if l != nil && u.index == 0 { // in the queue, nothing could slow it
-		if load = l.loadTime(); load == 0 {
+		if load = l.view.loadTime(); load == 0 {
 			from = max(from, s.worked(l, u.to))
 		}
 	}
@@ -28,7 +28,8 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 		s.promptEvidence(&i, u)
 	} else if l != nil {
 		i.OwnPrompt, i.Paced = s.ownPrompt(l), l.stageTime[event.StagePacedByOthers]
-		if wait := l.queueTime(s.engine.Caps, event.Absent(event.NotYet)); wait.OK() {
+		with := s.settings()
+		if wait := l.queueTime(&with, event.Absent(event.NotYet)); wait.OK() {
 			i.Queued = nanos(wait)
 		}
 	}

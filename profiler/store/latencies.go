@@ -99,7 +99,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	},
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
-		Help:   "time to first token of the cold request, including the model load",
+		Help:   "time to first token of the cold request, including the model load if it is reported",
 		Detail: "cold (`cold`) is the first request since the load began. The part of the load that was over before it came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
 		Absent: "before the first token; no token came", Practical: 5e-3,
 		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
@@ -107,7 +107,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	},
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
-		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without model load and pacing of others",
+		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without other stages, model load and pacing of others",
 		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop. Where only `waits` show it (`queue_inferred`), it is in no percentile: requests that did not wait have none",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.QueueInferred(), r.STIL) },

@@ -14,8 +14,8 @@ const second = float64(time.Second)
 
 // settings are inputs of a request's metrics other than its own events.
 type settings struct {
-	caps event.Caps
-	load int64 // ns of the last model load
+	caps     event.Caps
+	from, to event.Time // of the last model load; equal: not reported
 }
 
 // measure computes a request's metrics from its stamps.
@@ -29,13 +29,13 @@ func (l *liveRequest) measure(with settings) {
 	if v.State.Final() {
 		absent = event.Absent(event.Undefined)
 	}
-	v.STIL, v.Paced = l.queueTime(with.caps, absent), event.DerivedValue(float64(l.pacedTotal)/second)
+	v.STIL, v.Paced = l.queueTime(&with, absent), event.DerivedValue(float64(l.pacedTotal)/second)
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
 	v.Decode, v.TPOT, v.DecodeRate = absent, absent, absent
 	v.E2EL, v.TPS, v.Overall = absent, absent, absent
 	switch {
 	case v.First != 0:
-		l.measureFirst(with)
+		l.measureFirst(&with)
 		measureDecode(l)
 	case v.State.Final() && v.Generated > 0:
 		measureUnstreamed(v)
@@ -63,14 +63,14 @@ func (l *liveRequest) measure(with settings) {
 
 // queueTime returns how long a request waited for a slot: the time that the engine reports, or else the time until it
 // was dispatched without other stages, or else that in which others held the slots; absent while it waits.
-func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Reading {
+func (l *liveRequest) queueTime(with *settings, absent event.Reading) event.Reading {
 	switch v := &l.view; {
 	case l.stageTime[event.StageQueue] > 0:
 		return seconds(l.stageTime[event.StageQueue])
 	case v.Dispatched != 0:
-		return seconds(l.unstamped(v.Enqueued, v.Dispatched))
-	case v.Retrospective || !caps.Has(event.CapQueue):
-		if ns := v.waitedForSlot(caps); ns > 0 {
+		return seconds(l.unstamped(with, v.Enqueued, v.Dispatched))
+	case v.Retrospective || !with.caps.Has(event.CapQueue):
+		if ns := v.waitedForSlot(with.caps); ns > 0 {
 			return seconds(ns)
 		}
 		return event.Absent(event.NotReported)
@@ -80,21 +80,36 @@ func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Rea
 
 // prefillTime returns how long the prompt was processed, in ns: the time that the engine reports, or else the time from
 // its dispatch to its first token without other stages; 0 if both are unknown.
-func (l *liveRequest) prefillTime() int64 {
+func (l *liveRequest) prefillTime(with *settings) int64 {
 	v := &l.view
 	stamped := func(p StageSpan) bool { return p.Stage == event.StagePrompt }
 	if ns := l.stageTime[event.StagePrompt]; ns > 0 || v.Dispatched == 0 || v.Omitted.Spans > 0 || slices.ContainsFunc(v.Spans, stamped) {
 		return ns
 	}
-	return l.unstamped(v.Dispatched, v.First)
+	return l.unstamped(with, v.Dispatched, v.First)
 }
 
-// unstamped returns how much of the time between two moments no stage of the request covers, in ns.
-func (l *liveRequest) unstamped(from, to event.Time) (ns int64) {
+// loadTime returns the part of the model load in the time until the first token, in ns: as it is stamped for the request,
+// or else what of the load lies in it.
+func (l *liveRequest) loadTime(with *settings) int64 {
+	if ns := l.stageTime[event.StageLoad]; ns > 0 || l.missedStart {
+		return ns
+	}
+	return max(int64(min(with.to, l.view.First)-max(with.from, l.view.Enqueued)), 0)
+}
+
+// unstamped returns how much of the time between two moments neither a stage of the request nor the model load covers, in
+// ns.
+func (l *liveRequest) unstamped(with *settings, from, to event.Time) (ns int64) {
+	load := StageSpan{Start: with.from, End: with.to}
 	for at := from; at < to; {
 		next, end := to, at
-		for i := range l.view.Spans {
-			switch p := &l.view.Spans[i]; {
+		for i := range len(l.view.Spans) + 1 {
+			p := &load
+			if i > 0 {
+				p = &l.view.Spans[i-1]
+			}
+			switch {
 			case p.Start > at:
 				next = min(next, p.Start)
 			case p.End > end:
@@ -153,21 +168,20 @@ func rate(n int, elapsed event.Reading) event.Reading {
 }
 
 // measureFirst computes TTFT, its parts, and the prefill time. A cold request's TTFT includes the whole model load,
-// whether the request arrived during the load or after it. A token that was seen to be sent came
-// when it was sent.
-func (l *liveRequest) measureFirst(with settings) {
+// whether the request arrived during the load or after it. A token that was seen to be sent came when it was sent.
+func (l *liveRequest) measureFirst(with *settings) {
 	v := &l.view
 	ttft, before := event.Add(int64(v.First-v.Enqueued), l.stageTime[event.StageSend]), int64(0)
 	if v.Cold {
-		before = max(with.load-l.stageTime[event.StageLoad], 0) // part of the load that was over when the request arrived
+		before = max(int64(with.to-with.from)-l.loadTime(with), 0) // part of the load that was over when the request arrived
 	}
 	ttft += before
 	v.TTFT = seconds(ttft)
 	v.HitTarget = ttft <= int64(v.Targets.TTFT)
-	l.splitTTFT(ttft, before)
+	l.splitTTFT(with, ttft, before)
 
 	v.Prefill = event.Absent(event.NotReported)
-	if prefill := l.prefillTime(); prefill > 0 {
+	if prefill := l.prefillTime(with); prefill > 0 {
 		v.Prefill = seconds(prefill)
 	}
 	v.PrefillRate = event.Absent(event.NotReported)
@@ -179,7 +193,7 @@ func (l *liveRequest) measureFirst(with settings) {
 // splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. Queue and
 // prompt that are not stamped are what the dispatch leaves of the time before and after it. The model
 // load is the part measured with the request, and loadBefore ns before it. The queue time is that of its part.
-func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
+func (l *liveRequest) splitTTFT(with *settings, ttft, loadBefore int64) {
 	v := &l.view
 	v.Dominant = Part{}
 	var buf [event.NumStages]Part
@@ -202,11 +216,11 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 		ns := l.stageTime[stage]
 		switch {
 		case stage == event.StageLoad:
-			ns += loadBefore
+			ns = l.loadTime(with) + loadBefore
 		case stage == event.StageQueue && v.STIL.OK():
 			ns = nanos(v.STIL)
 		case stage == event.StagePrompt:
-			ns = l.prefillTime()
+			ns = l.prefillTime(with)
 		}
 		if ns > 0 {
 			ns = min(ns, rest) // overlapping stages: clamp to what is left

@@ -157,6 +157,79 @@ func TestColdTTFTIncludesLoad(t *testing.T) {
 	}
 }
 
+// TestLoadByItsStages checks that the load in a TTFT is known from the stages of the engine alone, whether a request came
+// before, while or after the model was loaded; and that none is claimed if none is reported.
+func TestLoadByItsStages(t *testing.T) {
+	const load, prompt = 100 * ms, 10 * ms
+	for name, c := range map[string]struct {
+		stages     []event.Stage // one after the other, of 100 ms together
+		came       int64         // since the load began
+		cold       bool
+		ttft, part int64
+	}{
+		"cold, after":                 {[]event.Stage{event.StageLoad}, load, true, load + prompt, load},
+		"cold, after, in parts":       {[]event.Stage{event.StageLoadOpen, event.StageLoadWeights}, load, true, load + prompt, load},
+		"cold, in the middle":         {[]event.Stage{event.StageLoad}, 40 * ms, true, load + prompt, load},
+		"cold, before the load":       {[]event.Stage{event.StageLoad}, 0, true, load + prompt, load},
+		"warm, in the middle":         {[]event.Stage{event.StageLoad}, 40 * ms, false, 60*ms + prompt, 60 * ms},
+		"warm, after":                 {[]event.Stage{event.StageLoad}, load, false, prompt, 0},
+		"cold, of an unreported load": {nil, load, true, prompt, 0},
+	} {
+		p := newSession()
+		began := p.now
+		arrive := func() { p.state(0, 1, event.StateQueued, &event.Request{Cold: c.cold}) }
+		p.now += event.Time(c.came)
+		arrive()
+		for i, s := range c.stages {
+			took := load / int64(len(c.stages))
+			p.store.Emit(event.Event{Kind: event.KindStage, Stage: s, Layer: -1, At: began + event.Time(int64(i+1)*took), Dur: took})
+		}
+		p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m"}}) // without its length
+		p.now = began + event.Time(load)
+		p.state(0, 1, event.StateDispatched, nil)
+		p.token(prompt, 1, 1)
+		r := p.request(t, 1)
+		want(t, name+": TTFT", r.TTFT, float64(c.ttft)/1e9)
+		want(t, name+": queue", r.STIL, 0.)
+		want(t, name+": prefill", r.Prefill, float64(prompt)/1e9)
+		if got := r.loadTime(); got != c.part {
+			t.Errorf("%s: %d ns of load, want %d", name, got, c.part)
+		}
+	}
+}
+
+// TestCachedTokensThatNobodyReports checks that unset cached tokens are absent, in totals too, and that 0 is not.
+func TestCachedTokensThatNobodyReports(t *testing.T) {
+	p := newSession()
+	p.engine(0)
+	end := func(id event.RequestID, o *event.Outcome) {
+		p.state(0, id, event.StateQueued, nil)
+		p.token(ms, id, 1)
+		if !p.request(t, id).AnyCached {
+			t.Error("cached tokens of a running request are known")
+		}
+		if o == nil {
+			p.state(0, id, event.StateFinished, nil)
+		} else {
+			p.state(0, id, event.StateFinished, o)
+		}
+	}
+	end(1, &event.Outcome{Prompt: 4, Generated: 1})
+	if r, n := p.request(t, 1), p.store.Snapshot().Totals().Cached; r.AnyCached || !n.OK() || n.V != 0 {
+		t.Errorf("cached 0 is %v, unknown %v", n, r.AnyCached)
+	}
+	end(2, &event.Outcome{Prompt: 4, AnyCached: true, Generated: 1})
+	end(3, nil)
+	for id := event.RequestID(2); id <= 3; id++ {
+		if !p.request(t, id).AnyCached {
+			t.Errorf("#%d: unset cached tokens are known", id)
+		}
+	}
+	if n := p.store.Snapshot().Totals().Cached; n.Origin != event.NotReported {
+		t.Errorf("total of cached tokens %v, one is unknown", n)
+	}
+}
+
 // TestSessionBeginsWithItsEarliestEvent checks that Started is the earliest stamp, even if that event arrives later.
 func TestSessionBeginsWithItsEarliestEvent(t *testing.T) {
 	p := newSession()

@@ -65,6 +65,7 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 	l.missedStart = l.predatesClock || e.State != event.StateQueued
 	v.MissedStart = l.missedStart
 	v.Enqueued, v.Targets = e.At, s.targets
+	v.AnyCached = true // until its end
 	if p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
@@ -91,8 +92,18 @@ func (s *state) endUntracked(e *event.Event) {
 	s.requests.evicted.add(e.Req)
 }
 
-// settings returns what the metrics of requests depend on besides their own events.
-func (s *state) settings() settings { return settings{s.engine.Caps, s.loadTook} }
+// settings returns what the metrics of requests depend on besides their own events. The load of a model that is reported
+// without its length, or not yet, is that of its stages.
+func (s *state) settings() settings {
+	load := settings{s.engine.Caps, s.loaded.Start, s.loaded.End}
+	if load.from == load.to && len(s.load) > 0 {
+		load.from, load.to = s.load[0].Start, s.load[0].End
+		for i := range s.load {
+			load.from, load.to = min(load.from, s.load[i].Start), max(load.to, s.load[i].End)
+		}
+	}
+	return load
+}
 
 // excluded is Snapshot.Excluded while events are applied.
 func (s *state) excluded(l *liveRequest) bool { return excluded(l.view.Probe, s.engine.Caps) }
@@ -121,7 +132,6 @@ func outcomeOf(e *event.Event) *event.Outcome {
 func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	v := &l.view
 	v.Closed = max(at, v.Last, v.Enqueued)
-	v.AnyCached = true
 	if o != nil {
 		v.Reason = clip(o.Reason, MaxLine)
 		if o.Prompt > 0 {

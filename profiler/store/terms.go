@@ -22,13 +22,14 @@ var Terms = [...]struct {
 		{Name: "probe", JSON: "`probe`", Help: "a request of llmtop's own, made to measure", Detail: "For a watched server it is in no percentile and no total"},
 		{
 			Name: "prefill time", JSON: "`prefill_s`", Unit: "s", Help: "time of the forward passes that processed the prompt, without embedding lookup and LM head",
-			Detail: "The component *prompt*. For an engine that does not stamp it: first token - dispatched, less tokenization, embedding and first-token stages",
+			Detail: "The component *prompt*. For an engine that does not stamp it: first token - dispatched, without the other stages in that time",
 			Absent: "nothing of this was stamped",
 		},
 		{Name: "decode time, token generation time", JSON: "`decode_s`", Unit: "s", Help: "last token - first token - pacing", Absent: "n < 2"},
 		{Name: "paced", JSON: "`paced_s`", Unit: "s", Help: "time waited on purpose between tokens"},
 		{
 			Name: "prefill", Title: "prefill", JSON: "`prefill_tokens_per_s`", Unit: "tokens/s", Help: "computed prompt tokens (cached tokens excluded) / prefill time",
+			Detail: "Until its end, computed are the tokens that its prompt stages cover",
 			Absent: "the prefill time is absent; the number of cached tokens is unknown",
 		},
 		{
@@ -41,7 +42,7 @@ var Terms = [...]struct {
 		},
 		{Name: "overall throughput", JSON: "`overall_tokens_per_s`", Unit: "tokens/s", Help: "(prompt + n) / E2EL", Absent: "no token came; the number of prompt tokens is unknown"},
 		{Name: "prompt", JSON: "`prompt_tokens`", Unit: "tokens", Help: "tokens of the prompt, cached ones included", Absent: "the request ended before the server reported them"},
-		{Name: "cached", JSON: "`cached_tokens`", Unit: "tokens", Help: "prompt tokens whose keys and values came from a cache and were not computed", Absent: "the server does not report them, and may have a cache"},
+		{Name: "cached", JSON: "`cached_tokens`", Unit: "tokens", Help: "prompt tokens whose keys and values came from a cache and were not computed", Absent: "not reported, and there may be a cache; in totals: of one request"},
 		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice; TPOT is the sum over choices of the time from first to last token / that of their tokens after the first", Absent: "one choice"},
 		{Name: "padding", JSON: "`padding_tokens`", Unit: "tokens", Help: "tokens that only fill up a batch", Detail: "The built-in engine needs none: 0"},
 		{Name: "generated", JSON: "`generated_tokens`", Unit: "tokens", Help: "n, the token that ends the text included"},

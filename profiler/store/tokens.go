@@ -265,8 +265,8 @@ func (s *state) explainTTFTAgain(l *liveRequest) {
 }
 
 // loadTime returns the ns of the model load in the TTFT of a request.
-func (l *liveRequest) loadTime() (ns int64) {
-	for _, p := range l.view.Parts {
+func (r *Request) loadTime() (ns int64) {
+	for _, p := range r.Parts {
 		if p.Stage == event.StageLoad {
 			ns += int64(p.Dur)
 		}

@@ -16,6 +16,7 @@ type Evidence struct {
 	Request      event.RequestID // newest request with a first token; 0: none
 	TTFT         event.Reading   // of that request, s
 	Cold         bool
+	Loaded       bool // TTFT contains a model load
 	Target       time.Duration
 	Given        bool           // somebody has set Target
 	TPOT         time.Duration  // target, set by the user; 0: none

@@ -59,8 +59,11 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	switch {
 	case e.Cold:
-		v.Severity = Info
-		v.Text = fmt.Sprintf("Cold TTFT %s, including the model load%s", metric.Duration(int64(took)), mostly)
+		load := ", without the model load, which is not reported"
+		if e.Loaded {
+			load = ", including the model load"
+		}
+		v.Severity, v.Text = Info, fmt.Sprintf("Cold TTFT %s%s%s", metric.Duration(int64(took)), load, mostly)
 	case e.Target <= 0:
 		v.Severity, v.Text = Info, fmt.Sprintf("TTFT %s%s", metric.Duration(int64(took)), mostly)
 		v.because(e.Why)

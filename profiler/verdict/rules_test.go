@@ -254,6 +254,7 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 		{.900, true, Info, "Cold TTFT 900 ms, including the model load", false},
 	} {
 		e := calm()
+		e.Loaded = c.cold
 		e.Request, e.TTFT, e.Cold, e.Dominant, e.DomShare, e.DomPerTok, e.Prompt = 4, event.DerivedValue(c.ttft), c.cold, "prompt", .71, 5e5, 30
 		v := judged(e)["TTFT"]
 		if v.Severity != c.severity || !strings.Contains(v.Text, c.text) || (v.Try != "") != c.try {
@@ -268,6 +269,11 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 	if v := judged(e)["TTFT"]; v.Text != "TTFT 300 ms, 100 ms over the target of 200 ms" || v.Try != "" || v.Evidence != "request #4, 30 prompt tokens" {
 		t.Errorf("without reported components: %+v", v)
 	}
+	e.Cold = true
+	if v := judged(e)["TTFT"]; strings.Contains(v.Text, "including") || !strings.Contains(v.Text, "without the model load") {
+		t.Errorf("cold, of an unknown load: %+v", v)
+	}
+	e.Cold = false
 	e.Prompt = 0 // unknown
 	if v := judged(e)["TTFT"]; v.Evidence != "request #4" {
 		t.Errorf("evidence %q without prompt tokens", v.Evidence)

@@ -32,6 +32,36 @@ func TestSplitLongerThanItsGap(t *testing.T) {
 	}
 }
 
+// Tokens whose forward pass is unknown have no stages, even if the time of sampling is known.
+func TestSplitWithoutAPass(t *testing.T) {
+	if _, _, n := MeanSplit([]store.Token{{Gap: 9}, {Gap: 9, Split: event.Split{Sample: 3}}}); n != 0 {
+		t.Errorf("%d tokens with stages, want 0", n)
+	}
+}
+
+// How to get text depends on who made the engine.
+func TestTextAbsence(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine event.EngineInfo
+		want   string
+	}{
+		"llmtop":          {event.EngineInfo{Name: "native", Caps: event.CapTokens}, "--send-text"},
+		"llmtop's llama":  {event.EngineInfo{Name: "llama.cpp", Caps: event.CapTokens | event.CapOps}, "--send-text"},
+		"an emitter":      {event.EngineInfo{Name: "my-engine", Caps: event.CapTokens}, "text=True (Python) or options.text (C, Rust)"},
+		"it sends text":   {event.EngineInfo{Name: "my-engine", Caps: event.CapTokens | event.CapText}, "not reported by this engine"},
+		"without tokens":  {event.EngineInfo{Name: "vllm"}, "not reported by this engine"},
+		"in this process": {event.EngineInfo{Name: "my-engine", Caps: event.CapTokens}, "not reported by this engine"},
+	} {
+		s := &store.Snapshot{Engine: c.engine}
+		if name != "in this process" {
+			s.Engine.Remote.Link = event.LinkConnected
+		}
+		if got := new(Frame).TextAbsence(s); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // The legend is complete: the title is shorter where there is little room.
 func TestLegendOfTheLayers(t *testing.T) {
 	r := &store.Request{ID: 12, Layers: []store.LayerPart{{Attention: 1, Router: 1, Experts: 3}}}

@@ -129,7 +129,7 @@ func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 	case Prompt:
 		return countIf(r.PromptTokens, r.PromptTokens > 0)
 	case Cached:
-		return countIf(r.CachedTokens, r.PromptTokens > 0 && r.State.Final())
+		return countIf(r.CachedTokens, r.PromptTokens > 0 && r.State.Final() && !r.AnyCached)
 	case Generated:
 		return countIf(r.Generated, r.Generated > 0 || r.State.Final())
 	case Queue:

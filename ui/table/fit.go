@@ -25,8 +25,8 @@ func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
 	points := f.points[:0]
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
 		for _, r := range list {
-			if x := r.PromptTokens - r.CachedTokens; !r.Cold && r.TTFT.OK() && r.PromptTokens > 0 && x > 0 {
-				points = append(points, Point{float64(x), r.TTFT.V})
+			if !r.Cold && r.TTFT.OK() && r.Computed > 0 {
+				points = append(points, Point{float64(r.Computed), r.TTFT.V})
 			}
 		}
 	}

@@ -10,16 +10,17 @@ import (
 // Sums are the totals of the rows of a list. Quantiles are exact, over per-request values by nearest rank; NaN without
 // values. TTFT quantiles cover warm requests only. Probes of llmtop are excluded.
 type Sums struct {
-	Counted                   int // rows included in the totals
-	States                    [event.NumStates]int
-	Missed                    int // requests that missed at least one target
-	Prompt, Cached, Generated int
-	P50, P99                  [NumFields]float64
+	Counted           int // rows included in the totals
+	States            [event.NumStates]int
+	Missed            int // requests that missed at least one target
+	Prompt, Generated int
+	Cached            event.Reading // absent if a request of these did not report it
+	P50, P99          [NumFields]float64
 }
 
 // sum computes the totals of the rows.
 func (l *List) sum(now event.Time) {
-	l.Sums = Sums{}
+	l.Sums = Sums{Cached: event.DerivedValue(0)}
 	s := &l.Sums
 	for _, r := range l.Rows {
 		if r.Probe {
@@ -28,7 +29,11 @@ func (l *List) sum(now event.Time) {
 		s.Counted++
 		s.States[r.State]++
 		s.Prompt += r.PromptTokens
-		s.Cached += r.CachedTokens
+		if r.PromptTokens > 0 && r.AnyCached && r.State.Final() {
+			s.Cached = event.Absent(event.NotReported)
+		} else if s.Cached.OK() {
+			s.Cached.V += float64(r.CachedTokens)
+		}
 		s.Generated += r.Generated
 		if Missed(r, now) {
 			s.Missed++

@@ -46,6 +46,22 @@ func TestEventsRoundTrip(t *testing.T) {
 	})
 }
 
+// TestUnsetIsAbsent checks that cached tokens that a line lacks are unknown, and not 0.
+func TestUnsetIsAbsent(t *testing.T) {
+	var d Decoder
+	for line, want := range map[string]event.Outcome{
+		`{"t":"req","a":9,"r":1,"state":"finished","in":4}`:               {Prompt: 4, AnyCached: true},
+		`{"t":"req","a":9,"r":1,"state":"finished","in":4,"cached":null}`: {Prompt: 4, AnyCached: true},
+		`{"t":"req","a":9,"r":1,"state":"finished","in":4,"cached":-1}`:   {Prompt: 4, AnyCached: true},
+		`{"t":"req","a":9,"r":1,"state":"finished","in":4,"cached":0}`:    {Prompt: 4},
+		`{"t":"req","a":9,"r":1,"state":"failed","cached":3,"in":4}`:      {Prompt: 4, Cached: 3},
+	} {
+		if got := decode(t, &d, []byte(line)); len(got) != 1 || *got[0].Data.(*event.Outcome) != want {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
 // TestBatchesRoundTrip checks the same for many tokens in one line, after the line of their forward passes.
 func TestBatchesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -78,6 +78,9 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 			return fmt.Errorf("attach to %v: %w", c.address, err)
 		}
 		c.follow.linked(event.LinkDisconnected, plain(err))
+		if nobodyListens(err) {
+			c.follow.gone()
+		}
 		if greeted {
 			wait = firstWait
 		}

@@ -105,6 +105,41 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestKilled: requests of an engine at whose address nobody listens any more end; if the same run answers again, what still
+// runs there begins again, under new numbers.
+func TestKilled(t *testing.T) {
+	f := newFake(t)
+	var got log
+	attach(t, f.address(), "", &got)
+	f.greet("one")
+	f.send(`{"t":"sync"}`)
+	f.send(`{"t":"synced"}`)
+	f.send(`{"t":"req","a":1001,"r":5,"state":"queued"}`)
+	f.send(`{"t":"tok","a":1002,"r":5,"i":0}`)
+	f.logged(&got, "one")
+	at := f.listener.Addr().String()
+	_ = f.listener.Close()
+	f.hangUp()
+	eventtest.Wait(t, "the end of the request", func() bool { return len(got.OfKind(event.KindRequest)) == 2 })
+	if end := got.OfKind(event.KindRequest)[1]; end.Req != 5 || end.State != event.StateCancelled || end.Data.(*event.Outcome).Reason != "the engine has ended" {
+		t.Errorf("%+v", end)
+	}
+	var err error
+	if f.listener, err = net.Listen("unix", at); err != nil {
+		t.Fatal(err)
+	}
+	defer f.listener.Close()
+	f.greet("one")
+	f.send(`{"t":"sync"}`)
+	f.send(`{"t":"req","a":1001,"r":5,"state":"queued"}`)
+	f.send(`{"t":"tok","a":1002,"r":5,"i":0,"n":3}`)
+	f.send(`{"t":"synced"}`)
+	f.logged(&got, "again")
+	if all := got.OfKind(event.KindRequest); len(all) != 3 || all[2].Req != 10 || all[2].State != event.StateQueued || got.remote().Restarts != 0 {
+		t.Errorf("%+v, %+v", all, got.remote())
+	}
+}
+
 // TestReconnection: a state repeated after a reconnection is not counted twice, and requests that ended meanwhile are
 // ended.
 func TestReconnection(t *testing.T) {

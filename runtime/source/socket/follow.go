@@ -37,6 +37,7 @@ type follow struct {
 	took    int64 // ns that the model took to load
 	run     string
 	greeted bool // the engine has introduced itself on this connection
+	ended   bool // nobody listens at its address any more
 
 	offset  event.Time // client clock minus engine clock
 	settles event.Time // see the constant
@@ -112,15 +113,17 @@ func (f *follow) line(line []byte) (wire.Session, error) {
 func (f *follow) greet(s *wire.Session) {
 	f.engine = *f.batch[0].Data.(*event.EngineInfo)
 	run := fmt.Sprint(s.Run, "/", f.engine.PID)
-	if f.run != "" && run != f.run {
-		f.remote.Restarts++
+	if f.run != "" && (run != f.run || f.ended) { // an engine that was only out of reach has its requests begin again
+		if run != f.run {
+			f.remote.Restarts++
+		}
 		f.endAll("the engine restarted", 0)
 		f.base, f.synced = f.highest, false
 		if f.highest > maxID { // no ids left after these; such ids are random and will not repeat
 			f.base, f.highest = 0, 0
 		}
 	}
-	f.run, f.greeted = run, true
+	f.run, f.greeted, f.ended = run, true, false
 	f.offset = f.clock.Now() - s.At
 	f.remote.Link, f.remote.Reason, f.remote.Since = event.LinkConnected, "", f.clock.Now()
 }
@@ -220,6 +223,12 @@ func (l *lateness) persists(now, offset, settles event.Time) bool {
 	return l.beats >= minLateBeats && now-l.since >= settles
 }
 
+// gone ends the live requests of an engine at whose address nobody listens any more.
+func (f *follow) gone() {
+	f.ended = true
+	f.endAll("the engine has ended", 0)
+}
+
 // endAll ends the live requests that the state of the given round did not name. Round 0 ends all.
 func (f *follow) endAll(why string, round uint64) {
 	f.release()
@@ -229,7 +238,7 @@ func (f *follow) endAll(why string, round uint64) {
 		}
 		delete(f.live, id)
 		f.sink.Emit(event.Event{
-			Kind: event.KindRequest, At: f.clock.Now(), Req: id, State: event.StateCancelled, Layer: -1, Data: &event.Outcome{Reason: why},
+			Kind: event.KindRequest, At: f.clock.Now(), Req: id, State: event.StateCancelled, Layer: -1, Data: &event.Outcome{Reason: why, AnyCached: true},
 		})
 	}
 }

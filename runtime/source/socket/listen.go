@@ -98,13 +98,18 @@ func reclaim(a address) error {
 		return fmt.Errorf("%w by the engine with pid %d", ErrInUse, pid)
 	case err == nil:
 		return fmt.Errorf("%w by another engine", ErrInUse)
-	case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) && !refusedOnWindows(err):
+	case !nobodyListens(err):
 		return err
 	}
 	if err := os.Remove(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of a dead engine: %w", err)
 	}
 	return nil
+}
+
+// nobodyListens reports whether connecting to a socket failed since its engine has ended.
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) || refusedOnWindows(err)
 }
 
 // probe returns the pid of the engine that listens at an address, 0 if unknown. It fails if none listens.

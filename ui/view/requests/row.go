@@ -188,7 +188,9 @@ func requestSums(c *pane.Frame, a grid.Area, cols []requestColumn, t *View, show
 		case f == table.Prompt:
 			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Prompt)))
 		case f == table.Cached:
-			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Cached)))
+			if sums.Cached.OK() {
+				cell.Right(end, 0, pane.Loud, metric.Count(sums.Cached.V))
+			}
 		case f == table.Generated:
 			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Generated)))
 		default:
