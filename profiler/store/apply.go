@@ -30,7 +30,7 @@ type core struct {
 	engine      *event.EngineInfo // the last one, never modified
 	model       event.Model
 	load        []StageSpan
-	loaded      StageSpan   // the last model load; zero: not reported
+	loaded      *modelLoad  // the last one, never modified; nil: not reported
 	sourceDrops event.Drops // reported by the sources
 	queueDrops  event.Drops // dropped by the queue
 
@@ -140,7 +140,7 @@ func (s *state) applyLog(e *event.Event) {
 // applyModel replaces the model. Router picks and operation times start at zero.
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
-		s.model, s.loaded = *p, StageSpan{Start: e.At - event.Time(max(e.Dur, 0)), End: e.At}
+		s.model, s.loaded = *p, newModelLoad(e)
 		s.routing, s.ops, s.speculation, s.causes.read = routing{}, nil, nil, 0
 		if t := s.causes.total; t != nil {
 			t.prompts = promptTimes{}
@@ -151,7 +151,7 @@ func (s *state) applyModel(e *event.Event) {
 // applyLoad adds a stage to the waterfall of the last model load.
 func (s *state) applyLoad(e *event.Event) {
 	if e.Stage == event.StageLoad {
-		s.loaded = newSpan(e)
+		s.loaded = newModelLoad(e)
 	}
 	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
 		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}

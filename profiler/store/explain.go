@@ -28,7 +28,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 		s.promptEvidence(&i, u)
 	} else if l != nil {
 		i.OwnPrompt, i.Paced = s.ownPrompt(l), l.stageTime[event.StagePacedByOthers]
-		with := s.settings()
+		with := s.settings().of(l)
 		if wait := l.queueTime(&with, event.Absent(event.NotYet)); wait.OK() {
 			i.Queued = nanos(wait)
 		}

@@ -22,13 +22,14 @@ type liveRequest struct {
 	lastStep        uint64                 // of the last token
 	pacedTotal      int64                  // ns of pacing between tokens
 	lastChoice      uint16
-	missedStart     bool    // its start was not received: there are no times before Dispatched or First
-	predatesClock   bool    // it started before the clock's epoch, see beforeClock
-	sharedTokens    bool    // others have the list: its entries stay as they are
-	sharedGaps      bool    // the same
-	atFirst         int32   // tokens that came with the first
-	later           int32   // Outcome.Later; -1: unknown
-	tokens          []Token // the last ones, at most MaxTokens; nil once the request has ended
+	load            modelLoad // the last one before the first token
+	missedStart     bool      // its start was not received: there are no times before Dispatched or First
+	predatesClock   bool      // it started before the clock's epoch, see beforeClock
+	sharedTokens    bool      // others have the list: its entries stay as they are
+	sharedGaps      bool      // the same
+	atFirst         int32     // tokens that came with the first
+	later           int32     // Outcome.Later; -1: unknown
+	tokens          []Token   // the last ones, at most MaxTokens; nil once the request has ended
 	text            []byte
 	slim            *Request // done without per-token data; nil until needed
 	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating

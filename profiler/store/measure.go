@@ -14,13 +14,33 @@ const second = float64(time.Second)
 
 // settings are inputs of a request's metrics other than its own events.
 type settings struct {
-	caps     event.Caps
-	from, to event.Time // of the last model load; equal: not reported
+	caps event.Caps
+	load modelLoad // the last one
+}
+
+// modelLoad is when a model was loaded; zero: not reported.
+type modelLoad struct{ from, to event.Time }
+
+// newModelLoad returns the load that ended with an event; nil if its length is not reported.
+func newModelLoad(e *event.Event) *modelLoad {
+	if e.Dur <= 0 {
+		return nil
+	}
+	return &modelLoad{e.At - event.Time(e.Dur), e.At}
+}
+
+// of returns the settings of a request: its load is the last one before its first token.
+func (with settings) of(l *liveRequest) settings {
+	if l.view.First != 0 {
+		with.load = l.load
+	}
+	return with
 }
 
 // measure computes a request's metrics from its stamps.
 func (l *liveRequest) measure(with settings) {
 	v := &l.view
+	with = with.of(l)
 	if v.Polled {
 		measurePolled(l)
 		return
@@ -95,13 +115,13 @@ func (l *liveRequest) loadTime(with *settings) int64 {
 	if ns := l.stageTime[event.StageLoad]; ns > 0 || l.missedStart {
 		return ns
 	}
-	return max(int64(min(with.to, l.view.First)-max(with.from, l.view.Enqueued)), 0)
+	return max(int64(min(with.load.to, l.view.First)-max(with.load.from, l.view.Enqueued)), 0)
 }
 
 // unstamped returns how much of the time between two moments neither a stage of the request nor the model load covers, in
 // ns.
 func (l *liveRequest) unstamped(with *settings, from, to event.Time) (ns int64) {
-	load := StageSpan{Start: with.from, End: with.to}
+	load := StageSpan{Start: with.load.from, End: with.load.to}
 	for at := from; at < to; {
 		next, end := to, at
 		for i := range len(l.view.Spans) + 1 {
@@ -173,7 +193,7 @@ func (l *liveRequest) measureFirst(with *settings) {
 	v := &l.view
 	ttft, before := event.Add(int64(v.First-v.Enqueued), l.stageTime[event.StageSend]), int64(0)
 	if v.Cold {
-		before = max(int64(with.to-with.from)-l.loadTime(with), 0) // part of the load that was over when the request arrived
+		before = max(int64(with.load.to-with.load.from)-l.loadTime(with), 0) // part of the load that was over when the request arrived
 	}
 	ttft += before
 	v.TTFT = seconds(ttft)

@@ -188,6 +188,7 @@ func TestLoadByItsStages(t *testing.T) {
 		p.now = began + event.Time(load)
 		p.state(0, 1, event.StateDispatched, nil)
 		p.token(prompt, 1, 1)
+		p.stage(0, event.StageLoad, load/2, 0) // of another model
 		r := p.request(t, 1)
 		want(t, name+": TTFT", r.TTFT, float64(c.ttft)/1e9)
 		want(t, name+": queue", r.STIL, 0.)

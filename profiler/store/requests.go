@@ -95,14 +95,17 @@ func (s *state) endUntracked(e *event.Event) {
 // settings returns what the metrics of requests depend on besides their own events. The load of a model that is reported
 // without its length, or not yet, is that of its stages.
 func (s *state) settings() settings {
-	load := settings{s.engine.Caps, s.loaded.Start, s.loaded.End}
-	if load.from == load.to && len(s.load) > 0 {
-		load.from, load.to = s.load[0].Start, s.load[0].End
+	with := settings{caps: s.engine.Caps}
+	switch {
+	case s.loaded != nil:
+		with.load = *s.loaded
+	case len(s.load) > 0:
+		with.load = modelLoad{s.load[0].Start, s.load[0].End}
 		for i := range s.load {
-			load.from, load.to = min(load.from, s.load[i].Start), max(load.to, s.load[i].End)
+			with.load = modelLoad{min(with.load.from, s.load[i].Start), max(with.load.to, s.load[i].End)}
 		}
 	}
-	return load
+	return with
 }
 
 // excluded is Snapshot.Excluded while events are applied.

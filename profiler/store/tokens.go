@@ -42,7 +42,9 @@ func (s *state) applyToken(e *event.Event) {
 		gap = 0
 		v.First = at
 		s.settleWaits(v, at)
-		l.measure(s.settings())
+		with := s.settings()
+		l.load = with.load
+		l.measure(with)
 		if !s.excluded(l) {
 			if !v.ColdLater {
 				s.latency.recordFirst(v, at)
