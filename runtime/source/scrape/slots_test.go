@@ -132,7 +132,7 @@ func TestEndsOfSlots(t *testing.T) {
 // TestRealEndsOfSlots polls a real llama-server while a request is cut off, and while one runs to its end.
 func TestRealEndsOfSlots(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--parallel", "2", "--ctx-size", "16384", "--threads", "1")
-	w, n := startPoller(t, Options{Address: server.URL}), 0
+	w, n := startPoller(t, Options{Address: server.URL, NeverSleeps: func() bool { return true }}), 0
 	for _, want := range []event.State{event.StateCancelled, event.StateFinished} {
 		ctx, cancel := context.WithCancel(t.Context())
 		answered := make(chan struct{})
