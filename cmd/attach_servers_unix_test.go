@@ -296,9 +296,9 @@ func TestAttachOllama(t *testing.T) {
 func TestLlamaServerFallsAsleep(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--sleep-idle-seconds", "2", "--parallel", "2", "--threads", "1")
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
-	p.waitFor(t, "asleep until the next request", "session   0 out")
-	generate(t, server.URL+"/completion", `{"prompt":"Call me Ishmael.","n_predict":4,"ignore_eos":true}`)
-	p.waitFor(t, "session   4 out")
+	p.waitFor(t, "asleep until the next request")
+	generate(t, server.URL+"/completion", `{"prompt":"Call me Ishmael.","n_predict":600,"ignore_eos":true}`)
+	p.waitFor(t, "session   600")
 	for end := time.Now().Add(time.Minute); strings.Count(server.Log(), "entering sleeping state") < 2; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it did not fall asleep again; the screen shows\n%s", p.text())
