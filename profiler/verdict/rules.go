@@ -200,9 +200,11 @@ func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // qualify adds the cause that took most of the time to a verdict: its remedy is the one that helps, and a speed that lost
-// time to it is not good.
+// time to it is not good. Without a cause there is nothing to try.
 func (v *Verdict) qualify(losses *Losses, l *Limits) {
 	switch top, _ := losses.significant(l); {
+	case top == Unknown && v.Severity != Good && v.Try == "":
+		v.Evidence = strings.TrimPrefix(v.Evidence+"; no cause found", "; ")
 	case top == Unknown:
 	case v.Severity == Good:
 		v.Severity = Info
@@ -222,13 +224,10 @@ func judgeSpeed(speed float64, e *Evidence, l *Limits, evidence string) Verdict 
 		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request, within %s", metric.Rate(speed), target)
 	case e.TPOT > 0:
 		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request misses %s", metric.Rate(speed), target)
-		v.Try = "a smaller quantisation, or fewer requests at a time"
 	case speed < l.Slow:
 		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), l.Slow)
-		v.Try = "a smaller quantisation, or fewer requests at a time"
 	case speed < l.Comfortable:
 		v.Severity, v.Text = Watch, fmt.Sprintf("Decode %s tok/s per request is below reading speed (%.0f)", metric.Rate(speed), l.Comfortable)
-		v.Try = "a smaller quantisation, or fewer requests at a time"
 	default:
 		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request (reading speed %.0f)", metric.Rate(speed), l.Comfortable)
 	}

@@ -92,7 +92,7 @@ func TestServed(t *testing.T) {
 		{"a tail within bounds", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
 		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
 		{"a tail within the bounds of its buckets", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: between(11, 10, 25), P99: between(74, 50, 75)}}, event.Reading{}, Watch, "", ""},
-		{"slow", "decode", Served{Speed: event.DerivedValue(4.9)}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", "quantisation"},
+		{"slow", "decode", Served{Speed: event.DerivedValue(4.9)}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", ""},
 		{"fast", "decode", Served{Speed: event.DerivedValue(48)}, event.Reading{}, Good, "Decode 48.0 tok/s per request (reading speed 20)", ""},
 		{"full", "KV cache", Served{}, event.MeasuredValue(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
 		{"not full", "KV cache", Served{}, event.MeasuredValue(.95), Watch, "", ""},
