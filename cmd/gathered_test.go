@@ -178,7 +178,6 @@ func TestHeadlessNeedsAnAddress(t *testing.T) {
 	for _, args := range [][]string{
 		{"attach", "--headless", "--for", "1s"},
 		{"attach", "--headless", "--for", "-1s", "http://127.0.0.1:1"},
-		{"attach", "--for", "1s", "http://127.0.0.1:1"},
 		{"attach", "--headless", "ftp://127.0.0.1:1"},
 	} {
 		if _, _, err := llmtop(t, args...); exit.Code(err) != exit.CodeUsage {
