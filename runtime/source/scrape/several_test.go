@@ -78,8 +78,8 @@ func TestBalancedAddress(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "%[1]s%[2]s 3\n%[1]s%[3]s_total %[4]d\n", prefix, running, generated, answers%2*900_000+answers)
 		}
 		w := startPoller(t, Options{Address: f.URL, Interval: 20 * time.Millisecond})
-		p, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return p.Void })
-		p, _ = waitFor(w, event.KindAggregates, n, func(*event.Aggregates) bool { return true })
+		_, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return p.Void })
+		p, _ := waitFor(w, event.KindAggregates, n, func(*event.Aggregates) bool { return true })
 		if p.Void || p.Running.OK() || p.Generated.OK() || p.Decode.OK() || len(p.Slots) > 0 {
 			t.Errorf("%s: %+v", kind, p)
 		}
