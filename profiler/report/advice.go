@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -124,9 +125,16 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 		out = append(out, Verdict{severity, topic, p.Name + ": " + fmt.Sprintf(format, args...), evidence, try})
 	}
 	if c := p.Compliance; !p.meets() {
-		add(severityWatch, "targets", "use fewer concurrent requests, shorter prompts, or a faster engine", fmt.Sprintf("TTFT met by %s, TPOT by %s, E2EL by %s",
+		failed, try := "", "use fewer concurrent requests, shorter prompts, or a faster engine"
+		if share := r.failedShare(p); share > 0 {
+			failed = ": " + metric.Percent(share) + " failed"
+			if c.All.V+share >= minCompliance {
+				try = "" // a faster engine does not help requests that fail
+			}
+		}
+		add(severityWatch, "targets", try, fmt.Sprintf("TTFT met by %s, TPOT by %s, E2EL by %s",
 			short(c.TTFT, metric.Percent), short(c.TPOT, metric.Percent), short(c.E2EL, metric.Percent)),
-			"only %s of the requests met %s", metric.Percent(c.All.V), r.Bench.Targets)
+			"only %s of the requests met %s%s", metric.Percent(c.All.V), r.Bench.Targets, failed)
 	}
 	total, queue := 0.0, 0.0
 	for _, part := range p.Parts {
@@ -139,7 +147,7 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 		add(severityWatch, "queue", "use "+r.moreSlots()+", or fewer concurrent requests", metric.Seconds(queue)+" of "+metric.Seconds(total),
 			"%s of TTFT is queue time", metric.Percent(queue/total))
 	}
-	if v := p.ITL; v != nil && v.Count >= tailGaps && v.P99.V >= tailRatio*v.P50.V {
+	if v := p.ITL; v != nil && v.Count >= tailGaps && v.P50.V > 0 && v.P99.V >= tailRatio*v.P50.V { // 0: several tokens per message
 		add(severityWatch, "token gaps", "look for stalls on the screen (--ui): other work on the machine, prefill of other requests",
 			fmt.Sprintf("p50 %s, p99 %s of %d gaps", metric.Seconds(v.P50.V), metric.Seconds(v.P99.V), v.Count), "p99 of the gaps between tokens is %.1f times the median", v.P99.V/v.P50.V)
 	}
@@ -151,9 +159,8 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 			"output tokens/s has a margin of error of ±%s", metric.Percent((v.High.V-v.Mean.V)/v.Mean.V))
 	}
 	if rate, ok := p.Rate.Positive(); ok && p.Finished != nil && p.E2EL != nil && len(p.Runs) > 0 {
-		perRun := float64(p.count()) / float64(len(p.Runs))
 		_, kept := p.ownDelays()
-		if expected := perRun / (perRun/rate + p.E2EL.Mean.V); p.Finished.Mean.V < minRateShare*expected && kept >= minKept {
+		if expected := r.expectedRate(p, rate); p.Finished.Mean.V < minRateShare*expected && kept >= minKept {
 			add(severityWatch, "rate", "use a lower --rate, or "+r.moreSlots(), fmt.Sprintf("%s requests/s finished, %s requested", metric.Rate(p.Finished.Mean.V), metric.Rate(rate)),
 				"the engine does not keep up: it finishes %s of the rate", metric.Percent(p.Finished.Mean.V/rate))
 		}
@@ -166,6 +173,45 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 		add(severityInfo, "bound", try, fmt.Sprintf("%s/s of %s/s", metric.Bytes(p.Bandwidth.V), metric.Bytes(r.Bench.Limits.Read.V)), "%s", p.bound())
 	}
 	return out
+}
+
+// failedShare returns the share of the requests of a point that failed.
+func (r *Report) failedShare(p *Point) float64 {
+	byID, failed := requestsByID(r), 0
+	for _, run := range p.Runs {
+		for _, id := range run.Requests {
+			if q := byID[id]; q != nil && q.State == event.StateFailed.String() {
+				failed++
+			}
+		}
+	}
+	return float64(failed) / float64(max(p.count(), 1))
+}
+
+// expectedRate returns how many requests/s of an open loop finish if the engine keeps up: those that it did not refuse,
+// until the last planned one has ended. Intervals are random, so a short run can take longer than its rate says.
+func (r *Report) expectedRate(p *Point, rate float64) float64 {
+	byID, total := requestsByID(r), 0.0
+	for _, run := range p.Runs {
+		n, last := len(run.Requests), -1.0
+		for i, id := range run.Requests {
+			q := byID[id]
+			if q == nil {
+				continue
+			}
+			if q.State == event.StateFailed.String() {
+				n--
+			}
+			if i < len(run.SendDelays) {
+				last = max(last, q.Enqueued.V-q.Connect.V-run.SendDelays[i]-run.Started.V)
+			}
+		}
+		if last < 0 { // unknown
+			last = float64(len(run.Requests)) / rate
+		}
+		total += float64(n) / (last + p.E2EL.Mean.V)
+	}
+	return total / float64(len(p.Runs))
 }
 
 // adviseCold compares cold requests with warm ones of the same prompts.

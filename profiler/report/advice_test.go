@@ -96,3 +96,62 @@ func TestLowestConcurrencyIsNotComparedWithItself(t *testing.T) {
 		}
 	}
 }
+
+// TestAdviceOnAnswersInPieces checks that messages of several tokens, with gaps of 0 within, are not called stalls.
+func TestAdviceOnAnswersInPieces(t *testing.T) {
+	for _, p99 := range []float64{0, 0.1} {
+		r := swept()
+		p := &r.Bench.Points[0]
+		p.ITL = &Statistics{Count: 200, P50: Measured(0), P99: Measured(p99)}
+		for _, v := range advisePoint(r, p) {
+			if v.Topic == "token gaps" {
+				t.Errorf("p99 %v: %s", p99, v.Text)
+			}
+		}
+	}
+}
+
+// TestAdviceOnRate checks that a short run whose random intervals were long is not blamed on the engine, nor are refusals,
+// but that a growing queue is.
+func TestAdviceOnRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		span, duration float64 // of 20 requests at 10/s: until the last was planned, and until all had ended
+		failed         int
+		queued         float64 // s that the last request was late: its queue was full
+		want           bool
+	}{
+		"long intervals": {span: 3, duration: 3.2},
+		"refused":        {span: 2, duration: 2.2, failed: 10},
+		"queue":          {span: 2, duration: 5, want: true},
+		"full queue":     {span: 2, duration: 5, queued: 2.5, want: true},
+	} {
+		run := Run{Started: Measured(100), Duration: Measured(c.duration)}
+		r := &Report{Bench: &Bench{Targets: "ttft=200ms"}}
+		for i := range 20 {
+			q := Request{ID: event.RequestID(i + 1), State: event.StateFinished.String(), Enqueued: Measured(100 + c.span*float64(i)/19)}
+			if i < c.failed {
+				q.State = event.StateFailed.String()
+			}
+			run.Requests, run.SendDelays, run.Held = append(run.Requests, q.ID), append(run.SendDelays, 0), append(run.Held, 0)
+			if i == 19 {
+				q.Enqueued.V, run.SendDelays[i], run.Held[i] = q.Enqueued.V+c.queued, c.queued, c.queued
+			}
+			r.Requests = append(r.Requests, q)
+		}
+		finished := float64(20-c.failed) / c.duration
+		p := &Point{
+			Name: "10/s", Rate: Measured(10), Runs: []Run{run}, TTFT: &Statistics{}, E2EL: &Statistics{Mean: Measured(0.2)}, Finished: &Statistics{Mean: Measured(finished)},
+			Compliance: Compliance{All: Measured(1 - float64(c.failed)/20)},
+		}
+		got := false
+		for _, v := range advisePoint(r, p) {
+			got = got || v.Topic == "rate"
+			if v.Topic == "targets" && (v.Text != "10/s: only 50 % of the requests met ttft=200ms: 50 % failed" || v.Try != "") {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: the engine does not keep up: %v, want %v", name, got, c.want)
+		}
+	}
+}
