@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,8 +125,9 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// interrupt sends SIGINT to a process when a request at its event socket has generated some tokens. seen waits for the
-// end of the engine and returns the last state of each request.
+// interrupt sends signals to a process when a request at its event socket has generated some tokens: two at once, like
+// timeout(1), which are one request to end. seen waits for the end of the engine and returns the last state of each
+// request.
 func interrupt(t *testing.T, p *os.Process, at string) (seen func() map[event.RequestID]event.State) {
 	t.Helper()
 	client, err := socket.Dial(at, "", engine.NewClock())
@@ -144,7 +146,7 @@ func interrupt(t *testing.T, p *os.Process, at string) (seen func() map[event.Re
 		}
 	}
 	wait("tokens", func() bool { return len(log.OfKind(event.KindToken)) > 5 })
-	_ = p.Signal(os.Interrupt)
+	_, _ = p.Signal(os.Interrupt), p.Signal(syscall.SIGTERM)
 	return func() map[event.RequestID]event.State {
 		defer stop()
 		wait("end", func() bool {

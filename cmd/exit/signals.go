@@ -11,8 +11,9 @@ import (
 	"github.com/llmtop/llmtop/ui/terminal"
 )
 
-// WithSignals returns a context that the first SIGINT, SIGTERM or SIGHUP cancels with the given cause. A second one,
-// or SIGQUIT, kills the program after it has restored the terminal. A SIGHUP that the parent ignores, like nohup, stays
+// WithSignals returns a context that the first SIGINT, SIGTERM or SIGHUP cancels with the given cause. A later one, or
+// SIGQUIT, kills the program after it has restored the terminal. Signals right after the first are the same request:
+// timeout(1) sends one to the process and one to its group. A SIGHUP that the parent ignores, like nohup, stays
 // ignored. The returned function cancels the context and stops listening for signals.
 func WithSignals(ctx context.Context, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -23,11 +24,14 @@ func WithSignals(ctx context.Context, cause error) (context.Context, context.Can
 	}
 	go func() {
 		defer signal.Stop(signals)
-		for again := false; ; again = true {
+		for first := (time.Time{}); ; {
 			select {
 			case s := <-signals:
 				cancel(cause)
-				if again || s == syscall.SIGQUIT {
+				if first.IsZero() {
+					first = time.Now()
+				}
+				if time.Since(first) > sameRequest || s == syscall.SIGQUIT {
 					terminal.GiveBack(closeTimeout)
 					kill(s)
 					return
@@ -42,6 +46,9 @@ func WithSignals(ctx context.Context, cause error) (context.Context, context.Can
 		close(over)
 	})
 }
+
+// sameRequest is how long after the first signal others are sent by the same request to end.
+const sameRequest = 100 * time.Millisecond
 
 // closeTimeout is how long a screen may take to close after a second signal.
 const closeTimeout = time.Second
