@@ -22,6 +22,7 @@ import (
 // interrupt, and that the report of the recording is the same.
 func TestFleetReportWithoutScreen(t *testing.T) {
 	f := newFakePrometheus(t, 50)
+	f.every = 0.1            // the session is short, and counts what was scraped in it
 	var queries atomic.Int64 // queries for targets
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.Config.Handler.ServeHTTP(w, r)
@@ -49,7 +50,7 @@ func TestFleetReportWithoutScreen(t *testing.T) {
 		}
 	}
 	await(3)
-	f.later(30, 13)
+	f.later(0.3, 13)
 	await(3)
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -258,17 +259,18 @@ func TestRecordedServersAreReplayedTogether(t *testing.T) {
 	}
 }
 
-// fakePrometheus scrapes replicas of vLLM every 15 s. One of them is slow, and one goes down.
+// fakePrometheus scrapes replicas of vLLM. One of them is slow, and one goes down.
 type fakePrometheus struct {
 	*httptest.Server
 	mu       sync.Mutex
 	now      float64 // s since 1970
+	every    float64 // s between scrapes
 	replicas int
 	down     int // index of the replica that is down; -1: none
 }
 
 func newFakePrometheus(t *testing.T, replicas int) *fakePrometheus {
-	f := &fakePrometheus{now: 1_700_000_000, replicas: replicas, down: -1}
+	f := &fakePrometheus{now: 1_700_000_000, every: 15, replicas: replicas, down: -1}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -293,7 +295,7 @@ func (f *fakePrometheus) answer(query string, at float64) (out []string) {
 	add := func(labels string, v float64) {
 		out = append(out, fmt.Sprintf(`{"metric":{%s},"value":[%f,"%v"]}`, labels, at, v))
 	}
-	scraped := float64(int(at)/15*15) + 0.5
+	scraped := math.Floor(at/f.every)*f.every + f.every/30
 	if strings.HasPrefix(query, "count by(__name__)") {
 		for _, name := range []string{"num_requests_running", "num_requests_waiting", "generation_tokens_total", "time_to_first_token_seconds_bucket", "time_to_first_token_seconds_sum", "time_to_first_token_seconds_count"} {
 			add(`"__name__":"vllm:`+name+`"`, float64(f.replicas))

@@ -85,8 +85,8 @@ func TestStreams(t *testing.T) {
 		{[]string{"serve", "--listen", "unix:" + fresh, "--record", fresh, "--metrics-listen", "127.0.0.1:0"}, lasts, 0, "", 0},
 		{[]string{"attach", server.URL}, screen, 2, "attach needs a terminal", 0},
 		{[]string{"attach"}, screen, 2, "attach needs a terminal", 0},
-		{[]string{"attach", "--record", fresh, server.URL}, records, 0, "", 0},
-		{[]string{"attach", "--metrics-listen", "127.0.0.1:0", "--record", fresh, server.URL}, records, 0, "", 0},
+		{[]string{"attach", "--record", fresh, server.URL}, records, 1, "", 0}, // no engine was reached
+		{[]string{"attach", "--metrics-listen", "127.0.0.1:0", "--record", fresh, server.URL}, records, 1, "", 0},
 		{[]string{"discover"}, ends, 0, "", 0},
 		{[]string{"proxy", "--to", server.URL, "--listen", "127.0.0.1:0", "--record", fresh, "--metrics-listen", "127.0.0.1:0"}, records, 0, "", 0},
 		{[]string{"proxy"}, ends, 2, "--to is missing", 0},

@@ -10,7 +10,7 @@ import (
 // Exit codes of the program.
 const (
 	CodeOK          = 0
-	CodeFailed      = 1   // a request failed, or a report could not be written
+	CodeFailed      = 1   // a request failed, no engine was reached, or a report could not be written
 	CodeUsage       = 2   // the input of the user is unusable; one line says why and what to do
 	CodeNotCompared = 64  // compare could not compare; its other codes are outcomes: 0 better or no worse, 1 worse, 2 inconclusive
 	CodeInterrupted = 130 // ended by SIGINT before it was done, as shells report it
