@@ -17,6 +17,8 @@ type Limits struct {
 	KVFull                float64       // share of the KV cache above which a verdict warns
 	TailFactor            float64       // p99/p50 of ITL from which a verdict reports the tail
 	TailSamples           uint64        // minimum number of gaps for a p99
+	SpeedSamples          uint64        // minimum number of gaps for the speed of decoding, if it took at least SpeedTime
+	SpeedTime             time.Duration // decoding from which fewer gaps than TailSamples show its speed
 	LeastTail             time.Duration // p99 - p50 of ITL from which a verdict reports the tail
 	Explains              float64       // share of lost time that a cause must explain to be named
 	Lost                  float64       // share of the time from which a second is slow, and a cause is named for a window or a session
@@ -36,7 +38,7 @@ func Defaults() Limits {
 		Imbalance: 3, ImbalancePicks: 1000,
 		CacheGain: 0.05, CachePicks: 4, CacheDrift: 2,
 		KVFull:     0.95,
-		TailFactor: 3, TailSamples: 100, LeastTail: 10 * time.Millisecond,
+		TailFactor: 3, TailSamples: 100, SpeedSamples: 10, SpeedTime: 10 * time.Second, LeastTail: 10 * time.Millisecond,
 		Explains: 0.5, Lost: 0.1, LeastLoss: 100 * time.Millisecond, SlowClock: 0.5, Slower: 0.25,
 		Profit: 0.05, ServedRequests: 5,
 	}

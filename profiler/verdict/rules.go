@@ -181,7 +181,7 @@ func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{
-		Severity: Watch, Topic: "lost time", Degrades: true,
+		Severity: Watch, Topic: "lost time", Cause: top, Degrades: true,
 		Text: fmt.Sprintf("%s of the time of requests was lost in the last minute (limit %s): %s",
 			metric.Percent(share), metric.Percent(l.Lost), Causes[top].Text),
 		Evidence: e.Losses.counts(), Try: Causes[top].Remedy,
@@ -190,7 +190,8 @@ func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
 
 // decodeSpeed: "Decode 3.20 tok/s per request is slow (limit 5)" or "Decode 1 604 tok/s per request (reading speed 20)"
 func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.ITL.Count < l.TailSamples || e.ITL.Mean <= 0 {
+	few := e.ITL.Count < l.TailSamples && (e.ITL.Count < l.SpeedSamples || float64(e.ITL.Count)*e.ITL.Mean < float64(l.SpeedTime))
+	if few || e.ITL.Mean <= 0 { // slow engines generate few tokens in a minute
 		return Verdict{}, false
 	}
 	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, e, l,

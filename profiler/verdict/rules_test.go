@@ -115,12 +115,12 @@ func TestRules(t *testing.T) {
 		{
 			name: "slow decode", topic: "decode", severity: Bad, text: []string{"4.99 tok/s", "limit 5"}, evidence: []string{"200 ms over 100 tokens", "no cause found"},
 			fires:  func(e *Evidence) { e.ITL = gaps(100, 1e9/4.99, 0, 0) },
-			silent: func(e *Evidence) { e.ITL.Count = 99 },
+			silent: func(e *Evidence) { e.ITL.Count = 49 },
 		},
 		{
 			name: "slow decode with a cause", topic: "decode", severity: Bad, text: []string{"is slow (limit 5): held at the CPU quota"}, try: "CPU quota",
 			fires:  func(e *Evidence) { e.ITL, e.DecodeLosses = gaps(100, 1e9/4.99, 0, 0), lost(CPUQuota, 100) },
-			silent: func(e *Evidence) { e.ITL.Count = 99 },
+			silent: func(e *Evidence) { e.ITL.Count = 49 },
 		},
 		{
 			name: "lost time", topic: "lost time", severity: Watch, text: []string{"10 % of", "limit 10 %", "more threads than cores"}, evidence: []string{"own threads 100 ms (4)"}, try: "--threads",
@@ -306,6 +306,31 @@ func TestDecodeSpeeds(t *testing.T) {
 		e.ITL = gaps(100, 1e9/speed, 0, 0)
 		if v := judged(e)["decode"]; v.Severity != want || v.Try != "" {
 			t.Errorf("%v tokens/s: %+v, want severity %d", speed, v, want)
+		}
+	}
+}
+
+// TestDecodeSpeedOfSlowEngines checks that the speed of an engine too slow for 100 tokens in a minute is judged, and that
+// of a few tokens is not.
+func TestDecodeSpeedOfSlowEngines(t *testing.T) {
+	for _, c := range []struct {
+		gaps   uint64
+		mean   int64
+		target time.Duration
+		want   Severity
+		judged bool
+	}{
+		{14, 769 * milli, 0, Bad, true},
+		{14, 769 * milli, 100 * time.Millisecond, Bad, true},
+		{60, 180 * milli, 200 * time.Millisecond, Good, true},
+		{12, 769 * milli, 0, Bad, false},
+		{9, 5000 * milli, 0, Bad, false},
+		{99, 50 * milli, 0, Good, false},
+	} {
+		e := calm()
+		e.ITL, e.TPOT = gaps(c.gaps, float64(c.mean), 0, 0), c.target
+		if v, ok := judged(e)["decode"]; ok != c.judged || ok && v.Severity != c.want {
+			t.Errorf("%+v: %v %+v", c, ok, v)
 		}
 	}
 }

@@ -19,6 +19,7 @@ const (
 type Verdict struct {
 	Severity Severity
 	Topic    string     // "TTFT", "decode", "experts", "memory", ...: stable, at most one verdict per topic
+	Cause    Cause      // of lost time
 	Text     string     // the finding with measured value and limit, one sentence
 	Evidence string     // supporting numbers, shown in the zoomed pane
 	Try      string     // suggested action with the settings of the engine; "" if none

@@ -2,6 +2,7 @@ package chrome
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,12 @@ type Offers func(view string) (key string, ok bool)
 
 // keyToEvidence returns the key of the view with the evidence for a verdict; "" if it is on the screen.
 func keyToEvidence(v *verdict.Verdict, s *store.Snapshot, offers Offers) string {
-	for _, name := range append(evidenceViews[v.Topic], "Overview") {
+	views := evidenceViews[v.Topic]
+	switch v.Cause {
+	case verdict.PromptOfOther, verdict.Pacing, verdict.Queue, verdict.OwnPrompt, verdict.ModelLoad: // requests show it, the machine does not
+		views = evidenceViews["queue"]
+	}
+	for _, name := range append(slices.Clip(views), "Overview") {
 		if name == "System" && !s.Host.Sampled {
 			continue
 		}

@@ -16,22 +16,26 @@ func TestKeyToEvidence(t *testing.T) {
 	keys := map[string]string{"Overview": "1", "Requests": "2", "Latency": "4", "System": "6"}
 	for _, c := range []struct {
 		topic, here string
+		cause       verdict.Cause
 		machine     bool
 		without     string
 		want        string
 	}{
-		{"lost time", "Overview", true, "", "6"},
-		{"lost time", "Overview", false, "", "4"},
-		{"memory", "Requests", false, "", "1"},
-		{"decode", "Overview", true, "", "4"},
-		{"decode", "Overview", true, "Latency", ""}, // the insights are on the screen
-		{"TTFT", "Latency", true, "Requests", ""},
-		{"dropped events", "System", true, "", "1"},
-		{"engine", "Requests", true, "", "1"},
+		{"lost time", "Overview", verdict.Unknown, true, "", "6"},
+		{"lost time", "Overview", verdict.Unknown, false, "", "4"},
+		{"lost time", "Overview", verdict.OtherProcesses, true, "", "6"},
+		{"lost time", "Overview", verdict.Queue, true, "", "2"}, // the machine shows nothing of it
+		{"lost time", "Overview", verdict.PromptOfOther, true, "", "2"},
+		{"memory", "Requests", verdict.Unknown, false, "", "1"},
+		{"decode", "Overview", verdict.Unknown, true, "", "4"},
+		{"decode", "Overview", verdict.Unknown, true, "Latency", ""}, // the insights are on the screen
+		{"TTFT", "Latency", verdict.Unknown, true, "Requests", ""},
+		{"dropped events", "System", verdict.Unknown, true, "", "1"},
+		{"engine", "Requests", verdict.Unknown, true, "", "1"},
 	} {
 		s := &store.Snapshot{}
 		s.Host.Sampled = c.machine
-		got := keyToEvidence(&verdict.Verdict{Topic: c.topic}, s, func(view string) (string, bool) {
+		got := keyToEvidence(&verdict.Verdict{Topic: c.topic, Cause: c.cause}, s, func(view string) (string, bool) {
 			if view == c.here {
 				return "", true
 			}
