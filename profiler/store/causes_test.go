@@ -58,16 +58,19 @@ func TestSlowSeconds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		gap   int64
-		usage event.Usage // of each 100 ms
+		tpot  time.Duration // target; 0: none
+		usage event.Usage   // of each 100 ms
 		want  verdict.Cause
 		n     bool
 	}{
-		{"fast", 10 * ms, event.Usage{Running: readingMS(190), Waiting: readingMS(8)}, verdict.Unknown, false},
-		{"waiting for cores", 10 * ms, event.Usage{Running: readingMS(80), Waiting: readingMS(80)}, verdict.OtherProcesses, true},
-		{"paced, with little to wait for", 10 * ms, event.Usage{Running: readingMS(5), Waiting: readingMS(5)}, verdict.Unknown, false},
-		{"slow for no reason", 100 * ms, event.Usage{Running: readingMS(190), Waiting: readingMS(0)}, verdict.Unknown, true},
+		{"fast", 10 * ms, 0, event.Usage{Running: readingMS(190), Waiting: readingMS(8)}, verdict.Unknown, false},
+		{"waiting for cores", 10 * ms, 0, event.Usage{Running: readingMS(80), Waiting: readingMS(80)}, verdict.OtherProcesses, true},
+		{"paced, with little to wait for", 10 * ms, 0, event.Usage{Running: readingMS(5), Waiting: readingMS(5)}, verdict.Unknown, false},
+		{"slow for no reason", 100 * ms, 0, event.Usage{Running: readingMS(190), Waiting: readingMS(0)}, verdict.Unknown, true},
+		{"slow within the target", 100 * ms, 150 * time.Millisecond, event.Usage{Running: readingMS(190), Waiting: readingMS(0)}, verdict.Unknown, false},
+		{"fast over the target", 25 * ms, 10 * time.Millisecond, event.Usage{Running: readingMS(190), Waiting: readingMS(0)}, verdict.Unknown, true},
 	} {
-		p := newSession()
+		p := newSessionWithTargets(Targets{TPOT: c.tpot})
 		p.state(0, 1, event.StateQueued, nil)
 		p.state(0, 1, event.StateDispatched, nil)
 		for at := int64(0); at < 4*sec; {

@@ -338,10 +338,14 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	return x, true
 }
 
-// slowdown returns the share of a second's decoding that is more than its requests should take: by the limit of tokens/s,
-// or by the session before it.
+// slowdown returns the share of a second's decoding that is more than its requests should take: by the target for TPOT,
+// else reading speed, or by the session before it.
 func (s *state) slowdown(sec int64, gap float64, l *verdict.Limits) float64 {
-	return max(0, 1-second/gap/l.Comfortable, s.slower(sec, l))
+	most := second / l.Comfortable
+	if t := s.targets.TPOT; t > 0 {
+		most = float64(t)
+	}
+	return max(0, 1-most/gap, s.slower(sec, l))
 }
 
 // The seconds that are compared to find out whether the last ones are slower than the session before them.
