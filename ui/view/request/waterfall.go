@@ -350,6 +350,9 @@ func waterfallTitle(c *pane.Frame, a grid.Area, v *View, x axis) {
 	}
 	covers := "enqueued to first token"
 	switch r := v.Request; {
+	case r.MissedStart && !v.ToEnd && r.First != 0:
+		l.Put(pane.Dim, "its start was not seen")
+		return
 	case r.First == 0 && !r.State.Final():
 		covers = "enqueued to now"
 	case v.ToEnd || r.First == 0:

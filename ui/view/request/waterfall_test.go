@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
@@ -49,6 +50,20 @@ func TestCauseOfLateTokens(t *testing.T) {
 	} {
 		if got, _ := Cause(c, r, 3, 5); !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The waterfall of a request that was running when llmtop connected gives no time to its first token.
+func TestTitleWithoutAStart(t *testing.T) {
+	c := &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}
+	for _, missed := range []bool{false, true} {
+		var g grid.Grid
+		g.Reset(60, 1)
+		r := &store.Request{MissedStart: missed, Enqueued: 10, First: 10, Closed: 20, State: event.StateCancelled}
+		waterfallTitle(c, g.All(), &View{Request: r}, axis{from: 10, to: 10})
+		if got := g.Plain(); strings.Contains(got, "first token") == missed {
+			t.Errorf("start missed %t: %q", missed, got)
 		}
 	}
 }
