@@ -75,8 +75,11 @@ func TestCopies(t *testing.T) {
 		"two jobs":                           {[]scraped{{job, 0, 1e6, 0, false}, {`"job":"pods","container":"vllm"`, 2, 1e6, 0, false}}, []string{"10.0.0.5:8000"}},
 		"one job cannot reach it":            {[]scraped{{job, 0, 1e6, 0, false}, {`"job":"pods"`, 2, 1e6, 0, true}}, []string{"10.0.0.5:8000"}},
 		"one address in two clusters":        {[]scraped{{job + `,"cluster":"eu"`, 0, 1e6, 0, false}, {job + `,"cluster":"us"`, 2, 3e6, 0, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (cluster=us)"}},
+		"in two clusters, scraped at once":   {[]scraped{{job + `,"cluster":"eu"`, 0, 1e6, 0, false}, {job + `,"cluster":"us"`, 0, 3e6, 0, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (cluster=us)"}},
 		"processes that started in turn":     {[]scraped{{job + `,"cluster":"eu"`, 0, 1e6, 7, false}, {job + `,"cluster":"us"`, 2, 1e6, 9, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (cluster=us)"}},
 		"two engines at one node":            {[]scraped{{job, 0, 1e6, 0, false}, {`"job":"other"`, 2, 3e6, 0, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (other)"}},
+		"scraped at the same moment":         {[]scraped{{job, 0, 1e6, 0, false}, {`"job":"other"`, 0, 3e6, 0, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (other)"}},
+		"with a copy of each":                {[]scraped{{job + `,"c":"eu","r":"a"`, 0, 1e6, 0, false}, {job + `,"c":"eu","r":"b"`, 0, 1e6, 0, false}, {job + `,"c":"us","r":"a"`, 0, 3e6, 0, false}, {job + `,"c":"us","r":"b"`, 0, 3e6, 0, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (c=us, r=a)"}},
 		"two clusters with two servers each": {[]scraped{{job + `,"c":"eu","r":"a"`, 0, 1e6, 0, false}, {job + `,"c":"eu","r":"b"`, 2, 1e6, 0, false}, {job + `,"c":"us","r":"a"`, 1, 3e6, 0, false}, {job + `,"c":"us","r":"b"`, 3, 3e6, 0, false}}, []string{"10.0.0.5:8000", "10.0.0.5:8000 (c=us, r=a)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

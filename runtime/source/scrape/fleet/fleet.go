@@ -285,12 +285,17 @@ func (s *Poller) queryMetrics(ctx context.Context, states map[target]targetState
 
 // feedInstance passes the scrapes of one instance to its replicas: of copies, one of them.
 func (s *Poller) feedInstance(scrapes []scrape, states map[target]targetState, now float64) {
+	var fed []*replica
 	for len(scrapes) > 0 {
 		copies, others := s.instances[scrapes[0].target.instance].takeCopies(scrapes)
 		var r *replica
 		for _, sc := range copies {
-			if r == nil {
-				r = s.replicas[sc.target]
+			switch old := s.replicas[sc.target]; {
+			case old == nil:
+			case slices.Contains(fed, old), slices.ContainsFunc(others, func(o scrape) bool { return o.target == old.source }):
+				delete(s.replicas, sc.target) // it was taken for a copy of another process
+			case r == nil:
+				r = old
 			}
 		}
 		if r == nil {
@@ -302,7 +307,7 @@ func (s *Poller) feedInstance(scrapes []scrape, states map[target]targetState, n
 			s.join(sc.target, r)
 		}
 		s.feedReplica(r, sourceOf(r, copies), now)
-		scrapes = others
+		fed, scrapes = append(fed, r), others
 	}
 }
 
