@@ -57,6 +57,7 @@ func (v *Snapshot) collect(e *evidence) {
 	}
 	v.ttftEvidence(&e.Evidence)
 	v.queueEvidence(&e.Evidence)
+	v.targetEvidence(&e.Evidence)
 	v.expertEvidence(&e.Evidence)
 	if v.AggregateOnly() {
 		e.Served = &e.served
@@ -117,6 +118,28 @@ func (v *Snapshot) queueEvidence(e *verdict.Evidence) {
 			e.Queue.Requests++
 			e.Queue.Wait, e.Queue.TTFTs = e.Queue.Wait+wait, e.Queue.TTFTs+int64(r.TTFT.V*second)
 		}
+	}
+}
+
+// targetEvidence counts the requests of the last minute that missed a target for ITL or E2EL. TTFT and TPOT are judged by
+// their distributions.
+func (v *Snapshot) targetEvidence(e *verdict.Evidence) {
+	e.ITLs.Target, e.E2ELs.Target = v.Latency.Targets.ITL, v.Latency.Targets.E2EL
+	for _, r := range v.Requests {
+		if r.State != event.StateFinished || r.Polled || v.Excluded(r) || v.Now-r.Closed > event.Time(metric.Minute.Span()) {
+			continue
+		}
+		misses := r.Misses(v.Now)
+		count := func(j *verdict.Judged, known bool, which Misses) {
+			if known && j.Target > 0 {
+				j.All++
+				if misses.Has(which) {
+					j.Missed++
+				}
+			}
+		}
+		count(&e.ITLs, r.ITL.Count > 0, MissedITL)
+		count(&e.E2ELs, r.E2EL.OK() && !r.Cold, MissedE2EL)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // TestTargets checks requests against each target: a request counts as goodput if it met all of them.
@@ -115,6 +116,29 @@ func TestTargetsOfUnstreamedAnswer(t *testing.T) {
 		p.state(31*ms, 1, event.StateFinished, &event.Outcome{Prompt: 3, Generated: 20})
 		if g := p.store.Snapshot().Latency.Goodput; (g.V > 0) != good {
 			t.Errorf("target %v: goodput %+v", target, g)
+		}
+	}
+}
+
+// TestMissedTargetsAreAnInsight checks that an engine whose requests miss a target for ITL or E2EL is not healthy.
+func TestMissedTargetsAreAnInsight(t *testing.T) {
+	for _, c := range []struct {
+		targets Targets
+		want    verdict.Status
+	}{
+		{Targets{TTFT: time.Second, ITL: 50 * time.Millisecond, E2EL: time.Second}, verdict.Healthy},
+		{Targets{TTFT: time.Second, ITL: 30 * time.Millisecond}, verdict.Degraded},
+		{Targets{TTFT: time.Second, E2EL: 50 * time.Millisecond}, verdict.Degraded},
+	} {
+		p := newSessionWithTargets(c.targets)
+		for id := range event.RequestID(6) {
+			p.state(0, id+1, event.StateQueued, nil)
+			p.token(20*ms, id+1, 1)
+			p.token(40*ms, id+1, 1)
+			p.state(0, id+1, event.StateFinished, &event.Outcome{Generated: 2})
+		}
+		if h := p.store.Snapshot().Health; h.Status != c.want {
+			t.Errorf("%+v: %v %+v", c.targets, h.Status, h.Verdict)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type Evidence struct {
 	TPOT         time.Duration  // target, set by the user; 0: none
 	Warm         metric.Summary // TTFT of warm requests of the last minute
 	Queue        Queued         // of these requests
+	ITLs, E2ELs  Judged         // against their targets
 	Slots        int            // maximum number of concurrent requests; 0: unknown
 	Dominant     string         // name of the largest TTFT component
 	DomShare     float64        // its share of TTFT
@@ -71,6 +72,7 @@ var rules = []rule{
 	unmeasured,
 	ttft,
 	queueing,
+	missed,
 	served(servedTTFT),
 	served(queued),
 	served(preempted),

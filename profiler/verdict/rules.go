@@ -92,6 +92,28 @@ func (v *Verdict) because(why *Explanation) bool {
 	return true
 }
 
+// Judged counts the finished requests of the last minute whose latency has a target that was set.
+type Judged struct {
+	Target      time.Duration // 0: none
+	All, Missed uint64
+}
+
+// missed: "E2EL misses the target of 200 ms in 13 of 13 requests of the last minute"
+func missed(e *Evidence, l *Limits) (Verdict, bool) {
+	var words []string
+	for _, t := range []struct {
+		name string
+		*Judged
+	}{{"p99 ITL", &e.ITLs}, {"E2EL", &e.E2ELs}} {
+		if t.All >= l.ServedRequests && 2*t.Missed > t.All {
+			words = append(words, fmt.Sprintf("%s misses the target of %s in %d of %d requests", t.name, metric.Duration(int64(t.Target)), t.Missed, t.All))
+		}
+	}
+	return Verdict{
+		Severity: Bad, Topic: "targets", Degrades: true, Text: strings.Join(words, ", ") + " of the last minute",
+	}, len(words) > 0
+}
+
 // Queued is what the requests of the last minute waited in the queue.
 type Queued struct {
 	Requests    int

@@ -113,6 +113,16 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.ITL.P99-- },
 		},
 		{
+			name: "missed targets", topic: "targets", severity: Bad,
+			text: []string{"p99 ITL misses the target of 10.0 ms in 3 of 5 requests, E2EL misses the target of 200 ms in 9 of 9 requests of the last minute"},
+			fires: func(e *Evidence) {
+				e.ITLs, e.E2ELs = Judged{10 * time.Millisecond, 5, 3}, Judged{200 * time.Millisecond, 9, 9}
+			},
+			silent: func(e *Evidence) {
+				e.ITLs, e.E2ELs = Judged{10 * time.Millisecond, 6, 3}, Judged{200 * time.Millisecond, 4, 4}
+			},
+		},
+		{
 			name: "slow decode", topic: "decode", severity: Bad, text: []string{"4.99 tok/s", "limit 5"}, evidence: []string{"200 ms over 100 tokens", "no cause found"},
 			fires:  func(e *Evidence) { e.ITL = gaps(100, 1e9/4.99, 0, 0) },
 			silent: func(e *Evidence) { e.ITL.Count = 49 },

@@ -17,7 +17,7 @@ import (
 // evidenceViews are the names of the views that show the numbers behind a verdict, by its topic, the best first. The
 // insights of the overview have the evidence of all.
 var evidenceViews = map[string][]string{
-	"TTFT": {"Requests", "Latency"}, "queue": {"Requests"}, "token gaps": {"Latency"}, "lost time": {"System", "Latency"}, "decode": {"Latency"},
+	"TTFT": {"Requests", "Latency"}, "queue": {"Requests"}, "token gaps": {"Latency"}, "targets": {"Latency"}, "lost time": {"System", "Latency"}, "decode": {"Latency"},
 	"memory": {"System"}, "KV cache": {"Requests"}, "preemptions": {"Requests"}, "engine": {"Engines"}, "speculation": {"Latency"}, "bound": {"System"},
 }
 
