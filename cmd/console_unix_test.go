@@ -163,7 +163,7 @@ func commands(t *testing.T) map[string]struct {
 		"compare: text":                     {[]string{"compare", report, report}, true},
 		"compare: JSON":                     {[]string{"compare", report, report, "--json", "-"}, true},
 		"compare: Markdown":                 {[]string{"compare", report, report, "--markdown", "-"}, false},
-		"compare: side":                     {[]string{"compare", "--run", "report " + marker + "\x1b[2J", "--run", "version"}, true},
+		"compare: side":                     {[]string{"compare", "--run", "report " + marker + "\x1b[2J", "--run", "report " + marker + "\x1b[3J"}, true},
 		"run: architecture":                 {[]string{"run", weights, "--headless", "-p", "x"}, true},
 		"run: exception of a template":      {[]string{"run", template, "--headless", "-p", "x"}, true},
 		"run: config":                       {[]string{"run", "--headless", "-p", "x", "--config", file("config.toml", q+" = 1\n")}, true},
