@@ -1,7 +1,7 @@
 package streamed
 
-// maxHeld is how many messages that name no response are held back.
-const maxHeld = 256
+// maxHeld is how many messages that name no response are held back: those of a load of some 20 minutes.
+const maxHeld = 4096
 
 // Unnamed holds back the first messages with text that name no response (no id, object, time or model), until one does:
 // programs that load a model on demand stream in such messages what they do, before the model answers. They hold its tokens
