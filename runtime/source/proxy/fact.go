@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,16 +104,28 @@ func reason(word word) string {
 	return identifier(string(word))
 }
 
-// identifier returns a short lower-case name as is. Anything else becomes "other", since it may hold a secret or part
-// of a prompt.
+// identifier returns a name as is if it is short and consists of plainWords. Anything else becomes "other", since it may hold a secret or
+// part of a prompt.
 func identifier(name string) string {
-	const longest = 40
-	strange := func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }
-	if len(name) > longest || strings.ContainsFunc(name, strange) {
-		return "other"
+	const longest = 60
+	for word := range strings.SplitSeq(name, "_") {
+		if len(name) > longest || !slices.Contains(plainWords, word) {
+			return "other"
+		}
 	}
 	return name
 }
+
+// plainWords are the words in servers' names for failures and finish reasons.
+var plainWords = strings.Fields(`
+	abort aborted access account api authentication authorization bad billing body call calls cancel cancelled client closed
+	completed connection content context credits dead denied disabled end engine entity eos error exceed exceeded exhausted
+	expired failed failure filter filtered forbidden found function gateway generation image inactive incomplete inference
+	input insufficient interrupted internal invalid key large length limit load loaded loading long malformed max maximum
+	memory messages method missing model moderation not null of out output overload overloaded parameter parse payload pause
+	permission policy processing prompt quota rate recitation refusal rejected repetition request requests required resource
+	safety schema sensitive sequence server service shutdown size stop supported template timeout token tokens too tool tools
+	turn type unauthorized unavailable unknown unload unprocessable unsupported use user validation value violation window`)
 
 // parse decodes one JSON value into a message, of which implausible numbers are counted and left out.
 func (f *fact) parse(value []byte, into any) error {

@@ -70,6 +70,8 @@ func TestFailuresQuoteNothing(t *testing.T) {
 		"a trailer of the answer":       {whole, ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nSECRET\r\n\r\n"},
 		"text instead of events":        {whole, ok + "\r\ndata: SECRET\n\n"},
 		"text instead of a zipped text": {whole, ok + "Content-Encoding: gzip\r\n\r\nSECRET"},
+		"an error that names a word":    {whole, "HTTP/1.1 500 x\r\nContent-Type: application/json\r\n\r\n" + `{"error":{"type":"my_hidden_word","code":"hidden"}}`},
+		"a reason that is a word":       {whole, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + `{"choices":[{"finish_reason":"hidden","message":{"content":"x"}}]}`},
 		"an error with a message":       {whole, "HTTP/1.1 500 x\r\nContent-Type: application/json\r\n\r\n" + `{"error":{"type":"SECRET","message":"SECRET"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +81,7 @@ func TestFailuresQuoteNothing(t *testing.T) {
 			_, _ = io.WriteString(conn, c.request)
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
 			eventtest.Wait(t, "the request ends", func() bool { return len(r.requests()) == 1 })
-			if text := r.emitted(); strings.Contains(text, "SECRET") {
+			if text := r.emitted(); strings.Contains(text, "SECRET") || strings.Contains(text, "hidden") {
 				t.Errorf("events have %q", text)
 			}
 			if got := r.requests()[0]; got.ended.State == event.StateFailed && got.outcome.Reason == "" {
