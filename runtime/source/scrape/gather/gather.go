@@ -120,6 +120,9 @@ type series struct {
 	high     float64 // value before
 	returned bool    // it has reached high again
 	peak     float64 // largest increase in one text before it fell
+	jumpedAt uint32  // text in which it last rose by far more than before; 0: never
+	jump     float64 // by how much
+	low      float64 // value before that
 
 	*histogram // nil: not a histogram
 }

@@ -173,6 +173,10 @@ func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
 	if s.returned || g.Several() {
 		g.setSeveral()
 	}
+	if s.jumpedAt > 0 && g.texts-s.jumpedAt <= flapTexts {
+		isBack := v >= s.low && v-s.low <= s.jump/20
+		g.isBack, g.notBack = g.isBack || isBack, g.notBack || !isBack
+	}
 	s.high, s.fellAt, s.returned = before, g.texts, false
 	return true
 }
@@ -181,10 +185,14 @@ func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
 const leastJump = 1000
 
 // rises records that a counter has risen to v. After it fell, it has come back when it reaches the value before. If it does
-// so at once, to little more than that, and by far more than it ever rose, this is the process before.
+// so at once, to little more than that, and by far more than it ever rose, this is the process before. So it is if it fell
+// to little more than it was before such a rise: a process that restarts has not counted that much at once.
 func (s *series) rises(by, v float64, g *Gatherer) {
 	switch {
 	case s.fellAt == 0:
+		if by >= max(leastJump, 20*s.peak) && v-by > by/20 {
+			s.jumpedAt, s.jump, s.low = g.texts, by, v-by
+		}
 		s.peak = max(s.peak, by)
 	case s.returned:
 	case v < s.high:

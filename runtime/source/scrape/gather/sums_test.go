@@ -209,6 +209,7 @@ func TestSeveralProcesses(t *testing.T) {
 		"three":                       {"abcabcabca", true, 2},
 		"three, unknown starts":       {"abcabcabca", false, 3},
 		"at random":                   {"aabbbacab", true, 5},
+		"one that answers once":       {"ccccac", false, 5},
 		"the younger first":           {"babababa", true, 2},
 	} {
 		g, total := New(identify.VLLM), 0.0
@@ -261,6 +262,8 @@ func TestNotSeveralProcesses(t *testing.T) {
 		"two restarts":            {[]int{5000, 10, 20, 5}, []int{900, 1001, 1001, 1003}, 2, 25},
 		"restart, unknown start":  {[]int{5000, 10, 2000, 6000}, nil, 1, 6000},
 		"the same request again":  {[]int{0, 100, 0, 100}, nil, 1, 200},
+		"a restart under load":    {[]int{5000, 5010, 9010, 13010, 4000, 8000}, nil, 1, 16010},
+		"and to little":           {[]int{5000, 9000, 40, 5000}, nil, 1, 9000},
 	} {
 		g, total := New(identify.VLLM), 0.0
 		for i, n := range c.counts {
