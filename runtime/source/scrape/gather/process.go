@@ -174,7 +174,7 @@ func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
 		g.setSeveral()
 	}
 	if s.jumpedAt > 0 && g.texts-s.jumpedAt <= flapTexts {
-		isBack := v >= s.low && v-s.low <= s.jump/20
+		isBack := v >= s.low && v-s.low <= s.jump/20 && before-s.low <= s.jump+s.jump/20
 		g.isBack, g.notBack = g.isBack || isBack, g.notBack || !isBack
 	}
 	s.high, s.fellAt, s.returned = before, g.texts, false
@@ -185,8 +185,9 @@ func (g *Gatherer) follow(s *series, before, v float64) (fell bool) {
 const leastJump = 1000
 
 // rises records that a counter has risen to v. After it fell, it has come back when it reaches the value before. If it does
-// so at once, to little more than that, and by far more than it ever rose, this is the process before. So it is if it fell
-// to little more than it was before such a rise: a process that restarts has not counted that much at once.
+// so at once, to little more than that, and by far more than it ever rose, this is the process before. So it is if it
+// falls to little more than it was before such a rise, and rose little since: a process that restarts has not counted that
+// much at once.
 func (s *series) rises(by, v float64, g *Gatherer) {
 	switch {
 	case s.fellAt == 0:

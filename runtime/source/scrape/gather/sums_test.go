@@ -263,6 +263,7 @@ func TestNotSeveralProcesses(t *testing.T) {
 		"restart, unknown start":  {[]int{5000, 10, 2000, 6000}, nil, 1, 6000},
 		"the same request again":  {[]int{0, 100, 0, 100}, nil, 1, 200},
 		"a restart under load":    {[]int{5000, 5010, 9010, 13010, 4000, 8000}, nil, 1, 16010},
+		"the same load again":     {[]int{5000, 10000, 15000, 5000}, nil, 1, 15000},
 		"and to little":           {[]int{5000, 9000, 40, 5000}, nil, 1, 9000},
 	} {
 		g, total := New(identify.VLLM), 0.0
