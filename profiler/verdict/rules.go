@@ -66,7 +66,7 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Severity, v.Text = Info, fmt.Sprintf("Cold TTFT %s%s%s", metric.Duration(int64(took)), load, mostly)
 	case e.Target <= 0:
 		v.Severity, v.Text = Info, fmt.Sprintf("TTFT %s%s", metric.Duration(int64(took)), mostly)
-		v.because(e.Why)
+		v.because(e.whyTTFT(took, l))
 	case took <= e.Target:
 		v.Severity = Good
 		v.Text = fmt.Sprintf("TTFT %s, target %s (%s)%s", metric.Duration(int64(took)),
@@ -75,11 +75,20 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= l.ServedRequests && e.Warm.P50 > int64(e.Target)
 		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
 			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
-		if !v.because(e.Why) && mostly != "" {
+		if !v.because(e.whyTTFT(took, l)) && mostly != "" {
 			v.Try = remedies[e.Dominant]
 		}
 	}
 	return v, true
+}
+
+// whyTTFT returns the cause of a late first token; nil if it explains too little of TTFT to matter, as where the target was
+// missed by a hair.
+func (e *Evidence) whyTTFT(took time.Duration, l *Limits) *Explanation {
+	if e.Why == nil || float64(e.Why.Explains) < l.Lost*float64(took) {
+		return nil
+	}
+	return e.Why
 }
 
 // because adds the cause of what the verdict names, and reports whether it is known.

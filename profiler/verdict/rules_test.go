@@ -279,6 +279,15 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 	if v := judged(e)["TTFT"]; v.Text != "TTFT 300 ms, 100 ms over the target of 200 ms" || v.Try != "" || v.Evidence != "request #4, 30 prompt tokens" {
 		t.Errorf("without reported components: %+v", v)
 	}
+	e.Why = &Explanation{Cause: OtherProcesses, Lost: 100 * milli, Explains: 29 * milli}
+	if v := judged(e)["TTFT"]; v.Try != "" || strings.Contains(v.Evidence, Causes[OtherProcesses].Text) {
+		t.Errorf("a cause of less than a tenth of TTFT: %+v", v)
+	}
+	e.Why.Explains = 60 * milli
+	if v := judged(e)["TTFT"]; v.Try != Causes[OtherProcesses].Remedy {
+		t.Errorf("a cause of a fifth of TTFT: %+v", v)
+	}
+	e.Why = nil
 	e.Cold = true
 	if v := judged(e)["TTFT"]; strings.Contains(v.Text, "including") || !strings.Contains(v.Text, "without the model load") {
 		t.Errorf("cold, of an unknown load: %+v", v)
