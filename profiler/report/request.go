@@ -65,6 +65,14 @@ type Request struct {
 // Parts are the TTFT components in display order, "other" last; empty before the first token.
 type Parts []Part
 
+// load says whether the components of a cold TTFT hold the model load.
+func (p Parts) load() string {
+	if slices.ContainsFunc(p, func(c Part) bool { return c.Name == event.StageLoad.String() }) {
+		return "model load included"
+	}
+	return "model load not reported"
+}
+
 // Part is one TTFT component.
 type Part struct {
 	Name string

@@ -185,7 +185,7 @@ func ttftParts(r *Report) (means Parts, note string) {
 	case r.Reported != nil: // only probes are measured completely
 		note = "of llmtop's probes"
 	case cold:
-		note = "model load included"
+		note = means.load()
 	}
 	return means, note
 }

@@ -121,7 +121,7 @@ func (q *Request) writeParts(w writer) {
 	}
 	kind := "warm"
 	if q.Cold {
-		kind = "cold, model load included"
+		kind = "cold, " + q.Parts.load()
 	}
 	w.title("TTFT of request %d: %s (%s)", q.ID, metric.Seconds(q.TTFT.V), kind)
 	dominant := ""
