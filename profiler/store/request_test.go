@@ -353,3 +353,36 @@ func TestUndefinedMetrics(t *testing.T) {
 	p.state(0, 3, event.StateCancelled, nil)
 	want(t, "TTFT of a request without tokens", p.request(t, 3).TTFT, "undefined")
 }
+
+// TestDispatchedAfterTheFirstToken checks that a request waits in the queue no longer than for its first token, where an
+// engine reports it as dispatched, for the first time or again, after that.
+func TestDispatchedAfterTheFirstToken(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		p := newSession()
+		p.engine(event.CapQueue | event.CapTokens)
+		p.state(0, 1, event.StateQueued, nil)
+		if again {
+			p.state(10*ms, 1, event.StateDispatched, nil)
+		}
+		p.token(20*ms, 1, 1)
+		p.state(50*ms, 1, event.StateDispatched, nil)
+		p.token(10*ms, 1, 1)
+		p.state(0, 1, event.StateFinished, &event.Outcome{Generated: 2})
+		if r := p.request(t, 1); r.STIL.OK() != again || again && r.STIL.V != 0.01 || r.Dispatched > r.First {
+			t.Errorf("dispatched before, too: %t: queue time %+v, dispatched at %d, first token at %d", again, r.STIL, r.Dispatched, r.First)
+		}
+	}
+}
+
+// TestMoreCachedThanPrompt checks that more cached tokens than the prompt has are not reported.
+func TestMoreCachedThanPrompt(t *testing.T) {
+	for cached, absent := range map[int]bool{0: false, 10: false, 11: true} {
+		p := newSession()
+		p.state(0, 1, event.StateQueued, nil)
+		p.token(20*ms, 1, 1)
+		p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 10, Cached: cached, Generated: 1})
+		if r := p.request(t, 1); r.AnyCached != absent || absent && (r.CachedTokens != 0 || r.Computed != 0) {
+			t.Errorf("%d of 10 tokens cached: %+v", cached, r)
+		}
+	}
+}

@@ -41,6 +41,7 @@ func (s *state) applyRequest(e *event.Event) {
 	l.lastView = nil
 	s.requests.setState(l, e.State)
 	switch {
+	case e.State == event.StateDispatched && l.view.First != 0 && e.At > l.view.First: // not what the first token waited for
 	case e.State == event.StateDispatched:
 		l.view.Dispatched = max(e.At, l.view.Enqueued)
 		s.routing.markDispatch(e.Req, s.requests.count(event.StateDispatched)-1)
@@ -139,6 +140,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		v.Reason = clip(o.Reason, MaxLine)
 		if o.Prompt > 0 {
 			v.PromptTokens = o.Prompt
+		}
+		if o.Cached > o.Prompt && o.Prompt > 0 { // not a part of the prompt
+			o.Cached, o.AnyCached = 0, true
 		}
 		v.CachedTokens, v.PadTokens, v.Reuse = o.Cached, o.Padding, o.Reuse
 		if v.AnyCached = o.AnyCached || o.Prompt == 0; !v.AnyCached {
