@@ -58,6 +58,9 @@ Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
   llmtop compare --allow-different --run 'run --headless --threads 1' \
     --run 'run --headless --threads 2'`,
 		Args: cobra.ArbitraryArgs,
+		PersistentPreRunE: func(c *cobra.Command, args []string) error {
+			return compareError(files.CheckOutputs(c.Flags(), args))
+		},
 		RunE: func(c *cobra.Command, args []string) error { return compareError(opts.run(c, args)) },
 	}
 	flags := c.Flags()
@@ -99,6 +102,29 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	outputs, err := o.open()
+	if err != nil {
+		return err
+	}
+	result, err := o.compare(c, args, options)
+	if err != nil {
+		files.Discard(outputs)
+		return err
+	}
+	if err := o.write(result, outputs, c.OutOrStdout()); err != nil {
+		return err
+	}
+	switch result.Outcome {
+	case compare.NoWorse, compare.Better:
+		return nil
+	case compare.Worse:
+		return exit.Outcome(1, nil)
+	}
+	return exit.Outcome(2, nil)
+}
+
+// compare reads or measures both sides and compares them.
+func (o *compareOptions) compare(c *cobra.Command, args []string, options compare.Options) (result *compare.Result, err error) {
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
 	var base, next *compare.Side
@@ -113,27 +139,18 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		err = errors.New("compare needs two reports: llmtop compare BASE NEW, or --run twice")
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	result := compare.Sides(base, next, options)
+	result = compare.Sides(base, next, options)
 	if len(result.Differences) > 0 && !o.different {
-		return fmt.Errorf("the runs differ in %s: to compare them anyway use --allow-different", describe(result.Differences))
+		return nil, fmt.Errorf("the runs differ in %s: to compare them anyway use --allow-different", describe(result.Differences))
 	}
 	if turns, ok := result.NeedsRuns(); ok {
 		result.Notes = append(result.Notes, o.advice(c, base, next, turns, len(result.Differences) > 0))
 	} else if gates, others, onlyCold := result.NoData(); len(gates) > 0 {
 		result.Notes = append(result.Notes, noDataAdvice(gates, others, onlyCold))
 	}
-	if err := o.write(result, c.OutOrStdout()); err != nil {
-		return err
-	}
-	switch result.Outcome {
-	case compare.NoWorse, compare.Better:
-		return nil
-	case compare.Worse:
-		return exit.Outcome(1, nil)
-	}
-	return exit.Outcome(2, nil)
+	return result, nil
 }
 
 // advice returns the commands that can decide an inconclusive comparison with that many turns, 0 if the runs were not in
@@ -237,21 +254,24 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 	return compare.NewSide(names, reports...)
 }
 
-// write writes the result to the named files, or as text.
-func (o *compareOptions) write(r *compare.Result, stdout io.Writer) error {
+// open opens the files of --json and --markdown, so that an unusable path fails before the runs.
+func (o *compareOptions) open() (outputs []*os.File, err error) {
+	outputs = make([]*os.File, 2)
+	for i, name := range []string{o.json, o.markdown} {
+		if outputs[i], err = files.OpenOutput(name, false); err != nil {
+			files.Discard(outputs)
+			return nil, err
+		}
+	}
+	return outputs, nil
+}
+
+// write writes the result to the files of open, or as text.
+func (o *compareOptions) write(r *compare.Result, outputs []*os.File, stdout io.Writer) error {
 	if o.json == "" && o.markdown == "" {
 		return r.WriteText(stdout)
 	}
-	for name, to := range map[string]func(io.Writer) error{o.json: r.WriteJSON, o.markdown: r.WriteMarkdown} {
-		file, err := files.OpenOutput(name, false)
-		if err != nil {
-			return err
-		}
-		if err := files.WriteOutput(file, to); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(files.WriteOutput(outputs[0], r.WriteJSON), files.WriteOutput(outputs[1], r.WriteMarkdown))
 }
 
 // measure runs both sides in turns.

@@ -62,11 +62,68 @@ func TestOutputsToOneFile(t *testing.T) {
 		{"run", "--headless", "--json", name, "--record", name},
 		{"replay", "r.llmtop", "--cast", name, "--svg", name},
 	} {
-		if _, _, err := llmtop(t, args...); exit.Code(err) != exit.CodeUsage || !strings.Contains(err.Error(), "both write to") {
+		code := exit.CodeUsage
+		if args[0] == "compare" {
+			code = exit.CodeNotCompared
+		}
+		if _, _, err := llmtop(t, args...); exit.Code(err) != code || !strings.Contains(err.Error(), "both write to") {
 			t.Errorf("%v: %v", args, err)
 		}
 		if _, err := os.Stat(name); err == nil {
 			t.Fatalf("%v: the file exists", args)
+		}
+	}
+}
+
+// TestOutputOverInput checks that a command refuses to overwrite a file that it reads, under any name.
+func TestOutputOverInput(t *testing.T) {
+	dir := t.TempDir()
+	name, other, link := filepath.Join(dir, "in"), filepath.Join(dir, "other"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(name, []byte("kept"), 0o600), os.WriteFile(other, []byte("x"), 0o600), os.Symlink(name, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"report", name, "--json", name},
+		{"report", name, "--perfetto", link},
+		{"replay", name, "--headless", "--html", dir + "/./in"},
+		{"replay", name, "--cast", name},
+		{"run", name, "--headless", "-p", "x", "--json", name},
+		{"run", "--headless", "-f", other, "-f", name, "--csv", name},
+		{"bench", "--prompts", name, "--json", name},
+		{"compare", other, name, "--json", name},
+		{"compare", other + "," + name, other, "--markdown", name},
+	} {
+		if _, _, err := llmtop(t, args...); err == nil || !strings.Contains(err.Error(), "it would overwrite the input") {
+			t.Errorf("%v: %v", args, err)
+		}
+		if kept, err := os.ReadFile(name); string(kept) != "kept" {
+			t.Fatalf("%v: the file has %q, %v", args, kept, err)
+		}
+	}
+}
+
+// TestFailedRunKeepsOldReport checks that a run without a report leaves that of an earlier one, and nothing else behind.
+func TestFailedRunKeepsOldReport(t *testing.T) {
+	dir := t.TempDir()
+	old, fresh, bad := filepath.Join(dir, "old"), filepath.Join(dir, "new"), filepath.Join(dir, "absent", "file")
+	if err := os.WriteFile(old, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"report", filepath.Join(dir, "absent"), "--json", old, "--csv", fresh},
+		{"bench", "http://127.0.0.1:1", "--json", old, "--csv", fresh},
+		{"run", "--headless", "-p", "x", "--ctx", "1", "--json", old, "--csv", fresh},
+		{"compare", bad, bad, "--json", old, "--markdown", fresh},
+		{"compare", bad, bad, "--json", old, "--markdown", bad},
+	} {
+		if _, _, err := llmtop(t, args...); err == nil {
+			t.Errorf("%v did not fail", args)
+		}
+		if kept, err := os.ReadFile(old); string(kept) != "kept" {
+			t.Fatalf("%v: the old report has %q, %v", args, kept, err)
+		}
+		if _, err := os.Stat(fresh); err == nil {
+			t.Errorf("%v left an empty report", args)
 		}
 	}
 }

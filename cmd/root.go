@@ -57,7 +57,7 @@ model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press
 		Args:              refuseCommandArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return files.CheckOutputs(c.Flags()) },
+		PersistentPreRunE: func(c *cobra.Command, args []string) error { return files.CheckOutputs(c.Flags(), args) },
 		RunE: func(c *cobra.Command, _ []string) error {
 			run.Demo = true
 			return begin(c, &run, &start)

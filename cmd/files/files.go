@@ -49,11 +49,14 @@ func Cause(err error) error {
 
 // Create is os.Create for a file readable only by its owner if private, even if it existed with other permissions.
 // The mode of a device or pipe does not change.
-func Create(name string, private bool) (*os.File, error) {
+func Create(name string, private bool) (*os.File, error) { return open(name, private, os.O_TRUNC) }
+
+// open is Create with os.O_TRUNC, or 0 to keep what the file has.
+func open(name string, private bool, truncate int) (*os.File, error) {
 	if !private {
-		return os.Create(name)
+		return os.OpenFile(name, os.O_RDWR|os.O_CREATE|truncate, 0o666)
 	}
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|truncate, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -46,3 +46,37 @@ func TestReadFile(t *testing.T) {
 		t.Errorf("a folder: %v", err)
 	}
 }
+
+// TestOutputsOnOldFiles checks that a report replaces all of a longer one, that without a report the old one stays, and
+// that devices are not removed.
+func TestOutputsOnOldFiles(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "old")
+	if err := os.WriteFile(name, []byte("a longer report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{name, os.DevNull} {
+		file, err := OpenOutput(path, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path == os.DevNull && os.Geteuid() == 0 { // do not endanger the machine that tests this
+			file.Close()
+			continue
+		}
+		Discard([]*os.File{nil, file})
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	file, err := OpenOutput(name, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = WriteOutput(file, func(w io.Writer) error {
+		_, err := io.WriteString(w, "new")
+		return err
+	})
+	if got, _ := os.ReadFile(name); err != nil || string(got) != "new" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -22,27 +24,45 @@ func OutputFlag(set *pflag.FlagSet, to *string, name, usage string) {
 	_ = set.SetAnnotation(name, outputFlag, nil) // the flag exists
 }
 
-// CheckOutputs refuses flags that write to the same file: each would overwrite the other.
-func CheckOutputs(set *pflag.FlagSet) (err error) {
-	by := map[string]string{} // flags by file
+// CheckOutputs refuses flags that write to the same file, each of which would overwrite the other, and flags that would
+// overwrite a file that the command reads: an argument or the value of another flag.
+func CheckOutputs(set *pflag.FlagSet, args []string) error {
+	by := map[string]string{}                                               // flags by file
+	args = slices.Concat(args, strings.Split(strings.Join(args, ","), ",")) // compare takes several files
+	var outputs []*pflag.Flag
 	set.Visit(func(f *pflag.Flag) {
-		name := f.Value.String()
-		if _, output := f.Annotations[outputFlag]; !output || name == "" {
-			return
+		if _, output := f.Annotations[outputFlag]; output && f.Value.String() != "" {
+			outputs = append(outputs, f)
+		} else if list, ok := f.Value.(pflag.SliceValue); ok {
+			args = append(args, list.GetSlice()...)
+		} else {
+			args = append(args, f.Value.String())
 		}
+	})
+	for _, f := range outputs {
+		name := f.Value.String()
 		path, failed := filepath.Abs(name)
 		if failed != nil {
 			path = name
 		}
-		if other := by[path]; other != "" && err == nil {
-			err = exit.Usagef("--%s and --%s: both write to %s: name another file", other, f.Name, name)
+		if other := by[path]; other != "" {
+			return exit.Usagef("--%s and --%s: both write to %s: name another file", other, f.Name, name)
 		}
 		by[path] = f.Name
-	})
-	return err
+		if info, failed := os.Stat(name); failed != nil || !info.Mode().IsRegular() {
+			continue
+		} else if i := slices.IndexFunc(args, func(arg string) bool {
+			read, failed := os.Stat(arg)
+			return failed == nil && os.SameFile(info, read)
+		}); i >= 0 {
+			return exit.Usagef("--%s %s: it would overwrite the input %s: name another file", f.Name, name, args[i])
+		}
+	}
+	return nil
 }
 
-// OpenOutput opens a file for writing, readable only by its owner if private; "-" is standard output, "" returns nil.
+// OpenOutput opens a file for WriteOutput, readable only by its owner if private; "-" is standard output, "" returns nil.
+// What the file has stays until then, so that a run that fails does not lose the report of an earlier one.
 func OpenOutput(name string, private bool) (*os.File, error) {
 	switch name {
 	case "":
@@ -50,7 +70,7 @@ func OpenOutput(name string, private bool) (*os.File, error) {
 	case "-":
 		return console.Raw, nil
 	}
-	file, err := Create(name, private)
+	file, err := open(name, private, 0)
 	if err != nil {
 		return nil, exit.Usagef("write report: %w", err)
 	}
@@ -66,10 +86,27 @@ func WriteOutput(file *os.File, to func(io.Writer) error) error {
 	if file == console.Raw {
 		err = to(console.Out)
 	} else {
-		err = errors.Join(to(file), file.Close())
+		if info, failed := file.Stat(); failed == nil && info.Mode().IsRegular() {
+			err = file.Truncate(0)
+		}
+		err = errors.Join(err, to(file), file.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// Discard closes files of OpenOutput and removes those that are still empty.
+func Discard(outputs []*os.File) {
+	for _, file := range outputs {
+		if file == nil || file == console.Raw {
+			continue
+		}
+		info, err := file.Stat()
+		_ = file.Close()
+		if err == nil && info.Mode().IsRegular() && info.Size() == 0 { // not a device or a pipe
+			_ = os.Remove(file.Name()) // an empty file does no harm
+		}
+	}
 }

@@ -74,7 +74,7 @@ type Printed struct {
 }
 
 // Write writes the report that build returns. It opens the files first, so that an unusable path fails before the run,
-// and removes them if build returns no report. An error of build does not keep the report from being written.
+// and discards them if build returns no report. An error of build does not keep the report from being written.
 func (r *Reports) Write(to Printed, build func() (*report.Report, error)) error {
 	outputs, err := r.open()
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Reports) Write(to Printed, build func() (*report.Report, error)) error 
 	}
 	built, err := build()
 	if built == nil {
-		discard(outputs)
+		Discard(outputs)
 		return err
 	}
 	return errors.Join(err, r.writeAll(outputs, built, to))
@@ -97,7 +97,7 @@ func (r *Reports) open() ([]*os.File, error) {
 	for i, format := range formats {
 		file, err := OpenOutput(r.Name(format.flag), r.text && format.texts)
 		if err != nil {
-			discard(outputs)
+			Discard(outputs)
 			return nil, err
 		}
 		outputs[i] = file
@@ -134,14 +134,4 @@ func (r *Reports) writeAll(outputs []*os.File, built *report.Report, to Printed)
 		fmt.Fprintln(to.Notes, "The whole report: add --json FILE, then run llmtop report FILE.")
 	}
 	return err
-}
-
-// discard closes and removes files.
-func discard(outputs []*os.File) {
-	for _, file := range outputs {
-		if file != nil && file != console.Raw {
-			_ = file.Close()
-			_ = os.Remove(file.Name()) // an empty file does no harm
-		}
-	}
 }

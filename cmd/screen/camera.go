@@ -110,7 +110,9 @@ func (c *Camera) Shoot(ctx context.Context, s Shot, notes io.Writer) (err error)
 	}
 	for _, file := range opened {
 		if err != nil {
-			_ = os.Remove(file.Name()) // the first error is returned
+			if info, failed := os.Stat(file.Name()); failed == nil && info.Mode().IsRegular() { // not a device or a pipe
+				_ = os.Remove(file.Name()) // the first error is returned
+			}
 			continue
 		}
 		fmt.Fprintf(notes, "wrote %s: %.1f s of the screen\n", file.Name(), take.Lasted.Seconds())
