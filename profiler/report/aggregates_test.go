@@ -262,3 +262,11 @@ func TestGeneratedText(t *testing.T) {
 		t.Errorf("%q, %q and %q", q.generatedText(), running.generatedText(), own.generatedText())
 	}
 }
+
+// TestStaleWithoutAReason checks the note of an engine that fell silent: it gave no reason.
+func TestStaleWithoutAReason(t *testing.T) {
+	c := &Connection{State: event.LinkStale.String()}
+	if got := c.notes(); len(got) != 1 || got[0] != "The engine was stale at the end." {
+		t.Errorf("%q", got)
+	}
+}

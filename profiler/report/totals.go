@@ -120,11 +120,14 @@ func (c *Connection) notes() (lines []string) {
 		return nil
 	}
 	if c.State != event.LinkConnected.String() {
-		since := ""
+		why, since := "", ""
+		if c.Why != "" {
+			why = " (" + c.Why + ")"
+		}
 		if c.Since.OK() {
 			since = " since " + metric.Seconds(c.Since.V) + " after the start: the values are from before that"
 		}
-		lines = append(lines, fmt.Sprintf("The engine was %s at the end (%s)%s.", c.State, c.Why, since))
+		lines = append(lines, fmt.Sprintf("The engine was %s at the end%s%s.", c.State, why, since))
 	}
 	if c.Restarts > 0 {
 		times := "once"
