@@ -23,19 +23,22 @@ func handedOver(r *Request, others iter.Seq[*Request], slots int) event.Time {
 			break
 		}
 	}
-	known, n := slots > 0, 0
+	known, n, fastest := slots > 0, 0, r.First-r.Enqueued
+	for _, q := range all {
+		fastest = min(fastest, q.First-q.Enqueued)
+	}
 	slots = max(slots, 1)
 	for _, q := range all {
 		if ended, at := lastEnd(q, all, slots); ended == nil {
 			if at != 0 { // more at once than slots
 				return 0
 			}
-		} else if at-q.Enqueued > together {
+		} else if waitedFor(q, ended, at, fastest) {
 			n++
 		}
 	}
 	before, at := lastEnd(r, all, slots)
-	if before == nil || at-r.Enqueued <= together {
+	if before == nil || !waitedFor(r, before, at, fastest) {
 		return 0
 	}
 	alone := before.First - before.Enqueued
@@ -43,6 +46,13 @@ func handedOver(r *Request, others iter.Seq[*Request], slots int) event.Time {
 		return at
 	}
 	return 0
+}
+
+// waitedFor reports whether a request may have waited for another one that ended at a time. Where that answer came in one
+// piece, two answers that are generated at once look the same, unless the second one took its own time after it: at least
+// half of what the fastest request took.
+func waitedFor(q, ended *Request, at event.Time, fastest event.Time) bool {
+	return at-q.Enqueued > together && (ended.Last-ended.First > together || q.First-at >= fastest/2)
 }
 
 // lastEnd returns the request that ended last while q waited for its first token and others had all slots, and when; nil

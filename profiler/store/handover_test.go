@@ -47,6 +47,23 @@ func TestAnswersOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// TestWholeAnswersOneAfterTheOther checks the same for answers that come in one piece.
+func TestWholeAnswersOneAfterTheOther(t *testing.T) {
+	p := newSession()
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "proxy", Caps: event.CapTokens, State: event.EngineReady}})
+	for id := range event.RequestID(4) {
+		p.state(ms, id+1, event.StateQueued, nil)
+	}
+	for id := range event.RequestID(4) {
+		p.token(100*ms, id+1, 20)
+		p.state(ms, id+1, event.StateFinished, nil) // the end of a stream comes after its text
+	}
+	for id := range event.RequestID(2) { // the first one that waited may have done so by chance
+		r := p.request(t, id+3)
+		want(t, "queue time", r.STIL, float64(p.request(t, id+2).Closed-r.Enqueued)/second)
+	}
+}
+
 // TestAnswersAtOnceShowNoQueue checks that the end of an answer before a first token is no queue if answers are generated at
 // once, or if it may be chance.
 func TestAnswersAtOnceShowNoQueue(t *testing.T) {
@@ -69,6 +86,22 @@ func TestAnswersAtOnceShowNoQueue(t *testing.T) {
 			p.state(ms, 9, event.StateQueued, nil)
 			answer(p, 1, 100*ms)
 			answer(p, 9, 900*ms)
+		},
+		"in one piece, at once": func(p *session) {
+			for id := range event.RequestID(4) {
+				p.state(ms, 2*id+1, event.StateQueued, nil)
+				p.state(ms, 2*id+2, event.StateQueued, nil)
+				p.token(100*ms, 2*id+1, 20)
+				p.state(ms, 2*id+1, event.StateFinished, nil)
+				p.token(ms, 2*id+2, 20)
+				p.state(ms, 2*id+2, event.StateFinished, nil)
+			}
+			p.state(ms, 10, event.StateQueued, nil)
+			p.state(ms, 9, event.StateQueued, nil)
+			p.token(100*ms, 10, 20)
+			p.state(ms, 10, event.StateFinished, nil)
+			p.token(ms, 9, 20)
+			p.state(ms, 9, event.StateFinished, nil)
 		},
 		"not at the same time": func(p *session) {
 			p.state(ms, 1, event.StateQueued, nil)
