@@ -167,7 +167,7 @@ func (q *request) take(c *chunk, at event.Time) {
 		q.report(c)
 	}
 	q.answers = q.answers || has.answer > 0
-	q.unnamed.Add(generated{has, total, at}, has.text != "", c.named(q.client.server.api))
+	q.unnamed.Add(generated{has, total, at}, has.text != "", len(has.ids)+has.logs > 0 || c.named(q.client.server.api))
 	q.reported = max(q.reported, total)
 }
 

@@ -139,6 +139,7 @@ func (o *observer) message(m *message) error {
 		for i := range f.parts {
 			f.parts[i].At = m.at
 			o.answers = o.answers || f.parts[i].Answer > 0
+			f.named = f.named || f.parts[i].Tokens > 0
 		}
 		o.unnamed.Add(generated{f.parts, f.generated}, len(f.parts) > 0, f.named)
 	}

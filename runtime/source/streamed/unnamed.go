@@ -3,7 +3,7 @@ package streamed
 // maxHeld is how many messages that name no response are held back: those of a load of some 20 minutes.
 const maxHeld = 4096
 
-// Unnamed holds back the first messages with text that name no response (no id, object, time or model), until one does:
+// Unnamed holds back the first messages with text that name no response (no id, object, time or model, and no token ids), until one does:
 // programs that load a model on demand stream in such messages what they do, before the model answers. They hold its tokens
 // only if no message ever names a response. Set Count before the first message.
 type Unnamed[T any] struct {
