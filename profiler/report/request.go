@@ -187,8 +187,10 @@ func (c *Collector) build(s *store.Snapshot) []Request {
 		switch now := open[r.id]; {
 		case final == nil:
 			final = now
-		case now != nil && now.State.Final(): // with evidence that arrived after its end
-			final.Stalls, final.Slow = now.Stalls, now.Slow
+		case now != nil && now.State.Final(): // with evidence that arrived after its end; an earlier report has less of it
+			later := *final
+			later.Stalls, later.Slow = now.Stalls, now.Slow
+			final = &later
 		}
 		if final == nil { // its end was dropped
 			final = &store.Request{ID: r.id, Enqueued: r.enqueued}
