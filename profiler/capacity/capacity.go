@@ -125,7 +125,7 @@ func (s *search) bracket() (low, high float64, err error) {
 		switch {
 		case math.IsInf(high, 1):
 			rate *= 2
-		case low == 0 && high <= start*tooLow:
+		case low == 0 && high <= start*tooLow && (t.Failed == 0 || t.Met == 0): // a limit of rates may be far below
 			s.Complete = true
 			return low, high, nil
 		case low == 0:
