@@ -33,7 +33,7 @@ type pair struct {
 	totals     [3]uint64 // what hash is in the total over this label; nil values: hash is that of a total
 }
 
-// totalValues are the values of a label that stand for the sum over all others. An empty label is none.
+// totalValues are the values of a label that stand for the sum over all others. An empty label counts as absent.
 var totalValues = [...]string{"", "total", "all"}
 
 // rankKind is what the label of a rank says about the work of the ranks.

@@ -68,7 +68,7 @@ func TestSumsOverLabels(t *testing.T) {
 	}
 }
 
-// TestPropertiesOfAnEngine: a label that running requests do not have is none of an engine.
+// TestPropertiesOfAnEngine: a label that running requests do not have does not name an engine.
 func TestPropertiesOfAnEngine(t *testing.T) {
 	g := New(identify.VLLM)
 	read(t, g, gauges("vllm:num_requests_running", "engine='0' 3\nengine='1' 2")+
