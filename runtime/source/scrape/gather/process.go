@@ -263,6 +263,9 @@ func (g *Gatherer) finishMetric(m *metric) {
 				m.held += s.last
 			}
 			continue
+		case s.histogram != nil && s.countRound != g.round:
+			s.older = true // a histogram that lacks its count cannot be read, but has counted
+			continue
 		case s.histogram != nil:
 			g.advanceHistogram(m, s)
 		case m.role.isCounter():
@@ -283,9 +286,6 @@ func (g *Gatherer) finishMetric(m *metric) {
 
 // advanceHistogram adds what a histogram has counted since it was last in a text.
 func (g *Gatherer) advanceHistogram(m *metric, s *series) {
-	if s.countRound != g.round {
-		return
-	}
 	has, fromZero := g.previous(s)
 	fell := has && g.follow(s, s.histogram.count, s.nextCount)
 	into := m.interval
