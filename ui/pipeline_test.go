@@ -52,7 +52,7 @@ func newPipeline(t *testing.T) *pipeline {
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	w.store = store.New(store.Options{
 		Now: clock, Wall: func() time.Time { return wall.Add(time.Duration(w.now)) }, History: 1 << 20,
-		OnRequest: func(r *store.Request) { w.collector.Request(r); engine.Request(r) },
+		OnRequest: func(r *store.Request) { w.collector.Request(r); engine.Request(r) }, OnGaps: engine.Gaps,
 	})
 	engine.Watch(w.store.Snapshot)
 	w.sink = event.Tee{w.store, w.collector, engine}

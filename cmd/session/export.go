@@ -152,6 +152,7 @@ func (x *export) session(name string, opt store.Options) *Session {
 			also(r)
 		}
 	}
+	opt.OnGaps = engine.Gaps
 	s := New(opt)
 	engine.Watch(s.Store.Snapshot)
 	s.AlsoTo(engine)

@@ -76,7 +76,7 @@ func numbersOf(t *testing.T, kind identify.Kind, lines []string, types map[strin
 	clock := func() event.Time { return now }
 	x := exposition.New("test")
 	exported := x.Add("server", clock)
-	s := store.New(store.Options{Now: clock, OnRequest: exported.Request})
+	s := store.New(store.Options{Now: clock, OnRequest: exported.Request, OnGaps: exported.Gaps})
 	exported.Watch(s.Snapshot)
 	sink := event.Tee{s, exported}
 	sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{Name: string(kind), Caps: event.CapAggregates, State: event.EngineReady}})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // large returns an exporter of one engine with 94 layers of 256 experts, the size of large models: 48,128 series of
@@ -88,17 +89,13 @@ func BenchmarkPush(b *testing.B) {
 	b.ReportMetric(float64(bytes)/1e6, "MB/push")
 }
 
-// BenchmarkEmit measures the cost of a token event for the engine.
-func BenchmarkEmit(b *testing.B) {
+// BenchmarkGaps measures the cost of a token for the goroutine of the store.
+func BenchmarkGaps(b *testing.B) {
 	_, p := large()
-	p.state(0, 99, event.StateQueued, &event.Request{})
-	p.token(ms, 99, 1)
-	e := event.Event{Kind: event.KindToken, Req: 99, N: 1, At: p.now}
+	r := &store.Request{ID: 99}
 	b.ReportAllocs()
 	for b.Loop() {
-		e.At += event.Time(ms)
-		p.now = e.At
-		p.engine.Emit(e)
+		p.engine.Gaps(r, ms, 1)
 	}
 }
 

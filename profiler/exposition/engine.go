@@ -14,13 +14,14 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// EngineExporter exports one engine. It is a sink of the engine's events and receives its requests as they end; Watch
-// provides the snapshots.
+// EngineExporter exports one engine. It is a sink of the engine's events and receives from its store the gaps between
+// tokens and the requests that have ended; Watch provides the snapshots.
 type EngineExporter struct {
 	label          *dto.LabelPair
 	requestMetrics *requestMetrics
 	spans          *spanQueue
-	cells          cells // guarded by Exporter.gather, like epochs
+	now            func() event.Time // clock of the events
+	cells          cells             // guarded by Exporter.gather, like epochs
 	epochs         map[counterKey]epoch
 
 	mu           sync.Mutex          // guards what follows; held for well below a microsecond
@@ -28,7 +29,6 @@ type EngineExporter struct {
 	seenLabels   map[labelSet]bool   // label sets seen so far
 	itl          prometheus.Observer // for labels; nil before their first gap
 	requestsSeen bool                // the engine reports single requests, not only polled ones and probes
-	gaps         gaps
 	snapshot     func() *store.Snapshot
 	running      map[event.RequestID]bool // running requests whose first token has been counted
 	ended        map[event.RequestID]bool // requests that end while refresh takes a snapshot; nil at other times
@@ -45,7 +45,7 @@ func newEngine(name string, o *requestMetrics, now func() event.Time) *EngineExp
 		label:          &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
 		labels:         labelSet{engine: name, provider: unknown},
 		requestMetrics: o, epochs: make(map[counterKey]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[string]*histogramTotals),
-		gaps: gaps{now: now, requests: make(map[event.RequestID]*trackedRequest)},
+		now: now,
 	}
 }
 
@@ -59,28 +59,6 @@ func (e *EngineExporter) Watch(snapshot func() *store.Snapshot) {
 // Emit implements event.Sink.
 func (e *EngineExporter) Emit(ev event.Event) {
 	switch ev.Kind {
-	case event.KindToken:
-		e.mu.Lock()
-		n, ns := e.gaps.token(&ev)
-		var into prometheus.Observer
-		if n > 0 {
-			into = e.itlOf(e.gaps.requests[ev.Req].model)
-			e.chunk(&ev, int64(n)*ns)
-		}
-		e.mu.Unlock()
-		for range n {
-			into.Observe(float64(ns) / 1e9)
-		}
-	case event.KindStage:
-		if ev.Stage == event.StagePace {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.gaps.paced(&ev)
-		}
-	case event.KindRequest:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.gaps.request(&ev)
 	case event.KindAggregates:
 		if p, ok := ev.Data.(*event.Aggregates); ok && p != nil {
 			e.mu.Lock()
@@ -89,17 +67,30 @@ func (e *EngineExporter) Emit(ev event.Event) {
 		}
 	case event.KindEngine:
 		if p, ok := ev.Data.(*event.EngineInfo); ok && p != nil {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.labels.provider, e.labels.proxied, e.itl = cleanLabel(cmp.Or(p.Provider, p.Name)), p.Provider != "", nil
+			e.relabel(func(s *labelSet) { s.provider, s.proxied = cleanLabel(cmp.Or(p.Provider, p.Name)), p.Provider != "" })
 		}
 	case event.KindModel:
 		if p, ok := ev.Data.(*event.Model); ok && p != nil {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.labels.model, e.itl = cleanLabel(p.Name), nil
+			e.relabel(func(s *labelSet) { s.model = cleanLabel(p.Name) })
 		}
 	}
+}
+
+// relabel changes the labels, after the store has applied what was emitted before.
+func (e *EngineExporter) relabel(change func(*labelSet)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	labels := e.labels
+	if change(&labels); labels == e.labels {
+		return
+	}
+	if apply := e.snapshot; apply != nil {
+		e.mu.Unlock()
+		apply() // may call Request and Gaps
+		e.mu.Lock()
+	}
+	change(&e.labels)
+	e.itl = nil
 }
 
 // bounded returns a label set, or one with "other" for provider and model above maxLabelSets. The caller holds the lock.
@@ -126,28 +117,26 @@ func (e *EngineExporter) labelsOf(r *store.Request) labelSet {
 	return e.bounded(s)
 }
 
-// itlOf returns the histogram of gaps for a model; "": the loaded one. The caller holds the lock.
-func (e *EngineExporter) itlOf(model string) prometheus.Observer {
-	s := e.labels
-	if model != "" {
-		s.model = model
-		return e.requestMetrics.latency(store.ITL, e.bounded(s))
-	}
-	if e.itl == nil {
-		e.itl = e.requestMetrics.latency(store.ITL, e.bounded(s))
-	}
-	return e.itl
-}
-
-// chunk counts the ns between two chunks that a client received. The caller holds the lock.
-func (e *EngineExporter) chunk(ev *event.Event, ns int64) {
-	if !e.labels.proxied {
+// Gaps counts n gaps of ns each between tokens of a request; pass it as store.Options.OnGaps.
+func (e *EngineExporter) Gaps(r *store.Request, ns int64, n int) {
+	if r.Probe { // counted at its end
 		return
 	}
-	r := e.gaps.requests[ev.Req]
-	s := e.labels
-	s.operation, s.model = operationOf(r.chat), cmp.Or(r.model, s.model)
-	e.requestMetrics.chunk.WithLabelValues(e.bounded(s).genAI()...).Observe(float64(ns) / 1e9)
+	e.mu.Lock()
+	into, s := e.itl, e.labelsOf(r)
+	if into == nil || r.Model != "" {
+		into = e.requestMetrics.latency(store.ITL, s)
+	}
+	if r.Model == "" {
+		e.itl = into
+	}
+	e.mu.Unlock()
+	for range n {
+		into.Observe(float64(ns) / 1e9)
+	}
+	if s.proxied { // its clients receive a chunk per token event
+		e.requestMetrics.chunk.WithLabelValues(s.genAI()...).Observe(float64(ns*int64(n)) / 1e9)
+	}
 }
 
 // Request counts a request that has ended; pass it as store.Options.OnRequest.
@@ -164,7 +153,7 @@ func (e *EngineExporter) Request(r *store.Request) {
 		e.requestMetrics.firstToken(s, r)
 	}
 	e.requestMetrics.requestEnd(s, r)
-	e.spans.add(s, r, e.gaps.now)
+	e.spans.add(s, r, e.now)
 }
 
 // refresh takes a snapshot and counts the running requests that have received their first token since the last one.

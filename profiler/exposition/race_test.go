@@ -27,7 +27,7 @@ func TestScrapesWhileEnginesRun(t *testing.T) {
 	var stores []*store.Store
 	for _, name := range []string{"one", "two"} {
 		engine := x.Add(name, now)
-		s := store.New(store.Options{Now: now, OnRequest: engine.Request})
+		s := store.New(store.Options{Now: now, OnRequest: engine.Request, OnGaps: engine.Gaps})
 		engine.Watch(s.Snapshot)
 		stores = append(stores, s)
 		sink := event.Tee{s, engine}

@@ -30,7 +30,7 @@ func addEngine(x *Exporter, name string) *scenario {
 	p := &scenario{now: event.Time(sec)}
 	clock := func() event.Time { return p.now }
 	p.engine = x.Add(name, clock)
-	p.store = store.New(store.Options{Now: clock, OnRequest: p.engine.Request})
+	p.store = store.New(store.Options{Now: clock, OnRequest: p.engine.Request, OnGaps: p.engine.Gaps})
 	p.engine.Watch(p.store.Snapshot)
 	p.sink = event.Tee{p.store, p.engine}
 	return p

@@ -26,6 +26,7 @@ type core struct {
 	hasEvents bool
 	targets   Targets
 	onRequest func(*Request)
+	onGaps    func(r *Request, ns int64, n int)
 
 	engine      *event.EngineInfo // the last one, never modified
 	model       event.Model
@@ -47,10 +48,10 @@ type core struct {
 	active      *activeWindows // nil: nothing has run yet
 }
 
-// clone returns a copy that shares nothing that will be written to. It has no onRequest.
+// clone returns a copy that shares nothing that will be written to. It has no callbacks.
 func (c *core) clone() core {
 	k := *c
-	k.onRequest = nil
+	k.onRequest, k.onGaps = nil, nil
 	k.load, k.log = slices.Clip(c.load), slices.Clip(c.log)
 	k.machine, k.rates.trend = c.machine.clone(), c.rates.trend.clone()
 	k.counts, k.judge = c.counts.clone(), c.judge.Clone()

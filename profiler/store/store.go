@@ -64,6 +64,9 @@ type Options struct {
 	// OnRequest is called with each request that has ended. It runs with the store locked: it must not call Snapshot or
 	// Drain.
 	OnRequest func(*Request)
+	// OnGaps is called with n gaps of ns each between the last tokens of a request, in the same way. It must not keep the
+	// request.
+	OnGaps func(r *Request, ns int64, n int)
 }
 
 // Store aggregates events into snapshots. Emit only queues and may be called from any goroutine. Run and Snapshot apply
@@ -97,7 +100,7 @@ func New(opt Options) *Store {
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
-			core:       core{engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, counts: counts{groups: make(map[string]*groupSum)}},
+			core:       core{engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, onGaps: opt.OnGaps, counts: counts{groups: make(map[string]*groupSum)}},
 			latency:    latency{distributions: new(distributions)},
 			aggregates: aggregates{keep: trend},
 		},

@@ -114,6 +114,9 @@ func evictCount(n, bound int) int {
 // recordGaps records k gaps of equal length that ended at the given time with the tokens of an event.
 func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, e *event.Event) {
 	v := &l.view
+	if s.onGaps != nil {
+		s.onGaps(v, gap, k)
+	}
 	stalled, typical := false, l.typicalGaps(e)
 	if typical != nil {
 		stalled = s.judgeGap(l, typical, lateGap{at: at, gap: gap, k: k, index: v.Generated}, e.Picks)
