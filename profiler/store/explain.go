@@ -240,7 +240,7 @@ func (s *state) explainPending(from, at event.Time) {
 				u.given = x
 			}
 		}
-		if !reach(c.hosts, u.to) || len(c.usage) > 0 && !reach(c.usage, u.to) {
+		if !reach(c.hosts, u.to) || !reach(c.usage, u.to) { // an engine without usage keeps them for evidenceDelay
 			kept = append(kept, u)
 		}
 	}

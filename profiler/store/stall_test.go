@@ -199,6 +199,7 @@ func TestCausesOfStalls(t *testing.T) {
 		{"a second with a wait", verdict.OtherProcesses, nil, func(p *session) { p.host(process(.02)) }},
 		{"a second with a short wait", verdict.Unknown, nil, func(p *session) { p.host(process(.018)) }},
 		{"a finer sample without a wait", verdict.Unknown, nil, func(p *session) { p.usage(30*ms, waiting(0)); p.host(process(.5)) }},
+		{"a first finer sample after that of the machine", verdict.Unknown, nil, func(p *session) { p.host(process(.5)); p.usage(30*ms, waiting(0)) }},
 		{"collections", verdict.GC, nil, func(p *session) { p.host(gc(7, 20)) }},
 		{"collections of another process", verdict.Unknown, nil, func(p *session) { p.host(gc(8, 20)) }},
 		{"a stop whose sample follows that of the machine", verdict.Stopped, func(p *session) {
