@@ -28,14 +28,17 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 	if !o.inProcess(s) && !o.target.isSet() {
 		s.AlsoTo(&o.target.watch)
 	}
-	var built *report.Report
+	var (
+		log   *workload.Log
+		found *capacity.Result
+		spent report.Consumption
+	)
 	err = s.Run(ctx, func(ctx context.Context) error {
 		load, err := o.prepare(ctx, s, sources, m)
 		if err != nil {
 			return exit.InterruptCause(ctx, err)
 		}
-		var found *capacity.Result
-		log, spent, err := o.drive(ctx, s, m, func(ctx context.Context, d *workload.Driver) (log *workload.Log, err error) {
+		log, spent, err = o.drive(ctx, s, m, func(ctx context.Context, d *workload.Driver) (log *workload.Log, err error) {
 			if o.findCapacity {
 				log, found, err = o.search(ctx, s, d, sources, m)
 				return log, err
@@ -44,11 +47,6 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 		})
 		if log != nil {
 			err = exit.InterruptCause(ctx, err)
-			built = report.Build(o.Meta(err), s.Store.Snapshot(), s.Collector)
-			built.AddBench(points(log, s.Store.Snapshot().Started), log.Failed, o.targets())
-			built.Bench.Capacity = found
-			o.addTo(built, spent)
-			o.addClient(built, s)
 			refused := found != nil && found.Rate != nil // above the capacity: a result
 			if log.First != nil && err == nil && !refused {
 				err = local.PromptError(log.First)
@@ -56,6 +54,14 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 		}
 		return err
 	})
+	var built *report.Report
+	if log != nil { // with all events that a recording has
+		built = report.Build(o.Meta(err), s.Store.Snapshot(), s.Collector)
+		built.AddBench(points(log, s.Store.Snapshot().Started), log.Failed, o.targets())
+		built.Bench.Capacity = found
+		o.addTo(built, spent)
+		o.addClient(built, s)
+	}
 	if err == nil && o.cold > 0 {
 		err = o.measureCold(ctx, s, sources[0], built, m)
 	}

@@ -22,20 +22,21 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, texts, pro
 		return nil, err
 	}
 	r.requestPicks(e, prompts)
+	measured := false
 	err = e.Run(ctx, func(ctx context.Context) error {
 		e.AwaitLoad(ctx) // the prompts are not to wait for it
 		if m := &e.Store.Snapshot().Model; m.Experts > 0 {
 			e.Sampler.Watch(m.Path, true) // reports show which experts are in memory
 		}
 		ended, err := generate(ctx, e.Scheduler, prompts, texts, progress)
-		if ended > 0 || endedEarly(err) {
-			if !crashed(err) {
-				e.Sampler.Sample(e) // covers the end of the run
-			}
-			built = report.Build(r.Meta(err), e.Store.Snapshot(), e.Collector)
+		if measured = ended > 0 || endedEarly(err); measured && !crashed(err) {
+			e.Sampler.Sample(e) // covers the end of the run
 		}
 		return err
 	})
+	if measured { // with all events that a recording has
+		built = report.Build(r.Meta(err), e.Store.Snapshot(), e.Collector)
+	}
 	return built, err
 }
 

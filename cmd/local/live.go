@@ -62,10 +62,12 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) (built *report
 		err := r.Show(ctx, r.Screen(e, submit, note))
 		if collector != nil {
 			e.Sampler.Sample(e) // covers the end of the run
-			built = report.Build(r.Meta(err), e.Store.Snapshot(), collector)
 		}
 		return err
 	})
+	if collector != nil { // with all events that a recording has
+		built = report.Build(r.Meta(err), e.Store.Snapshot(), collector)
+	}
 	return built, err
 }
 
