@@ -96,7 +96,7 @@ func numbersOf(t *testing.T, kind identify.Kind, lines []string, types map[strin
 		}
 	}
 	for id := range store.NumLatencies {
-		if sum, _ := v.ServerLatency(id, metric.Session); sum.Count > 0 {
+		if sum := v.Distribution(id, metric.Session); sum.Origin == event.Reported {
 			out["alerts: "+id.Row().Name] = true
 		}
 	}

@@ -127,54 +127,43 @@ func hostMeasures() (out []measure) {
 	return out
 }
 
-// percentiles are the statistics of latencies that rules can use. Servers do not report the longest.
-var percentiles = [...]struct {
+// statistics are those of latencies that rules can use.
+var statistics = [...]struct {
 	name, means string
-	own         func(*metric.Summary) float64
-	server      func(*metric.BucketSummary) amount // nil: none
+	of          func(*metric.Distribution) amount
 }{
-	{"p50", "median", func(s *metric.Summary) float64 { return float64(s.P50) }, func(s *metric.BucketSummary) amount { return bucketed(s.P50) }},
-	{"p95", "95th percentile", func(s *metric.Summary) float64 { return float64(s.P95) }, func(s *metric.BucketSummary) amount { return bucketed(s.P95) }},
-	{"p99", "99th percentile", func(s *metric.Summary) float64 { return float64(s.P99) }, func(s *metric.BucketSummary) amount { return bucketed(s.P99) }},
-	{"max", "longest", func(s *metric.Summary) float64 { return float64(s.Max) }, nil},
-	{"mean", "mean", func(s *metric.Summary) float64 { return s.Mean }, exactMean},
+	{"p50", "median", func(d *metric.Distribution) amount { return quantile(d.P50) }},
+	{"p95", "95th percentile", func(d *metric.Distribution) amount { return quantile(d.P95) }},
+	{"p99", "99th percentile", func(d *metric.Distribution) amount { return quantile(d.P99) }},
+	{"max", "longest", func(d *metric.Distribution) amount { return quantile(d.Max) }},
+	{"mean", "mean", func(d *metric.Distribution) amount { return amount{Reading: event.DerivedValue(d.Mean / 1e9)} }},
 }
 
-// exactMean returns the mean, which does not depend on buckets.
-func exactMean(s *metric.BucketSummary) amount {
-	return amount{Reading: event.DerivedValue(s.Mean / 1e9)}
-}
-
-// bucketed returns a percentile; it is absent if the buckets are unknown.
-func bucketed(q metric.Quantile) amount {
-	if q.Edge == metric.NoQuantile {
+// quantile returns a percentile; it is absent if the buckets are unknown. Servers do not report the longest.
+func quantile(q metric.Quantile) amount {
+	switch q.Edge {
+	case metric.NoQuantile:
 		return absent(event.NotReported)
+	case metric.Exact:
+		return amount{Reading: event.DerivedValue(float64(q.At) / 1e9)}
 	}
 	return amount{event.DerivedValue(float64(q.At) / 1e9), q}
 }
 
-// latencyMeasures returns the percentiles of the latencies, in seconds.
+// latencyMeasures returns the statistics of the latencies, in seconds.
 func latencyMeasures() (out []measure) {
 	for id := range store.NumLatencies {
 		row := id.Row()
 		if row.Alert == "" {
 			continue
 		}
-		for _, m := range percentiles {
+		for _, m := range statistics {
 			out = append(out, measure{row.Alert + "_" + m.name, "s", row.Help + ": " + m.means, func(s *store.Snapshot, w metric.Window) amount {
-				if own := &row.In(&s.Latency)[w]; own.Count > 0 {
-					return amount{Reading: event.DerivedValue(m.own(own) / 1e9)}
+				d := s.Distribution(id, w)
+				if d.Count == 0 {
+					return absent(d.Origin)
 				}
-				switch sum, ok := s.ServerLatency(id, w); {
-				case !s.Reported():
-					return absent(event.NotYet)
-				case !ok || m.server == nil:
-					return absent(event.NotReported)
-				case sum.Count == 0:
-					return absent(event.NotYet)
-				default:
-					return m.server(&sum)
-				}
+				return m.of(&d)
 			}})
 		}
 	}

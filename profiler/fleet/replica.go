@@ -156,28 +156,22 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	r.Cells[ITL] = Quantile(s, store.ITL, w, 0.5)
 }
 
-// Quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.
+// Quantile returns the median of a latency, or its 99th percentile.
 func Quantile(s *store.Snapshot, id store.LatencyID, w metric.Window, q float64) Cell {
-	if own := &id.Row().In(&s.Latency)[w]; own.Count > 0 {
-		v := own.P50
-		if q > 0.9 {
-			v = own.P99
-		}
-		return Cell{Reading: event.DerivedValue(float64(v) / 1e9)}
-	}
-	if !s.Reported() {
-		return Cell{Reading: event.Absent(event.NotYet)}
-	}
-	sum, ok := s.ServerLatency(id, w)
-	if !ok {
-		return Cell{Reading: event.Absent(event.NotReported)}
-	}
-	v := sum.P50
+	d := s.Distribution(id, w)
+	v := d.P50
 	if q > 0.9 {
-		v = sum.P99
+		v = d.P99
 	}
-	if v.Edge == metric.NoQuantile {
+	switch {
+	case d.Count == 0:
+		return Cell{Reading: event.Absent(d.Origin)}
+	case v.Edge == metric.NoQuantile:
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	return Cell{event.DerivedValue(float64(v.At) / 1e9), v.Edge, event.DerivedValue(sum.Mean / 1e9)}
+	out := Cell{Reading: event.DerivedValue(float64(v.At) / 1e9), Edge: v.Edge}
+	if v.Edge != metric.Exact {
+		out.Mean = event.DerivedValue(d.Mean / 1e9)
+	}
+	return out
 }

@@ -86,14 +86,15 @@ const (
 	Within                 // inside a bucket with two bounds: interpolated
 	Below                  // in the first bucket: at most At
 	Above                  // in the last bucket, which has no upper bound: more than At
+	Exact                  // of measured values, which are in no bucket
 )
 
-// Quantile is a quantile with the precision that the buckets allow: it is above Low, except Below, and
-// at most High.
+// Quantile is a quantile with the precision that the buckets allow: it is above Low, except Below and Exact, and at most
+// High.
 type Quantile struct {
 	At        int64 // ns
 	Edge      Edge
-	Low, High int64 // ns, the bounds of its bucket: 0 Below, math.MaxInt64 Above
+	Low, High int64 // ns, the bounds of its bucket: 0 Below, math.MaxInt64 Above; At if Exact
 }
 
 // Quantile returns the duration that a share q of all values does not exceed. Inside a bucket it interpolates linearly,
@@ -143,30 +144,45 @@ func above(bounds []int64) Quantile {
 
 // Over reports whether the quantile is above a limit in ns, wherever in its bucket it lies.
 func (q Quantile) Over(limit int64) bool {
-	return (q.Edge == Within || q.Edge == Above) && q.Low >= limit
+	return (q.Edge == Within || q.Edge == Above) && q.Low >= limit || q.Edge == Exact && q.At > limit
 }
 
 // AtMost reports whether the quantile is at most a limit in ns, wherever in its bucket it lies.
 func (q Quantile) AtMost(limit int64) bool { return q.Edge != NoQuantile && q.High <= limit }
 
-// BucketSummary describes durations that an engine counted in buckets. Count 0 means no values.
-type BucketSummary struct {
+// Distribution describes durations: those that were measured, with Exact percentiles, or those that an engine counted in
+// buckets, with percentiles no finer than these. Count 0 means no values.
+type Distribution struct {
+	Origin             event.Origin // Derived or Reported; without values why there are none
 	Count              uint64
 	Mean               float64 // ns, exact
 	P50, P90, P95, P99 Quantile
+	Max                Quantile // NoQuantile: not reported
+}
+
+// Distribution returns the distribution of measured values.
+func (s *Summary) Distribution() Distribution {
+	if s.Count == 0 {
+		return Distribution{Origin: event.NotYet}
+	}
+	exact := func(ns int64) Quantile { return Quantile{ns, Exact, ns, ns} }
+	return Distribution{
+		Origin: event.Derived, Count: s.Count, Mean: s.Mean,
+		P50: exact(s.P50), P90: exact(s.P90), P95: exact(s.P95), P99: exact(s.P99), Max: exact(s.Max),
+	}
 }
 
 // Summary computes mean and percentiles.
-func (b *Buckets) Summary() BucketSummary { return summarise(b.Count, b.Sum, b.bounds, b.Counts()) }
+func (b *Buckets) Summary() Distribution { return summarise(b.Count, b.Sum, b.bounds, b.Counts()) }
 
 // summarise describes count durations; counts is nil if their buckets are unknown.
-func summarise(count uint64, sum int64, bounds []int64, counts []uint64) (s BucketSummary) {
+func summarise(count uint64, sum int64, bounds []int64, counts []uint64) Distribution {
 	if count == 0 {
-		return s
+		return Distribution{Origin: event.NotYet}
 	}
 	all := total(counts)
-	return BucketSummary{
-		Count: count, Mean: float64(sum) / float64(count),
+	return Distribution{
+		Origin: event.Reported, Count: count, Mean: float64(sum) / float64(count),
 		P50: quantile(bounds, counts, all, 0.5), P90: quantile(bounds, counts, all, 0.9),
 		P95: quantile(bounds, counts, all, 0.95), P99: quantile(bounds, counts, all, 0.99),
 	}
@@ -187,7 +203,7 @@ func QuantileOf(q Quantile) string {
 		return "<" + Duration(q.At)
 	case Above:
 		return ">" + Duration(q.At)
-	case Within:
+	case Within, Exact:
 		return Duration(q.At)
 	}
 	return "-"

@@ -25,7 +25,7 @@ func TestQuantilesOfBuckets(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	var none Buckets
-	if s := none.Summary(); s != (BucketSummary{}) || QuantileOf(s.P50) != "-" {
+	if s := none.Summary(); s != (Distribution{Origin: event.NotYet}) || QuantileOf(s.P50) != "-" {
 		t.Errorf("empty: %+v", s)
 	}
 }
@@ -45,7 +45,7 @@ func TestDifferentBucketsAreNotMerged(t *testing.T) {
 	}
 }
 
-func summaries(w *WindowedBuckets, now int64) (out [NumWindows]BucketSummary) {
+func summaries(w *WindowedBuckets, now int64) (out [NumWindows]Distribution) {
 	v := w.View(now)
 	for i := range NumWindows {
 		out[i] = v.Summary(i)

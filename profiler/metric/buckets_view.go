@@ -1,6 +1,10 @@
 package metric
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
 
 // BucketsView is a histogram of an engine at a moment: over every Window, and second by second. It is immutable.
 type BucketsView struct {
@@ -38,10 +42,10 @@ func newBucketsView(w *WindowedBuckets) *BucketsView {
 }
 
 // Summary describes the durations over a window.
-func (v *BucketsView) Summary(w Window) BucketSummary {
+func (v *BucketsView) Summary(w Window) Distribution {
 	packed, bounds := v.window(w)
 	if packed == nil {
-		return BucketSummary{}
+		return Distribution{Origin: event.NotYet}
 	}
 	count, sum, counts := unpackBuckets(packed)
 	if len(counts) == 0 || len(bounds) == 0 {

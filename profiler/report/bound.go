@@ -17,7 +17,7 @@ const (
 
 // boundName returns the bound for an edge; "" if there is no number.
 func boundName(e metric.Edge) string {
-	return [...]string{metric.NoQuantile: "", metric.Within: boundWithin, metric.Below: boundBelow, metric.Above: boundAbove}[e]
+	return [...]string{metric.NoQuantile: "", metric.Within: boundWithin, metric.Below: boundBelow, metric.Above: boundAbove, metric.Exact: ""}[e]
 }
 
 func boundQuantile(q metric.Quantile) *BoundQuantile {

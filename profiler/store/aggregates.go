@@ -38,13 +38,13 @@ func (r *Aggregates) Histogram(name string) *WindowedHistogram {
 	return &r.Histograms[i]
 }
 
-// Summary returns the summary of a histogram over a window; false if the engine does not report it.
-func (r *Aggregates) Summary(name string, w metric.Window) (metric.BucketSummary, bool) {
+// Summary returns the distribution of a histogram over a window.
+func (r *Aggregates) Summary(name string, w metric.Window) metric.Distribution {
 	t := r.Histogram(name)
 	if t == nil {
-		return metric.BucketSummary{}, false
+		return metric.Distribution{Origin: event.NotReported}
 	}
-	return t.BucketsView.Summary(w), true
+	return t.BucketsView.Summary(w)
 }
 
 // TTFTParts are the mean parts of TTFT that a server reports.
@@ -75,7 +75,7 @@ const partsExcess = 0.01
 func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
 	least, most, sum := uint64(math.MaxUint64), uint64(0), 0.0
 	counted := func(name string) (mean float64, count uint64) {
-		s, _ := r.Summary(name, w)
+		s := r.Summary(name, w)
 		if s.Count == 0 {
 			return 0, 0
 		}

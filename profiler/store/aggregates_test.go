@@ -63,7 +63,7 @@ func TestAggregatesFillSnapshot(t *testing.T) {
 		parts[2].Stage != event.StageNone || parts[1].Share != 0.6 {
 		t.Errorf("parts of %v: %+v", total, parts)
 	}
-	if _, ok := v.Aggregates.Summary("unknown", metric.Session); ok || len(v.Requests) != 0 {
+	if d := v.Aggregates.Summary("unknown", metric.Session); d.Origin != event.NotReported || len(v.Requests) != 0 {
 		t.Error("there is data that was not reported")
 	}
 }

@@ -75,16 +75,7 @@ func (v *Snapshot) collect(e *evidence) {
 // untargeted reports whether TTFT was measured and nobody has given a target.
 func (v *Snapshot) untargeted() bool {
 	t := &v.Latency.Targets
-	return (t.TTFT == 0 || t.DefaultTTFT) && !t.BeyondTTFT() && v.measuredTTFT()
-}
-
-// measuredTTFT reports whether there was a TTFT in the session.
-func (v *Snapshot) measuredTTFT() bool {
-	if v.Latency.TTFT[metric.Session].Count > 0 || v.Aggregates == nil {
-		return v.Latency.TTFT[metric.Session].Count > 0
-	}
-	sum, _ := v.Aggregates.Summary(event.HistogramTTFT, metric.Session)
-	return sum.Count > 0
+	return (t.TTFT == 0 || t.DefaultTTFT) && !t.BeyondTTFT() && v.Distribution(TTFT, metric.Session).Count > 0
 }
 
 // Remedied returns the engine whose settings remedies name: "" for one that llmtop runs, here or attached.

@@ -16,8 +16,7 @@ func (v *Snapshot) servedEvidence(e *verdict.Served) {
 	if t := &v.Latency.Targets; !t.DefaultTTFT {
 		e.Target = t.TTFT
 	}
-	e.TTFT, _ = r.Summary(event.HistogramTTFT, metric.Minute)
-	e.ITL, _ = r.Summary(event.HistogramITL, metric.Minute)
+	e.TTFT, e.ITL = v.Distribution(TTFT, metric.Minute), v.Distribution(ITL, metric.Minute)
 	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
 		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
@@ -32,7 +31,7 @@ func (v *Snapshot) servedEvidence(e *verdict.Served) {
 // histograms, or else the slots that were polled.
 func (v *Snapshot) servedSpeed() (speed event.Reading, source string) {
 	for _, name := range [...]string{event.HistogramTPOT, event.HistogramITL, event.HistogramPerToken} {
-		if sum, _ := v.Aggregates.Summary(name, metric.Minute); sum.Count > 0 && sum.Mean > 0 {
+		if sum := v.Aggregates.Summary(name, metric.Minute); sum.Count > 0 && sum.Mean > 0 {
 			return event.DerivedValue(second / sum.Mean), "mean time per token " + metric.Duration(int64(sum.Mean)) + " in the last minute, as the engine counts it"
 		}
 	}

@@ -72,14 +72,6 @@ func (s *Snapshot) Totals() Totals {
 // MissedByPolls is why counts and distributions of requests in polled slots are lower bounds or absent.
 const MissedByPolls = "polls miss requests that come and go between two of them"
 
-// ServerLatency returns the distribution of a latency over a window as the server counts it; false if it does not.
-func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) (metric.BucketSummary, bool) {
-	if !s.Reported() {
-		return metric.BucketSummary{}, false
-	}
-	return s.Aggregates.Summary(Latencies[id].Server, w)
-}
-
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is
 // absent.
 func sessionTotal(reported event.Reading, n uint64) event.Reading {

@@ -36,7 +36,7 @@ func TestTotalsCoverReports(t *testing.T) {
 		t.Errorf("%d tokens in %d s, want 1600 in 15", v.Counts.GeneratedTokens, v.Counts.Covered/sec)
 	}
 	want(t, "TTPS of the session", v.Throughput.SessionTTPS, 1600./15)
-	if s, _ := v.ServerLatency(TTFT, metric.Session); s.Count != 1600 {
+	if s := v.Distribution(TTFT, metric.Session); s.Count != 1600 {
 		t.Errorf("%d TTFT, want 1600", s.Count)
 	}
 	v = snapshotAfter([]float64{2}, counting(60, 6000))

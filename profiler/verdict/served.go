@@ -10,9 +10,9 @@ import (
 
 // Served holds the aggregate metrics of a server.
 type Served struct {
-	Target           time.Duration        // for TTFT, set by the user; 0: none
-	TTFT, ITL        metric.BucketSummary // last minute
-	Dominant         string               // name of the largest component of the mean TTFT; "" if unknown
+	Target           time.Duration       // for TTFT, set by the user; 0: none
+	TTFT, ITL        metric.Distribution // last minute
+	Dominant         string              // name of the largest component of the mean TTFT; "" if unknown
 	DomShare         float64
 	Running, Waiting event.Reading
 	Slots            int           // maximum number of concurrent requests; 0: unknown

@@ -49,18 +49,18 @@ func TestServedTTFT(t *testing.T) {
 		{"beyond a last bucket below the target", ms(10), edge(150, metric.Above), Info, "TTFT p99 is >150 ms: inconclusive", false},
 	} {
 		e := calm()
-		e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.BucketSummary{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}
+		e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}
 		v := judged(e)["TTFT"]
 		if v.Severity != c.severity || !strings.Contains(v.Text, c.text) || (v.Try != "") != c.try {
 			t.Errorf("%s: %+v, want severity %d and %q", c.name, v, c.severity, c.text)
 		}
 	}
 	e := calm()
-	e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.BucketSummary{Count: 4, P50: ms(900), P99: ms(900)}}
+	e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 4, P50: ms(900), P99: ms(900)}}
 	if v, ok := judged(e)["TTFT"]; ok {
 		t.Errorf("four requests give the verdict %q", v.Text)
 	}
-	e.Served = &Served{TTFT: metric.BucketSummary{Count: 5, P50: ms(900), P99: ms(900)}}
+	e.Served = &Served{TTFT: metric.Distribution{Count: 5, P50: ms(900), P99: ms(900)}}
 	if v, ok := judged(e)["TTFT"]; ok {
 		t.Errorf("without a target: %q", v.Text)
 	}
@@ -84,14 +84,14 @@ func TestServed(t *testing.T) {
 		{"not preempted", "preemptions", Served{Preempted: event.DerivedValue(0)}, event.MeasuredValue(.99), Watch, "", ""},
 		{
 			"a long tail", "token gaps",
-			Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: between(30, 30, 30)}},
+			Served{ITL: metric.Distribution{Count: 100, P50: ms(10), P99: between(30, 30, 30)}},
 			event.Reading{},
 			Watch,
 			"ITL p99 30.0 ms is at least 3.0x p50 10.0 ms in the last minute (limit 3x)", "prompt chunks",
 		},
-		{"a tail within bounds", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
-		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
-		{"a tail within the bounds of its buckets", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: between(11, 10, 25), P99: between(74, 50, 75)}}, event.Reading{}, Watch, "", ""},
+		{"a tail within bounds", "token gaps", Served{ITL: metric.Distribution{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
+		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.Distribution{Count: 100, P50: edge(10, metric.Below), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
+		{"a tail within the bounds of its buckets", "token gaps", Served{ITL: metric.Distribution{Count: 100, P50: between(11, 10, 25), P99: between(74, 50, 75)}}, event.Reading{}, Watch, "", ""},
 		{"slow", "decode", Served{Speed: event.DerivedValue(4.9)}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", ""},
 		{"fast", "decode", Served{Speed: event.DerivedValue(48)}, event.Reading{}, Good, "Decode 48.0 tok/s per request (reading speed 20)", ""},
 		{"full", "KV cache", Served{}, event.MeasuredValue(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
@@ -112,8 +112,8 @@ func TestServedCause(t *testing.T) {
 	for topic, s := range map[string]Served{
 		"decode":     {Speed: event.DerivedValue(48)},
 		"slow":       {Speed: event.DerivedValue(4)},
-		"TTFT":       {Target: 200 * time.Millisecond, TTFT: metric.BucketSummary{Count: 5, Mean: 3e8, P50: ms(201), P99: ms(900)}, Dominant: "prompt", DomShare: .8},
-		"token gaps": {ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(50)}},
+		"TTFT":       {Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 5, Mean: 3e8, P50: ms(201), P99: ms(900)}, Dominant: "prompt", DomShare: .8},
+		"token gaps": {ITL: metric.Distribution{Count: 100, P50: ms(10), P99: ms(50)}},
 	} {
 		e := calm()
 		e.Served = &s

@@ -2,6 +2,7 @@ package plain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/alert"
@@ -48,12 +49,12 @@ func Summary(s *store.Snapshot) string {
 		words = append(words, fmt.Sprintf("%d failed", s.Counts.Failed))
 	}
 	words = append(words, "decode "+metric.Reading(s.Throughput.Decode, metric.Rate)+" tokens per second")
-	for _, d := range [...]struct {
-		name    string
-		summary metric.Summary
-	}{{"time to first token", s.Latency.TTFT[metric.Minute]}, {"token gaps", s.Latency.ITL[metric.Minute]}} {
-		if d.summary.Count > 0 {
-			words = append(words, fmt.Sprintf("%s %s at the median, 99th percentile %s", d.name, metric.Duration(d.summary.P50), metric.Duration(d.summary.P99)))
+	for _, row := range [...]struct {
+		name string
+		id   store.LatencyID
+	}{{"time to first token", store.TTFT}, {"token gaps", store.ITL}} {
+		if d := s.Distribution(row.id, metric.Minute); d.P50.Edge != metric.NoQuantile {
+			words = append(words, fmt.Sprintf("%s %s at the median, 99th percentile %s", row.name, metric.QuantileOf(d.P50), metric.QuantileOf(d.P99)))
 		}
 	}
 	if n := s.Latency.StallCount[metric.Minute]; n > 0 {
@@ -129,27 +130,35 @@ func requestLines(s *store.Snapshot) []string {
 }
 
 func latencyLines(s *store.Snapshot) (lines []string) {
-	for _, d := range [...]struct {
-		name    string
-		summary metric.Summary
+	for _, row := range [...]struct {
+		name string
+		id   store.LatencyID
+		w    metric.Window
 	}{
-		{"time to first token", s.Latency.TTFT[metric.Minute]},
-		{"cold time to first token", s.Latency.ColdTTFT[metric.Session]},
-		{"queue", s.Latency.STIL[metric.Minute]},
-		{"token gap", s.Latency.ITL[metric.Minute]},
-		{"time per token", s.Latency.TPOT[metric.Minute]},
-		{"end-to-end latency", s.Latency.E2EL[metric.Minute]},
+		{"time to first token", store.TTFT, metric.Minute},
+		{"cold time to first token", store.ColdTTFT, metric.Session},
+		{"queue", store.STIL, metric.Minute},
+		{"token gap", store.ITL, metric.Minute},
+		{"time per token", store.TPOT, metric.Minute},
+		{"end-to-end latency", store.E2EL, metric.Minute},
 	} {
-		if d.summary.Count == 0 {
-			why := "not yet"
+		d := s.Distribution(row.id, row.w)
+		if d.Count == 0 {
+			why := d.Origin.String()
 			if s.Counts.Polled > 0 {
 				why = "not reported, " + store.MissedByPolls
 			}
-			lines = append(lines, d.name+": "+why)
+			lines = append(lines, row.name+": "+why)
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s at the median, 95th percentile %s, 99th percentile %s, longest %s, of %d",
-			d.name, metric.Duration(d.summary.P50), metric.Duration(d.summary.P95), metric.Duration(d.summary.P99), metric.Duration(d.summary.Max), d.summary.Count))
+		words := fmt.Sprintf("%s: %s at the median, 95th percentile %s, 99th percentile %s", row.name, metric.QuantileOf(d.P50), metric.QuantileOf(d.P95), metric.QuantileOf(d.P99))
+		if d.P50.Edge == metric.NoQuantile {
+			words = row.name + ": mean " + metric.Duration(int64(d.Mean))
+		}
+		if d.Max.Edge != metric.NoQuantile {
+			words += ", longest " + metric.QuantileOf(d.Max)
+		}
+		lines = append(lines, words+", of "+strconv.FormatUint(d.Count, 10))
 	}
 	return append(lines, fmt.Sprintf("%d stalls in the last minute", s.Latency.StallCount[metric.Minute]))
 }

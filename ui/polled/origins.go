@@ -43,7 +43,7 @@ func origins(s *store.Snapshot) (out []origin) {
 		event.HistogramTTFT, event.HistogramITL, event.HistogramTPOT, event.HistogramE2EL, event.HistogramQueue, event.HistogramPrefill, event.HistogramDecode,
 	} {
 		from := event.NotReported
-		if _, ok := r.Summary(name, metric.Session); ok {
+		if r.Histogram(name) != nil {
 			from = event.Reported
 		} else if name == event.HistogramTPOT && polledCount(s) > 0 {
 			from = event.Derived

@@ -63,7 +63,7 @@ func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		parts := r.Parts(w)
 		y := int(w)
 		a.Text(0, y, pane.Plain, w.String())
-		sum, _ := r.Summary(event.HistogramTTFT, w)
+		sum := r.Summary(event.HistogramTTFT, w)
 		switch {
 		case sum.Count > 0:
 			a.Right(a.W, y, pane.Data, metric.Duration(int64(sum.Mean)))
@@ -110,7 +110,7 @@ func earlierTTFT(r *store.Aggregates) string {
 // namedTimes is a row of the table of histograms.
 type namedTimes struct {
 	name string
-	sum  metric.BucketSummary
+	sum  metric.Distribution
 }
 
 // earlierTimes returns what the engine had counted before llmtop attached.
@@ -171,13 +171,13 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		}
 		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
 	}
-	sum, reported := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
+	sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
 	note := "means from engine histograms; < and > mark the outermost buckets"
 	switch {
 	case parts.Undivided():
 		l.Put(pane.Dim, "components of TTFT: not reported by this engine")
 	case len(parts.Parts) == 0, parts.Total > 0:
-	case !reported:
+	case sum.Origin == event.NotReported:
 		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
 		return
 	case parts.Apart:
