@@ -23,38 +23,6 @@ var (
 // maxNumbers is how many numbers of one engine are exported at most.
 const maxNumbers = 128
 
-// aggregates adds the aggregate metrics of a server. It omits what the server does not report, instead of exporting 0,
-// and omits current values while the server is not connected.
-func (s *gathering) aggregates(v *store.Snapshot) {
-	r, c := v.Aggregates, &v.Counts
-	if reached(v) {
-		s.reading(running, r.Running)
-		s.reading(queued, r.Waiting)
-		s.reportedNumbers(r)
-	}
-	for _, n := range []struct {
-		metric *instrument
-		latest event.Reading // of the last interval
-		sum    uint64
-		values []string
-	}{
-		{requests, r.Finished, c.Finished, []string{event.StateFinished.String()}},
-		{requests, r.Failed, c.Failed, []string{event.StateFailed.String()}},
-		{requests, r.Cancelled, c.Cancelled, []string{event.StateCancelled.String()}},
-		{promptTokens, r.Prompt, c.PromptTokens, nil},
-		{cachedTokens, r.Cached, c.CachedTokens, nil},
-		{generatedTokens, r.Generated, c.GeneratedTokens, nil},
-	} {
-		if n.latest.Origin != event.NotReported || n.sum > 0 {
-			s.add(n.metric, float64(n.sum), n.values...)
-		}
-	}
-	s.reportedCounts(r)
-	if reached(v) {
-		s.throughput(v)
-	}
-}
-
 // reportedCounts adds the totals of what the engine counts besides.
 func (s *gathering) reportedCounts(r *store.Aggregates) {
 	seen := make(map[string]bool)

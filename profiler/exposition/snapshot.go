@@ -70,10 +70,11 @@ func (s *gathering) snapshot(v *store.Snapshot) {
 		return
 	}
 	s.identity(v)
-	if v.Reported() {
-		s.aggregates(v)
-	} else {
-		s.requests(v)
+	s.requests(v)
+	if r := v.Aggregates; r != nil {
+		s.reportedCounts(r)
+	}
+	if reached(v) {
 		s.throughput(v)
 	}
 	s.histograms()
@@ -121,23 +122,19 @@ func (s *gathering) positive(i *instrument, v float64) {
 	}
 }
 
+// requests adds the counts of requests and tokens. It omits what the engine does not report, instead of exporting 0.
 func (s *gathering) requests(v *store.Snapshot) {
-	c := &v.Counts
-	s.add(running, float64(c.Running))
-	if v.Engine.Caps.Has(event.CapQueue) {
-		s.add(queued, float64(c.Queued))
-	}
-	s.add(unmeasured, float64(c.Unmeasured))
-	s.add(requests, float64(c.Finished), event.StateFinished.String())
-	s.add(requests, float64(c.Cancelled), event.StateCancelled.String())
-	s.add(requests, float64(c.Failed), event.StateFailed.String())
-	totals := v.Totals()
-	s.reading(promptTokens, totals.Prompt)
-	s.reading(cachedTokens, totals.Cached)
-	s.reading(paddingTokens, totals.Padding)
-	s.add(generatedTokens, float64(c.GeneratedTokens))
-	s.add(stalls, float64(v.Latency.StallCount[metric.Session]))
-	s.reading(passes, totals.Steps)
+	c, t := &v.Counts, v.Totals()
+	s.reading(unmeasured, t.Unmeasured)
+	s.reading(requests, t.Finished, event.StateFinished.String())
+	s.reading(requests, t.Cancelled, event.StateCancelled.String())
+	s.reading(requests, t.Failed, event.StateFailed.String())
+	s.reading(promptTokens, t.Prompt)
+	s.reading(cachedTokens, t.Cached)
+	s.reading(paddingTokens, t.Padding)
+	s.reading(generatedTokens, t.Generated)
+	s.reading(stalls, t.Stalls)
+	s.reading(passes, t.Steps)
 	type sums struct{ requests, tokens uint64 }
 	groups := make(map[string]sums) // different names may be equal after cleaning
 	for _, g := range c.Groups {
@@ -150,7 +147,14 @@ func (s *gathering) requests(v *store.Snapshot) {
 	}
 }
 
+// throughput adds the current values, which a server that is not connected does not have.
 func (s *gathering) throughput(v *store.Snapshot) {
+	t := v.Totals()
+	s.reading(running, t.Running)
+	s.reading(queued, t.Queued)
+	if v.Aggregates != nil {
+		s.reportedNumbers(v.Aggregates)
+	}
 	for i, m := range rateMetrics {
 		s.reading(m, store.Rates[i].Of(v, metric.Session))
 	}

@@ -134,15 +134,12 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	r.Snapshot = s
 	r.Cells = [NumFields]Cell{}
 	set := func(f Field, v event.Reading) { r.Cells[f] = Cell{Reading: v} }
-	switch p, kind := s.Aggregates, s.Kind(); {
-	case kind.Has(store.Reported):
-		set(Running, p.Running)
-		set(Waiting, p.Waiting)
+	totals := s.Totals()
+	set(Running, totals.Running)
+	set(Waiting, totals.Queued)
+	if p := s.Aggregates; p != nil {
 		set(CacheHits, p.CacheHitShare())
 		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
-	case !kind.Has(store.Polled): // a polled engine has none before its first report
-		set(Running, event.DerivedValue(float64(s.Throughput.Running)))
-		set(Waiting, event.DerivedValue(float64(s.Throughput.Queued)))
 	}
 	kv := s.KV.Usage
 	if kv.Origin == event.NotReported && !s.Polled() && s.Engine.Caps.Has(event.CapKV) { // with the first request

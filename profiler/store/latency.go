@@ -17,15 +17,6 @@ type latency struct {
 	judged  bool // a finished request was checked against the targets
 }
 
-// Distribution returns the distribution of a latency over a window: of the requests that llmtop measured, or else as the
-// engine counts it.
-func (s *Snapshot) Distribution(id LatencyID, w metric.Window) metric.Distribution {
-	if own := &Latencies[id].In(&s.Latency)[w]; own.Count > 0 || s.Aggregates == nil {
-		return own.Distribution()
-	}
-	return s.Aggregates.Summary(Latencies[id].Server, w)
-}
-
 // distributions are kept for every window.
 type distributions struct {
 	of              [NumLatencies]metric.Windowed

@@ -145,8 +145,8 @@ var Totalled = []Number{
 	},
 	{
 		Name: "queued", JSON: "totals.queued", Metric: "llmtop.requests.queued", Alert: "queued", Unit: "{request}",
-		Help: "requests that wait in the queue",
-		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Queued },
+		Help: "requests that wait in the queue", Absent: "the engine does not report when it dispatches",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Queued },
 	},
 	{
 		Name: "finished", JSON: "totals.finished", Metric: "llmtop.requests", Label: "outcome", Alert: "finished", Unit: "{request}", Sum: true,

@@ -14,7 +14,7 @@ type Totals struct {
 	AtLeast                            bool          // Generated is a lower bound
 	PromptAtLeast, CachedAtLeast       bool          // some requests did not report theirs
 	Steps                              event.Reading // forward passes
-	Stalls                             event.Reading
+	Stalls, Unmeasured                 event.Reading // see Counts.Unmeasured
 }
 
 // NeverReached reports whether an attached engine has never responded, so that there is no data about it.
@@ -33,7 +33,7 @@ func (s *Snapshot) Totals() Totals {
 	notYet := event.Absent(event.NotYet)
 	unknown := Totals{
 		Queued: notYet, Running: notYet, Finished: notYet, Cancelled: notYet, Failed: notYet,
-		Prompt: notYet, Cached: notYet, Padding: notYet, Generated: notYet, Steps: notYet, Stalls: notYet,
+		Prompt: notYet, Cached: notYet, Padding: notYet, Generated: notYet, Steps: notYet, Stalls: notYet, Unmeasured: notYet,
 	}
 	if s.NeverReached() || s.Engine.Name == "" && s.Engine.State == event.EngineStarting && len(s.Requests) == 0 { // an engine of which nothing is known yet
 		return unknown
@@ -45,11 +45,15 @@ func (s *Snapshot) Totals() Totals {
 		if s.Engine.Caps.Has(event.CapSteps) {
 			ofPasses = count
 		}
+		queued := event.Absent(event.NotReported)
+		if s.Engine.Caps.Has(event.CapQueue) {
+			queued = event.MeasuredValue(float64(c.Queued))
+		}
 		return Totals{
-			Queued: event.MeasuredValue(float64(c.Queued)), Running: event.MeasuredValue(float64(c.Running)),
+			Queued: queued, Running: event.MeasuredValue(float64(c.Running)),
 			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
 			Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
-			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls),
+			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls), Unmeasured: count(c.Unmeasured),
 			PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
 		}
 	}
@@ -61,7 +65,7 @@ func (s *Snapshot) Totals() Totals {
 		Queued: r.Waiting, Running: r.Running,
 		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: sessionTotal(r.Cancelled, c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),
 		Prompt: sessionTotal(r.Prompt, c.PromptTokens), Cached: sessionTotal(r.Cached, c.CachedTokens), Padding: optionalCount(c.PadTokens),
-		Generated: sessionTotal(r.Generated, c.GeneratedTokens), AtLeast: c.AtLeast, Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls),
+		Generated: sessionTotal(r.Generated, c.GeneratedTokens), AtLeast: c.AtLeast, Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls), Unmeasured: optionalCount(c.Unmeasured),
 	}
 	if !out.Finished.OK() && c.Polled > c.PolledCut {
 		out.FinishedSeen = event.DerivedValue(float64(c.Polled - c.PolledCut))
@@ -71,6 +75,15 @@ func (s *Snapshot) Totals() Totals {
 
 // MissedByPolls is why counts and distributions of requests in polled slots are lower bounds or absent.
 const MissedByPolls = "polls miss requests that come and go between two of them"
+
+// Distribution returns the distribution of a latency over a window: of the requests that llmtop measured, or else as the
+// engine counts it.
+func (s *Snapshot) Distribution(id LatencyID, w metric.Window) metric.Distribution {
+	if own := &Latencies[id].In(&s.Latency)[w]; own.Count > 0 || s.Aggregates == nil {
+		return own.Distribution()
+	}
+	return s.Aggregates.Summary(Latencies[id].Server, w)
+}
 
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is
 // absent.

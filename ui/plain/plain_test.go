@@ -67,7 +67,7 @@ func TestEventsArePrinted(t *testing.T) {
 	p := play()
 	var states []alert.Status
 	sp, printed := newTestPrinter(p, &states)
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", State: event.EngineReady}})
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: event.CapTokens | event.CapQueue, State: event.EngineReady}})
 	sp.poll()
 	if got := printed(); got != "engine native: ready\n" {
 		t.Errorf("at the beginning: %q", got)
@@ -112,7 +112,7 @@ func TestKeys(t *testing.T) {
 	p := play()
 	var states []alert.Status
 	sp, printed := newTestPrinter(p, &states)
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", State: event.EngineReady}})
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: event.CapTokens | event.CapQueue, State: event.EngineReady}})
 	p.served(1, "chat")
 	p.ended(1)
 	for key, want := range map[byte]string{

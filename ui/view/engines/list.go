@@ -34,8 +34,8 @@ func (c *engineColumn) raised(words string) bool { return c.alarm && words != "0
 var engineColumns = []engineColumn{
 	{"decode/s", 8, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false, nil},
 	{"prefill/s", 10, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
-	{"run", 4, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.RunningCount(s) }, metric.Count, true, false, nil},
-	{"queue", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.QueuedCount(s) }, metric.Count, true, false, nil},
+	{"run", 4, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Totals().Running }, metric.Count, true, false, nil},
+	{"queue", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Totals().Queued }, metric.Count, true, false, nil},
 	{"TTFT p50", 9, func(s *store.Snapshot, c *pane.Frame) event.Reading { return ttft(s, c).Reading }, metric.Seconds, false, false, ttftEdge},
 	{"drops", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading {
 		if s.NeverReached() {

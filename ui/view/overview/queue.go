@@ -15,7 +15,7 @@ import (
 // drawQueue draws the running and waiting requests and the KV cache usage per second.
 func drawQueue(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.Box(a, "requests and KV cache, 1 column = 1 s", "requests and KV cache")
-	running, queued, pts := pane.RunningCount(s), pane.QueuedCount(s), c.Rates(s)
+	running, queued, pts := s.Totals().Running, s.Totals().Queued, c.Rates(s)
 	if !running.OK() && !queued.OK() && !s.KV.Usage.OK() {
 		c.Absent(in, pane.Dim, "requests and KV cache: not reported by this engine", "")
 		return

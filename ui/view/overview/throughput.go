@@ -112,7 +112,7 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 	if !ok {
 		return
 	}
-	t, running, queued := s.Throughput, pane.RunningCount(s), pane.QueuedCount(s)
+	t, running, queued := s.Throughput, s.Totals().Running, s.Totals().Queued
 	words := strconv.Itoa(t.Running)
 	if t.Slots > 0 {
 		words += "/" + strconv.Itoa(t.Slots)
