@@ -22,13 +22,13 @@ reconnects when a connection breaks and keeps the data. It only reads from serve
 also sends requests. --otlp adds the traces that vLLM, SGLang and others send by OpenTelemetry.
 
 --headless watches without a screen until interrupted, or as long as --for says, and reports. Report
-files, such as --json FILE, do so without a terminal; with one they are written at its end.
---record, --metrics-listen, --otlp-push and alerts in the config file need no terminal either.`,
+files, such as --out FILE.json, do so without a terminal; with one they are written at its end.
+A recording, --metrics-listen, --otlp-push and alerts in the config file need no terminal either.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach 8080
   llmtop attach http://127.0.0.1:8080 http://gpu1:8000 tcp:127.0.0.1:7070
-  llmtop attach --for 60s --json report.json http://127.0.0.1:8000
+  llmtop attach --for 60s --out report.json http://127.0.0.1:8000
   llmtop attach --otlp 127.0.0.1:4318
   llmtop attach prometheus+http://prometheus:9090 --match 'job="vllm"'`,
 		RunE: func(c *cobra.Command, args []string) error {

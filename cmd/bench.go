@@ -25,7 +25,7 @@ Prompts have exactly --prompt-tokens tokens, unless you give your own with -p, -
 --suite. Outputs have exactly --tokens tokens, unless --honour-eos is set. Ctrl-C stops early and
 reports what was measured.`,
 		Example: `  llmtop bench
-  llmtop bench model.gguf --concurrency 1,2,4 --prompt-tokens 512 --json report.json
+  llmtop bench model.gguf --concurrency 1,2,4 --prompt-tokens 512 --out report.json
   llmtop bench --rate 5,10 --suite --repeats 3
   llmtop bench http://127.0.0.1:8080 --concurrency 1,8
   llmtop bench http://127.0.0.1:8080 --find-capacity --slo ttft=500ms,tpot=50ms`,
@@ -46,7 +46,7 @@ reports what was measured.`,
 
 func newBenchMachineCommand() *cobra.Command {
 	var threads int
-	var file string
+	var named *files.Out
 	c := &cobra.Command{
 		Use:   "machine",
 		Short: "Measure the limits of this machine",
@@ -58,7 +58,7 @@ limit of decode), and matrix product throughput (the limit of prefill).`,
 			if err := local.CheckThreads(threads); err != nil {
 				return err
 			}
-			out, err := files.OpenOutput(file, false)
+			out, err := files.OpenOutput(named.Name(files.JSON), false)
 			if err != nil {
 				return err
 			}
@@ -70,6 +70,6 @@ limit of decode), and matrix product throughput (the limit of prefill).`,
 		},
 	}
 	c.Flags().IntVar(&threads, "threads", 0, "worker threads; 0: one per core")
-	files.OutputFlag(c.Flags(), &file, "json", "write the limits as JSON to `FILE`, - for stdout")
+	named = files.BindOut(c.Flags(), files.JSON)
 	return c
 }

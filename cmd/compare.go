@@ -31,13 +31,13 @@ import (
 
 // compareOptions are the flags of the compare command.
 type compareOptions struct {
-	runs           []string
-	repeats        int
-	threshold      string
-	practical      map[string]string
-	gates          []string
-	json, markdown string
-	different      bool
+	runs      []string
+	repeats   int
+	threshold string
+	practical map[string]string
+	gates     []string
+	out       *files.Out
+	different bool
 }
 
 func newCompareCommand() *cobra.Command {
@@ -45,7 +45,7 @@ func newCompareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare BASE NEW",
 		Short: "Check whether one run is worse than another, for scripts",
-		Long: `compare compares reports (--json of any command) or recordings: for each metric it shows the
+		Long: `compare compares reports (.json) or recordings (.llmtop): for each metric it shows the
 difference with its 95 % confidence interval, and whether it is better, worse, no worse or
 inconclusive. A side may be several files, separated by commas; each is a run. One run per side is
 inconclusive.
@@ -69,8 +69,7 @@ Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 	flags.StringVar(&opts.threshold, "threshold", "3%", "practically irrelevant relative difference, `PERCENT`")
 	flags.StringToStringVar(&opts.practical, "practical", nil, "practically irrelevant `DIFFERENCES` per metric, like ttft=5ms,tpot=10us")
 	flags.StringSliceVar(&opts.gates, "gate", nil, "`METRICS` that decide: "+strings.Join(metricNames(), ", ")+" (default ttft,tpot,e2el)")
-	files.OutputFlag(flags, &opts.json, "json", "write the result as JSON to `FILE`, - for stdout")
-	files.OutputFlag(flags, &opts.markdown, "markdown", "write the result as a Markdown comment to `FILE`, - for stdout")
+	opts.out = files.BindOut(flags, files.JSON, files.Markdown)
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return exit.Outcome(exit.CodeNotCompared, exit.FlagError(err))
@@ -163,7 +162,7 @@ func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, turn
 	if base.Command == next.Command {
 		command := cmp.Or(base.Command, "bench ENGINE")
 		return fmt.Sprintf("to decide, measure both sides in turns, %d times each, and compare all files: "+
-			"llmtop %s --json base-1.json; llmtop %s --json new-1.json; …", advised, command, command)
+			"llmtop %s --out base-1.json; llmtop %s --out new-1.json; …", advised, command, command)
 	}
 	words := []string{"to decide, measure both in turns: llmtop compare --repeats", strconv.Itoa(advised)}
 	if different {
@@ -254,11 +253,11 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 	return compare.NewSide(names, reports...)
 }
 
-// open opens the files of --json and --markdown, so that an unusable path fails before the runs.
+// open opens the files of --out, so that an unusable path fails before the runs.
 func (o *compareOptions) open() (outputs []*os.File, err error) {
 	outputs = make([]*os.File, 2)
-	for i, name := range []string{o.json, o.markdown} {
-		if outputs[i], err = files.OpenOutput(name, false); err != nil {
+	for i, ending := range []string{files.JSON, files.Markdown} {
+		if outputs[i], err = files.OpenOutput(o.out.Name(ending), false); err != nil {
 			files.Discard(outputs)
 			return nil, err
 		}
@@ -268,7 +267,7 @@ func (o *compareOptions) open() (outputs []*os.File, err error) {
 
 // write writes the result to the files of open, or as text.
 func (o *compareOptions) write(r *compare.Result, outputs []*os.File, stdout io.Writer) error {
-	if o.json == "" && o.markdown == "" {
+	if outputs[0] == nil && outputs[1] == nil {
 		return r.WriteText(stdout)
 	}
 	return errors.Join(files.WriteOutput(outputs[0], r.WriteJSON), files.WriteOutput(outputs[1], r.WriteMarkdown))
@@ -313,7 +312,7 @@ func runReport(ctx context.Context, args []string, path string) (*report.Report,
 		return nil, err
 	}
 	var stderr bytes.Buffer
-	c := exec.CommandContext(ctx, self, append(args, "--json", path)...)
+	c := exec.CommandContext(ctx, self, append(args, "--out", path)...)
 	c.Args[0] = os.Args[0]
 	c.Stderr = &stderr
 	if err := c.Run(); err != nil {

@@ -57,7 +57,7 @@ func newExpertsPlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Print the arguments or the file that place experts by their picks",
-		Long: `plan reads the picks in FILE, which is a report (--json), a recording (--record) or a file of
+		Long: `plan reads the picks in FILE, which is a report (.json), a recording (.llmtop) or a file of
 llama-imatrix, and prints to stdout what an engine needs to place experts by them: arguments for
 llama.cpp and ik_llama.cpp, or a JSON file with the picks for SGLang and ktransformers. To stderr it
 prints what that serves, and what the engine cannot do.

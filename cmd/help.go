@@ -29,19 +29,18 @@ var flagGroups = []flagGroup{
 	{"Comparison", "gate threshold allow-different", "practical"},
 	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember summary-interval"},
 	{"Replay", "speed paused", ""},
-	{"Recording", "record cast svg script", "record-text cast-format cast-text size"},
-	{"Report", "headless for json html perfetto budget picks", "jsonl csv csv-tokens csv-stages markdown report-text expert-budget batch price-hour price-kwh"},
+	{"Output", "out headless for json script budget picks", "text size expert-budget batch price-hour price-kwh"},
 	{"Export", "metrics-listen otlp-push", ""},
 	{"Network", "listen token-file", "send-text allow-remote allow-host"},
-	{"Other", "dry-run config help version", "out no-descriptions"},
+	{"Other", "dry-run config help version", "no-descriptions"},
 }
 
 // rareIn lists flags that are common in general but rarely used with one command.
 var rareIn = map[string]string{
-	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout record metrics-listen otlp-push token-file",
+	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout out metrics-listen otlp-push token-file",
 	"llmtop run":    "layout otlp-push token-file",
-	"llmtop bench":  "file ctx gpu-layers temp top-k top-p seed theme layout plain record listen token-file metrics-listen otlp-push",
-	"llmtop record": "gpu-layers top-k top-p layout plain record metrics-listen otlp-push listen token-file",
+	"llmtop bench":  "file ctx gpu-layers temp top-k top-p seed theme layout plain listen token-file metrics-listen otlp-push",
+	"llmtop record": "gpu-layers top-k top-p layout plain metrics-listen otlp-push listen token-file",
 	"llmtop attach": "layout",
 }
 

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -63,6 +65,9 @@ func TestEveryFlagHasAGroup(t *testing.T) {
 		paths[c.CommandPath()] = true
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			used[f.Name] = true
+			if files.IsAlias(f) {
+				return
+			}
 			if groups[f.Name] == "" {
 				t.Errorf("%s --%s: no group in flagGroups", c.CommandPath(), f.Name)
 			}
@@ -82,6 +87,25 @@ func TestEveryFlagHasAGroup(t *testing.T) {
 		if !paths[path] {
 			t.Errorf("rareIn: there is no command %q", path)
 		}
+	}
+}
+
+// maxFlags is the number of flags that llmtop may have, whatever their number of commands. A flag that only names the
+// file of one format is an alias of --out and does not count.
+const maxFlags = 105
+
+// TestFlagsAreFew checks that a new flag replaces another.
+func TestFlagsAreFew(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range allCommands(newRootCommand()) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !files.IsAlias(f) {
+				names[f.Name] = true
+			}
+		})
+	}
+	if len(names) > maxFlags {
+		t.Errorf("%d flags, more than %d: %v", len(names), maxFlags, slices.Sorted(maps.Keys(names)))
 	}
 }
 

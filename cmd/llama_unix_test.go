@@ -149,9 +149,9 @@ func TestLlamaChats(t *testing.T) {
 	withLlama(t)
 	for _, bos := range []bool{false, true} { // whether the tokenizer adds the BOS that the template contains
 		model := fixture.Instruct(t, map[string]any{"tokenizer.chat_template": fixture.Template, "tokenizer.ggml.add_bos_token": bos})
-		ours := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text")
-		theirs := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text", "--engine", "llamacpp", "--threads", "1")
-		raw := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text", "--engine", "llamacpp", "--threads", "1", "--raw")
+		ours := reported(t, model, "-n", "4", "-p", "Who are you?", "--text")
+		theirs := reported(t, model, "-n", "4", "-p", "Who are you?", "--text", "--engine", "llamacpp", "--threads", "1")
+		raw := reported(t, model, "-n", "4", "-p", "Who are you?", "--text", "--engine", "llamacpp", "--threads", "1", "--raw")
 		a, b, c := ours.Requests[0], theirs.Requests[0], raw.Requests[0]
 		if a.Prompt != b.Prompt || a.Text != b.Text || a.Text == "" || c.Prompt >= b.Prompt {
 			t.Errorf("BOS %v: native goes on after %d tokens with %q, llama.cpp after %d with %q, raw after %d", bos, a.Prompt, a.Text, b.Prompt, b.Text, c.Prompt)

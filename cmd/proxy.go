@@ -33,7 +33,6 @@ import (
 type proxyOptions struct {
 	screen.View
 	session.Outputs
-	reports     files.Reports
 	to          string
 	listen      string
 	groupHeader string
@@ -56,11 +55,11 @@ Anthropic. Give clients the address of the proxy instead of the server; their ke
 proxy does not keep, show or record texts or keys.
 
 With --headless, or if standard output is not a terminal, it reports when interrupted. Report files,
-such as --json FILE, are also written when the screen closes.`,
+such as --out FILE.json, are also written when the screen closes.`,
 		Example: `  llmtop proxy --to http://127.0.0.1:8080
   OPENAI_BASE_URL=http://127.0.0.1:7080/v1 your-client
 
-  llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --json report.json`,
+  llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --out report.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return exit.Usagef("proxy takes the address of the server as --to %s", args[0])
@@ -81,8 +80,8 @@ such as --json FILE, are also written when the screen closes.`,
 	opts.Watches, opts.NoText = true, "not kept by the proxy"
 	opts.View.Bind(flags)
 	opts.Outputs.Bind(flags)
-	_ = flags.MarkHidden("record-text") // always refused: the proxy keeps no text
-	opts.reports.Bind(flags)
+	files.BindReports(flags)
+	_ = flags.MarkHidden("text") // always refused: the proxy keeps no text
 	config.Use(c, &opts.Tables, local.ConfigFlags(), opts.check)
 	return c
 }
@@ -91,8 +90,8 @@ func (o *proxyOptions) check() error {
 	if o.to == "" {
 		return exit.Usagef("--to is missing: add the address of the server, for example --to http://127.0.0.1:8080")
 	}
-	if o.Record.Text {
-		return exit.Usagef("--record-text: the proxy keeps no text")
+	if o.Out.Text {
+		return exit.Usagef("--text: the proxy keeps no text")
 	}
 	return cmp.Or(o.Outputs.Check(), o.View.Check())
 }
@@ -124,13 +123,13 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	defer stop()
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
 	defer printDoubts(notes, p)
-	shown := !o.headless && !o.reports.TakesStdout() && o.Visible()
-	if shown && !o.reports.Any() {
+	shown := !o.headless && !o.Out.TakesStdout() && o.Visible()
+	if shown && !o.Out.Reports() {
 		_, err := o.forward(ctx, stop, p, clock, shown, nil, notes)
 		return err
 	}
-	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.headless || !o.reports.Any()}
-	return o.reports.Write(printed, func() (*report.Report, error) {
+	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.headless || !o.Out.Reports()}
+	return o.Out.Write(printed, func() (*report.Report, error) {
 		return o.forward(ctx, stop, p, clock, shown, report.NewCollector(), notes)
 	})
 }

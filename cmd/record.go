@@ -16,21 +16,21 @@ import (
 func newRecordCommand() *cobra.Command {
 	r := local.Run{View: screen.View{Camera: &screen.Camera{}}}
 	c := &cobra.Command{
-		Use:   "record --cast FILE [MODEL.gguf | ADDRESS...]",
+		Use:   "record --out FILE [MODEL.gguf | ADDRESS...]",
 		Short: "Record the screen as an asciicast or an animated SVG",
 		Long: `record runs a model (without an argument the built-in one), or attaches to engines, and records the
-screen as an asciicast (--cast, for asciinema and similar players), as an animated SVG (--svg), or
-both. It needs no terminal. It takes the addresses of llmtop attach; a file of that name has
-precedence over HOST:PORT, PORT and pid:PID. It stops at the end of the script, after --for, or on
-Ctrl-C.
+screen as an asciicast (FILE.cast, for asciinema and similar players), as an animated SVG
+(FILE.svg), or both. It needs no terminal. It takes the addresses of llmtop attach; a file of that
+name has precedence over HOST:PORT, PORT and pid:PID. It stops at the end of the script, after
+--for, or on Ctrl-C.
 
 A script lists keys, text, sizes and waits: see docs/recordings.md.
 
-To record events, for replay and measurements, use llmtop run --record FILE. llmtop replay --cast
-turns such a recording into an asciicast, faster than real time and the same each time.`,
-		Example: `  llmtop record --cast demo.cast --for 30s
-  llmtop record --cast demo.cast --script demo.toml --size 160x45 model.gguf -p 'Once upon a time'
-  llmtop record --svg engine.svg --for 20s unix:/run/user/1000/llmtop/llmtop-4711.sock`,
+To record events, for replay and measurements, use llmtop run --out FILE.llmtop. From such a
+recording, llmtop replay --out FILE.cast makes the same asciicast each time, faster than real time.`,
+		Example: `  llmtop record --out demo.cast --for 30s
+  llmtop record --out demo.cast --script demo.toml --size 160x45 model.gguf -p 'Once upon a time'
+  llmtop record --out engine.svg --for 20s unix:/run/user/1000/llmtop/llmtop-4711.sock`,
 		RunE: func(c *cobra.Command, args []string) error { return record(c, &r, args) },
 	}
 	r.Bind(c)
@@ -41,7 +41,7 @@ turns such a recording into an asciicast, faster than real time and the same eac
 
 func record(c *cobra.Command, r *local.Run, args []string) error {
 	if !r.Camera.Enabled() {
-		return exit.Usagef("record needs --cast FILE or --svg FILE; to record events: llmtop run --record FILE")
+		return exit.Usagef("record needs --out FILE.cast or --out FILE.svg; to record events: llmtop run --out FILE.llmtop")
 	}
 	if slices.ContainsFunc(args, address.IsEngine) {
 		return recordEngines(c, r, args)

@@ -11,13 +11,13 @@ func newReplayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Replay a recording",
-		Long: `replay shows a recording (llmtop run --record FILE) as it was live: at its own speed, faster,
+		Long: `replay shows a recording (llmtop run --out FILE.llmtop) as it was live: at its own speed, faster,
 slower, step by step, or from any point. With --headless, or if standard output is not a terminal,
-it writes the report of the recording. With --cast or --svg it records the screen, faster than real
-time (see llmtop record --help).`,
+it writes the report of the recording. With --out FILE.cast or FILE.svg it records the screen,
+faster than real time (see llmtop record --help).`,
 		Example: `  llmtop replay session.llmtop --speed 10
-  llmtop replay session.llmtop --json report.json
-  llmtop replay session.llmtop --cast session.cast --script demo.toml`,
+  llmtop replay session.llmtop --out report.json
+  llmtop replay session.llmtop --out session.cast --script demo.toml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exit.Usagef("replay needs one recording: llmtop replay FILE")

@@ -17,9 +17,8 @@ import (
 
 // reportOptions are the flags of the report command.
 type reportOptions struct {
-	files  files.Reports
+	out    *files.Out
 	engine string // engine of a recording of several; "": all
-	trace  string // file of the timeline; "": none
 }
 
 func newReportCommand() *cobra.Command {
@@ -27,11 +26,11 @@ func newReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Convert a report or recording",
-		Long: `report reads a report (--json of any command) or a recording (--record) and writes it as text or in
-the given formats. --perfetto writes the timeline of a recording for ui.perfetto.dev.`,
-		Example: `  llmtop report bench.json --html bench.html
-  llmtop report session.llmtop --json -
-  llmtop report session.llmtop --perfetto timeline.json`,
+		Long: `report reads a report (.json) or a recording (.llmtop) of any command and writes it as text, or in
+the formats of --out. FILE.perfetto.json is the timeline of a recording, for ui.perfetto.dev.`,
+		Example: `  llmtop report bench.json --out bench.html
+  llmtop report session.llmtop --out - --out session.tokens.csv
+  llmtop report session.llmtop --out session.perfetto.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exit.Usagef("report needs one report or recording: llmtop report FILE")
@@ -44,15 +43,15 @@ the given formats. --perfetto writes the timeline of a recording for ui.perfetto
 			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	opts.files.Bind(c.Flags())
-	files.OutputFlag(c.Flags(), &opts.trace, "perfetto", "write the timeline of a recording as a Chrome trace to `FILE`, - for stdout")
+	opts.out = files.BindReports(c.Flags())
+	files.BindOut(c.Flags(), files.Timeline)
 	playback.BindEngine(c.Flags(), &opts.engine)
 	return c
 }
 
 func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.Writer) error {
 	var trace *timeline.Trace
-	if o.trace != "" {
+	if o.out.Name(files.Timeline) != "" {
 		trace = timeline.New()
 	}
 	all, err := playback.ReadReport(ctx, name, trace, notes)
@@ -63,29 +62,29 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	if err != nil {
 		return err
 	}
-	if r.Stageless() && o.files.Name("csv-stages") != "" {
-		return exit.Usagef("--csv-stages: %s has no stages: use the recording", name)
+	if r.Stageless() && o.out.Name(files.Stages) != "" {
+		return exit.Usagef("%s has no stages: use the recording", name)
 	}
 	if trace != nil {
 		if all.Fleet != nil && r != all {
 			i := slices.IndexFunc(all.Fleet.Replicas, func(of report.Replica) bool { return of.Report == r })
 			trace.Keep(all.Fleet.Replicas[i].Name)
 		}
-		if err := o.writeTimeline(trace, notes); err != nil || !o.files.Any() {
+		if err := o.writeTimeline(trace, notes); err != nil || !o.out.Reports() {
 			return err
 		}
 	}
-	return o.files.Write(files.Printed{Stdout: stdout, Notes: notes, Full: true}, func() (*report.Report, error) { return r, nil })
+	return o.out.Write(files.Printed{Stdout: stdout, Notes: notes, Full: true}, func() (*report.Report, error) { return r, nil })
 }
 
 // writeTimeline writes the timeline of a recording.
 func (o *reportOptions) writeTimeline(trace *timeline.Trace, notes io.Writer) error {
-	file, err := files.OpenOutput(o.trace, false)
+	file, err := files.OpenOutput(o.out.Name(files.Timeline), false)
 	if err != nil {
 		return err
 	}
 	if n := trace.Omitted(); n > 0 {
-		fmt.Fprintf(notes, "--perfetto: the timeline omits %d events beyond its limit of memory\n", n)
+		fmt.Fprintf(notes, "the timeline omits %d events beyond its limit of memory\n", n)
 	}
 	return files.WriteOutput(file, func(w io.Writer) error { return trace.Write(w, "llmtop "+version.String()) })
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/spf13/cobra"
 )
@@ -16,10 +17,10 @@ happens. Without a prompt it waits until you enter one with p; the built-in mode
 prompts meanwhile.
 
 If standard output is not a terminal, it prints the generated text, and a summary to standard error.
---headless prints the whole report instead. Report files, such as --json FILE, are also written when
-a screen closes; "-" as FILE shows no screen.`,
+--headless prints the whole report instead. Report files, such as --out FILE.json, are also written
+when a screen closes; --out - writes JSON to stdout, without a screen.`,
 		Example: `  llmtop run model.gguf -p 'Once upon a time'
-  llmtop run -f prompt.txt -n 64 --json report.json
+  llmtop run -f prompt.txt -n 64 --out report.json
   echo 'Call me Ishmael.' | llmtop run - > answer.txt`,
 		Args: cobra.ArbitraryArgs, // checked by arguments
 		RunE: func(c *cobra.Command, args []string) error {
@@ -33,7 +34,7 @@ a screen closes; "-" as FILE shows no screen.`,
 	flags := c.Flags()
 	opts.Prompts.Bind(flags)
 	flags.BoolVar(&opts.Headless, "headless", false, "run the prompts without a screen, report and exit")
-	opts.Reports.Bind(flags)
+	files.BindReports(flags)
 	flags.BoolVar(&opts.Ops, "ops", false, "time every kind of operation in every layer (llamacpp only; slows it down)")
 	flags.IntVar(&opts.Logprobs, "logprobs", 0, "report `N` alternatives per token with their log-probabilities")
 	return c

@@ -110,7 +110,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 const nextSteps = `This was llmtop's built-in model. To go on:
   llmtop PORT, llmtop URL   watch a server (llama.cpp, Ollama, vLLM, SGLang, …)
   llmtop MODEL.gguf         run a model
-  llmtop --record FILE      record a session, for llmtop FILE
+  llmtop --out FILE.llmtop  record a session, for llmtop FILE
   llmtop --help             more`
 
 // showBuiltIn runs the built-in model, and says after its screen what to try next.

@@ -91,7 +91,7 @@ func TestStreams(t *testing.T) {
 		{[]string{"proxy", "--to", server.URL, "--listen", "127.0.0.1:0", "--record", fresh, "--metrics-listen", "127.0.0.1:0"}, records, 0, "", 0},
 		{[]string{"proxy"}, ends, 2, "--to is missing", 0},
 		{[]string{"replay", recording}, screen, 0, "", 0},
-		{[]string{"record"}, ends, 2, "record needs --cast FILE or --svg FILE", 0},
+		{[]string{"record"}, ends, 2, "record needs --out FILE.cast or --out FILE.svg", 0},
 		{[]string{"record", "--cast", fresh, "-p", "hi", "-n", "2", "--for", "100ms"}, ends, 0, "", 0},
 		{[]string{"report", report}, ends, 0, "", 0},
 		{[]string{"engine"}, ends, 0, "", 0},

@@ -86,7 +86,7 @@ planted() {
 	rm -f "$scratch/report.json" "$scratch/run.llmtop"
 	(
 		for g in ${group:-}; do echo "$BASHPID" >"$g/cgroup.procs" || exit 1; done
-		exec timeout --foreground -s INT -k 20 "$seconds" "$llmtop" run --headless --seed 1 --json "$scratch/report.json" --record "$scratch/run.llmtop" "$@" \
+		exec timeout --foreground -s INT -k 20 "$seconds" "$llmtop" run --headless --seed 1 --out "$scratch/report.json" --out "$scratch/run.llmtop" "$@" \
 			>"$scratch/out" 2>&1
 	) &
 	run=$!

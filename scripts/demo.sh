@@ -10,5 +10,5 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 go build -o "$scratch/bin/llmtop" .
-XDG_CONFIG_HOME=$scratch TZ=UTC "$scratch/bin/llmtop" record --cast docs/demo.cast --svg docs/demo.svg \
-	--script docs/demo.toml --size 120x36 --cast-text --parallel 2
+XDG_CONFIG_HOME=$scratch TZ=UTC "$scratch/bin/llmtop" record --out docs/demo.cast --out docs/demo.svg \
+	--script docs/demo.toml --size 120x36 --text --parallel 2

@@ -35,7 +35,7 @@ func (a *app) draw() {
 	}
 	a.panes.NoText = a.cfg.NoText
 	if a.panes.NoText == "" && a.cfg.Replay != nil {
-		a.panes.NoText = "not in the recording: record with --record-text"
+		a.panes.NoText = "not in the recording: record with --text"
 	}
 	a.panes.Problems = a.status.Problems()
 	a.panes.Inspect = a.session.Actions.Inspect != nil

@@ -85,28 +85,21 @@ type playback struct {
 func playBack(t *testing.T, data []byte) (p playback) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
-	var head struct {
-		Version, Width, Height int
-		Term                   struct{ Cols, Rows int }
+	var head struct{ Version, Width, Height int }
+	if err := json.Unmarshal([]byte(lines[0]), &head); err != nil || head.Version != 2 {
+		t.Fatalf("%v in version %d", err, head.Version)
 	}
-	if err := json.Unmarshal([]byte(lines[0]), &head); err != nil {
-		t.Fatal(err)
-	}
-	p.screen = vt10x.New(vt10x.WithSize(max(head.Width, head.Term.Cols), max(head.Height, head.Term.Rows)))
+	p.screen = vt10x.New(vt10x.WithSize(head.Width, head.Height))
 	for _, line := range lines[1:] {
 		var at float64
 		var code, data string
 		if err := json.Unmarshal([]byte(line), &[]any{&at, &code, &data}); err != nil {
 			t.Fatalf("%v in %s", err, line)
 		}
-		switch {
-		case head.Version == cast.V3:
-			p.lasted += at
-		case at < p.lasted:
+		if at < p.lasted {
 			t.Fatalf("time goes back to %v", at)
-		default:
-			p.lasted = at
 		}
+		p.lasted = at
 		switch code {
 		case "o":
 			p.bytes += len(data)
@@ -128,40 +121,37 @@ func playBack(t *testing.T, data []byte) (p playback) {
 	return p
 }
 
-// A played asciicast ends with the frame of the screen: every character, colour and attribute. Both versions of the
-// format have the same length and marks.
+// A played asciicast ends with the frame of the screen: every character, colour and attribute.
 func TestCastPlaysBackToTheScreen(t *testing.T) {
-	for _, version := range []int{cast.V2, cast.V3} {
-		var file bytes.Buffer
-		stage, take := shoot(t, tour, cast.NewAsciicast(&file, cast.Header{Version: version, Title: "tour", Wall: time.Unix(1_790_000_000, 0)}))
-		got := playBack(t, file.Bytes())
-		g, skin := stage.Frame()
-		if cols, rows := got.screen.Size(); cols != g.W || rows != g.H || g.W != 130 {
-			t.Fatalf("version %d: played on %dx%d, the screen has %dx%d", version, cols, rows, g.W, g.H)
-		}
-		if text := got.screen.String(); strings.TrimSuffix(text, "\n") != strings.TrimSuffix(g.Plain(), "\n") {
-			t.Errorf("version %d shows at the end\n%s\nthe screen is\n%s", version, text, g.Plain())
-		}
-		whole := vt10x.New(vt10x.WithSize(g.W, g.H))
-		if _, err := whole.Write(g.Changes(nil, skin)); err != nil {
-			t.Fatal(err)
-		}
-		for y := range g.H {
-			for x := range g.W {
-				if a, b := visibleLooks(got.screen.Cell(x, y)), visibleLooks(whole.Cell(x, y)); a != b {
-					t.Fatalf("version %d: cell %d,%d is %+v, on the screen %+v", version, x, y, a, b)
-				}
+	var file bytes.Buffer
+	stage, take := shoot(t, tour, cast.NewAsciicast(&file, "", time.Time{}))
+	got := playBack(t, file.Bytes())
+	g, skin := stage.Frame()
+	if cols, rows := got.screen.Size(); cols != g.W || rows != g.H || g.W != 130 {
+		t.Fatalf("played on %dx%d, the screen has %dx%d", cols, rows, g.W, g.H)
+	}
+	if text := got.screen.String(); strings.TrimSuffix(text, "\n") != strings.TrimSuffix(g.Plain(), "\n") {
+		t.Errorf("it shows at the end\n%s\nthe screen is\n%s", text, g.Plain())
+	}
+	whole := vt10x.New(vt10x.WithSize(g.W, g.H))
+	if _, err := whole.Write(g.Changes(nil, skin)); err != nil {
+		t.Fatal(err)
+	}
+	for y := range g.H {
+		for x := range g.W {
+			if a, b := visibleLooks(got.screen.Cell(x, y)), visibleLooks(whole.Cell(x, y)); a != b {
+				t.Fatalf("cell %d,%d is %+v, on the screen %+v", x, y, a, b)
 			}
 		}
-		if !strings.Contains(g.Plain(), "Throughput") || fmt.Sprint(got.marks) != "[smaller]" || !got.screen.CursorVisible() {
-			t.Errorf("version %d ends with marks %q and\n%s", version, got.marks, g.Plain())
-		}
-		if math.Abs(got.lasted-take.Lasted.Seconds()) > 1e-3 || take.Lasted < 5*time.Second {
-			t.Errorf("version %d lasts %v s, the recording took %v", version, got.lasted, take.Lasted)
-		}
-		if whole := len(g.Encode(skin)); got.bytes > take.Frames*whole/3 {
-			t.Errorf("version %d has %d bytes in %d frames; a whole frame has %d", version, got.bytes, take.Frames, whole)
-		}
+	}
+	if !strings.Contains(g.Plain(), "Throughput") || fmt.Sprint(got.marks) != "[smaller]" || !got.screen.CursorVisible() {
+		t.Errorf("it ends with marks %q and\n%s", got.marks, g.Plain())
+	}
+	if math.Abs(got.lasted-take.Lasted.Seconds()) > 1e-3 || take.Lasted < 5*time.Second {
+		t.Errorf("it lasts %v s, the recording took %v", got.lasted, take.Lasted)
+	}
+	if whole := len(g.Encode(skin)); got.bytes > take.Frames*whole/3 {
+		t.Errorf("it has %d bytes in %d frames; a whole frame has %d", got.bytes, take.Frames, whole)
 	}
 }
 
@@ -178,7 +168,7 @@ func visibleLooks(c vt10x.Glyph) vt10x.Glyph {
 func TestCastsAreRepeatable(t *testing.T) {
 	var files [2][2]bytes.Buffer
 	for i := range files {
-		shoot(t, tour, cast.NewAsciicast(&files[i][0], cast.Header{Version: cast.V2}), cast.NewFilm(&files[i][1]))
+		shoot(t, tour, cast.NewAsciicast(&files[i][0], "", time.Time{}), cast.NewFilm(&files[i][1]))
 	}
 	for k, what := range []string{"asciicast", "film"} {
 		if !bytes.Equal(files[0][k].Bytes(), files[1][k].Bytes()) || files[0][k].Len() < 1000 {
@@ -190,7 +180,7 @@ func TestCastsAreRepeatable(t *testing.T) {
 // A script ends a recording by quitting, and fails with the line of a step that waits in vain.
 func TestScriptsEnd(t *testing.T) {
 	var file bytes.Buffer
-	if _, take := shoot(t, "[[step]]\nkey = \"q\"\n[[step]]\nwait = \"1h\"\n", cast.NewAsciicast(&file, cast.Header{Version: cast.V2})); take.Frames != 1 {
+	if _, take := shoot(t, "[[step]]\nkey = \"q\"\n[[step]]\nwait = \"1h\"\n", cast.NewAsciicast(&file, "", time.Time{})); take.Frames != 1 {
 		t.Errorf("q ends after %d frames", take.Frames)
 	}
 	play, err := cast.ParseScript("[[step]]\nkey = \"2\"\n\n[[step]]\nwait_for = \"no such words\"\nwithin = \"2s\"\n", KnownKey)

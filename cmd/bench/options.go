@@ -72,7 +72,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.BoolVar(&o.Shown, "ui", false, "show the benchmark on the screen")
 	o.target.bind(flags)
 	o.extras.bind(flags)
-	o.Reports.Bind(flags)
+	files.BindReports(flags)
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 1 && address.IsRemote(args[0]) {
@@ -149,7 +149,7 @@ func (o *Benchmark) Start(c *cobra.Command) error {
 	}
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
-	return o.Reports.Write(files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr()}, func() (*report.Report, error) {
+	return o.Out.Write(files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr()}, func() (*report.Report, error) {
 		return o.measure(ctx, sources, newMeter(c.ErrOrStderr(), o.Shown))
 	})
 }

@@ -32,10 +32,9 @@ func (r *Run) commandLine() string {
 	new(screen.View).Bind(others)
 	new(session.Outputs).Bind(others)
 	new(session.ListenFlags).Bind(others)
-	new(files.Reports).Bind(others)
 	r.Command.Flags().Visit(func(f *pflag.Flag) {
 		switch {
-		case others.Lookup(f.Name) != nil || f.Name == "headless" || f.Name == "ui":
+		case others.Lookup(f.Name) != nil || files.IsOutput(f) || f.Name == "headless" || f.Name == "ui":
 		case f.Name == "prompt":
 			words = append(words, slices.Repeat([]string{"-p PROMPT"}, len(r.Prompts.Texts))...)
 		default:

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/cmd/files"
 )
 
 // TestCommandLine checks that the command line of a report repeats the run, without outputs, screen, texts and secrets.
@@ -12,7 +14,7 @@ func TestCommandLine(t *testing.T) {
 	c := &cobra.Command{Use: "run"}
 	r.Bind(c)
 	r.Prompts.Bind(c.Flags())
-	r.Reports.Bind(c.Flags())
+	files.BindReports(c.Flags())
 	c.Flags().Bool("headless", false, "")
 	c.Flags().IntSlice("lengths", nil, "")
 	c.Flags().StringToString("groups", nil, "")

@@ -33,7 +33,7 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) (built *report
 		}
 	}
 	var collector *report.Collector
-	if r.Reports.Any() {
+	if r.Out.Reports() {
 		collector = report.NewCollector()
 	}
 	e, err := r.Open(ctx, collector)

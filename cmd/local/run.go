@@ -32,7 +32,6 @@ type Run struct {
 	Prompts  files.Prompts
 	Logprobs int // alternatives per token in the report
 	Headless bool
-	Reports  files.Reports // written at the end, also of a screen
 
 	Demo   bool                // llmtop without a command: built-in prompts in turn, paced
 	Reason string              // why the built-in model runs, "" if there is nothing to say
@@ -75,12 +74,12 @@ func (r *Run) Start(c *cobra.Command) error {
 	if !r.Headless { // standard output is for generated text
 		printed.Stdout = printed.Notes
 	}
-	if !r.Headless && !r.Reports.TakesStdout() && r.View.Visible() {
-		if !r.Reports.Any() {
+	if !r.Headless && !r.Out.TakesStdout() && r.View.Visible() {
+		if !r.Out.Reports() {
 			_, err := r.live(c.Context(), prompts)
 			return err
 		}
-		return r.Reports.Write(printed, func() (*report.Report, error) { return r.live(c.Context(), prompts) })
+		return r.Out.Write(printed, func() (*report.Report, error) { return r.live(c.Context(), prompts) })
 	}
 	if len(prompts) == 0 {
 		if r.Model != "" {
@@ -103,10 +102,10 @@ func (r *Run) Start(c *cobra.Command) error {
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
 	texts := io.Discard
-	if !r.Headless && !r.Reports.TakesStdout() {
+	if !r.Headless && !r.Out.TakesStdout() {
 		texts = c.OutOrStdout()
 	}
-	return r.Reports.Write(printed, func() (*report.Report, error) { return r.headless(ctx, prompts, texts, c.ErrOrStderr()) })
+	return r.Out.Write(printed, func() (*report.Report, error) { return r.headless(ctx, prompts, texts, c.ErrOrStderr()) })
 }
 
 // CheckParams refuses unusable sampler parameters.

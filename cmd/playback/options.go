@@ -22,7 +22,7 @@ import (
 // Options are the flags and arguments that say what to replay.
 type Options struct {
 	screen.View
-	reports  files.Reports
+	out      *files.Out
 	speed    float64
 	paused   bool
 	headless bool
@@ -37,7 +37,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.Watches = true
 	o.View.Bind(flags)
 	o.Camera.Bind(flags)
-	o.reports.Bind(flags)
+	o.out = files.BindReports(flags)
 	flags.Float64Var(&o.speed, "speed", 1, fmt.Sprintf("speed factor, %v to %v", recording.Slowest, recording.Fastest))
 	flags.BoolVar(&o.paused, "paused", false, "start paused")
 	flags.BoolVar(&o.headless, "headless", false, "report without a screen and exit")
@@ -58,10 +58,10 @@ func (o *Options) check() error {
 		return err
 	}
 	switch c := o.Camera; {
-	case o.engine != "" && !o.headless && !o.reports.Any():
+	case o.engine != "" && !o.headless && !o.out.Reports():
 		return exit.Usagef("--engine needs --headless: the screen shows all engines in view 7")
-	case c.Enabled() && (o.headless || o.reports.Any()):
-		return exit.Usagef("--cast and --svg cannot be combined with --headless or report files")
+	case c.Enabled() && (o.headless || o.out.Reports()):
+		return exit.Usagef("a recorded screen (.cast, .svg) cannot be combined with --headless or report files")
 	case c.Enabled() && o.paused && c.Endless():
 		return exit.Usagef("--paused: the recording would never end: add --script FILE or --for DURATION")
 	}
@@ -76,15 +76,15 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 		return exit.Usage(err)
 	}
 	defer rec.Close() // read only
-	shown := !o.headless && !o.reports.TakesStdout() && o.Visible()
+	shown := !o.headless && !o.out.TakesStdout() && o.Visible()
 	switch {
 	case o.Camera.Enabled():
 		return o.cast(ctx, rec, notes)
-	case shown && !o.reports.Any():
+	case shown && !o.out.Reports():
 		return o.live(ctx, rec)
 	}
-	printed := files.Printed{Stdout: stdout, Notes: notes, Full: o.headless || !o.reports.Any()}
-	return o.reports.Write(printed, func() (*report.Report, error) {
+	printed := files.Printed{Stdout: stdout, Notes: notes, Full: o.headless || !o.out.Reports()}
+	return o.out.Write(printed, func() (*report.Report, error) {
 		if shown {
 			if err := o.live(ctx, rec); err != nil {
 				return nil, err
@@ -118,7 +118,7 @@ func (o *Options) report(ctx context.Context, notes io.Writer) (*report.Report, 
 func openRecording(name string) (*recording.Recording, error) {
 	rec, err := recording.Open(name)
 	if errors.Is(err, recording.ErrNotRecording) {
-		return nil, fmt.Errorf("replay %s: not a recording: make one with --record FILE", name)
+		return nil, fmt.Errorf("replay %s: not a recording: make one with --out FILE.llmtop", name)
 	}
 	return rec, openError(name, err)
 }

@@ -41,7 +41,7 @@ func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes i
 	}
 	defer file.Close()
 	if trace != nil {
-		return nil, exit.Usagef("--perfetto: %s is no recording: write one with --record FILE", name)
+		return nil, exit.Usagef("a timeline needs a recording: %s is none; write one with --out FILE.llmtop", name)
 	}
 	r, err := report.Read(file)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,13 +21,10 @@ import (
 
 // Camera holds the flags that record the screen: as an asciicast, as an animated SVG, or both.
 type Camera struct {
-	cast   string // path; "": none
-	svg    string // path; "": none
-	format string
+	out    *files.Out
 	size   string
 	script string // path; "": no input
 	length time.Duration
-	text   bool
 	flags  *pflag.FlagSet
 
 	cols, rows int
@@ -39,17 +34,17 @@ type Camera struct {
 // Bind adds the flags.
 func (c *Camera) Bind(set *pflag.FlagSet) {
 	c.flags = set
-	files.OutputFlag(set, &c.cast, "cast", "record the screen as an asciicast to `FILE` (needs no terminal)")
-	files.OutputFlag(set, &c.svg, "svg", "record the screen as an animated SVG to `FILE` (needs no terminal)")
-	set.StringVar(&c.format, "cast-format", "v2", "asciicast `VERSION`: v2 (works in every player) or v3")
+	c.out = files.BindOut(set, files.Cast, files.SVG)
+	c.out.BindText(set)
 	set.StringVar(&c.size, "size", "120x36", "size of the recorded screen, `COLUMNSxROWS`")
 	set.StringVar(&c.script, "script", "", "TOML `FILE` with keys, text and waits for the recorded screen")
 	set.DurationVar(&c.length, "for", 0, "stop recording the screen after `DURATION`")
-	set.BoolVar(&c.text, "cast-text", false, "show prompts and completions in the recorded screen")
 }
 
 // Enabled reports whether the screen is recorded, which needs no terminal.
-func (c *Camera) Enabled() bool { return c != nil && (c.cast != "" || c.svg != "") }
+func (c *Camera) Enabled() bool {
+	return c != nil && (c.out.Name(files.Cast) != "" || c.out.Name(files.SVG) != "")
+}
 
 // Endless reports whether nothing but the user ends the recording of a paused screen.
 func (c *Camera) Endless() bool { return c.script == "" && c.length == 0 }
@@ -57,8 +52,8 @@ func (c *Camera) Endless() bool { return c.script == "" && c.length == 0 }
 // Check validates the flags and reads the script.
 func (c *Camera) Check() (err error) {
 	if !c.Enabled() {
-		if c.script != "" || c.flags.Changed("for") || c.text {
-			return exit.Usagef("--script, --for and --cast-text need --cast FILE or --svg FILE")
+		if c.script != "" || c.flags.Changed("for") {
+			return exit.Usagef("--script and --for need --out FILE.cast or --out FILE.svg")
 		}
 		return nil
 	}
@@ -66,12 +61,8 @@ func (c *Camera) Check() (err error) {
 		return exit.Usagef("--size %w", err)
 	}
 	switch {
-	case c.format != "v2" && c.format != "v3":
-		return exit.Usagef("--cast-format %q: must be v2 or v3", c.format)
 	case c.length <= 0 && c.flags.Changed("for"):
 		return exit.Usagef("--for %v: must be more than 0", c.length)
-	case strings.EqualFold(filepath.Ext(c.cast), ".svg"):
-		return exit.Usagef("--cast %s: to record an animated SVG use --svg %s", c.cast, c.cast)
 	case c.script == "":
 		return nil
 	}
@@ -122,12 +113,12 @@ func (c *Camera) Shoot(ctx context.Context, s Shot, notes io.Writer) (err error)
 
 // open opens the output files.
 func (c *Camera) open(wall time.Time) (opened []*os.File, outputs []cast.Output, err error) {
-	version := map[string]int{"v2": cast.V2, "v3": cast.V3}[c.format]
-	for _, path := range []string{c.cast, c.svg} {
+	for _, ending := range []string{files.Cast, files.SVG} {
+		path := c.out.Name(ending)
 		if path == "" {
 			continue
 		}
-		file, err := files.Create(path, c.text)
+		file, err := files.Create(path, c.out.Text)
 		if err != nil {
 			for _, open := range opened {
 				_ = open.Close()
@@ -135,8 +126,8 @@ func (c *Camera) open(wall time.Time) (opened []*os.File, outputs []cast.Output,
 			return nil, nil, exit.Usagef("record screen: %w", err)
 		}
 		opened = append(opened, file)
-		if path == c.cast {
-			outputs = append(outputs, cast.NewAsciicast(file, cast.Header{Version: version, Title: "llmtop", Wall: wall}))
+		if ending == files.Cast {
+			outputs = append(outputs, cast.NewAsciicast(file, "llmtop", wall))
 		} else {
 			outputs = append(outputs, cast.NewFilm(file))
 		}
@@ -159,9 +150,9 @@ func (c *Camera) live(ctx context.Context, cfg ui.Config) error {
 	return c.Shoot(ctx, Shot{Screen: cfg, Wall: begin, Until: until}, console.Err)
 }
 
-// DropCastText removes text from the events of a recorded screen, unless --cast-text is set.
+// DropCastText removes text from the events of a recorded screen, unless --text is set.
 func (v *View) DropCastText(sink event.Sink) event.Sink {
-	if v.Camera.Enabled() && !v.Camera.text {
+	if v.Camera.Enabled() && !v.Camera.out.Text {
 		return event.WithoutText{Sink: sink}
 	}
 	return sink

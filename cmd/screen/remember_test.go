@@ -72,7 +72,7 @@ func TestWhoDecidesTheTheme(t *testing.T) {
 	if !detects(View{}) || !detects(View{noRemember: true}) {
 		t.Error("the terminal does not decide at first")
 	}
-	if detects(View{Theme: "dark"}) || detects(View{Camera: &Camera{svg: "out.svg"}}) {
+	if detects(View{Theme: "dark"}) || detects(View{Camera: svgCamera(t)}) {
 		t.Error("the terminal decides against a flag or in a recorded screen")
 	}
 	saveChoices(stateFolder(), ui.Choices{Theme: "contrast"})

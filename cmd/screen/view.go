@@ -91,7 +91,7 @@ func (v *View) Check() error {
 	case v.fps < 1 || v.fps > ui.MaxFPS:
 		return exit.Usagef("--fps %d: must be 1 to %d", v.fps, ui.MaxFPS)
 	case v.Plain && v.Camera.Enabled():
-		return exit.Usagef("--plain has no screen that --cast or --svg could record")
+		return exit.Usagef("--plain has no screen to record")
 	case v.summary < minSummaryInterval:
 		return exit.Usagef("--summary-interval %v: must be at least %v", v.summary, minSummaryInterval)
 	case v.Targets.TTFT <= 0 && !v.Targets.DefaultTTFT:
@@ -149,8 +149,8 @@ func (v *View) Config() ui.Config {
 		LowBandwidth: v.lowBandwidth,
 	}
 	cfg.NoText = v.NoText
-	if cfg.NoText == "" && v.Camera.Enabled() && !v.Camera.text {
-		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
+	if cfg.NoText == "" && v.Camera.Enabled() && !v.Camera.out.Text {
+		cfg.NoText = "left out of this screen recording: --text keeps it"
 	}
 	cfg.Layout, _ = overview.LayoutNamed(v.layout) // check validated it
 	if v.Camera.Enabled() {                        // a recorded screen depends on its flags only

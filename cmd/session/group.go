@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/spf13/pflag"
@@ -18,20 +17,21 @@ import (
 
 // Outputs are the flags for what receives the events of sessions, besides the store.
 type Outputs struct {
-	Record    RecordFlags
+	Out       *files.Out // may name a recording
 	Export    ExportFlags
 	TokenFile string // token for those who connect from other machines
 }
 
 // Bind adds the flags.
 func (o *Outputs) Bind(set *pflag.FlagSet) {
-	o.Record.bind(set)
+	o.Out = files.BindOut(set, files.Recording)
+	o.Out.BindText(set)
 	o.Export.bind(set)
 	files.BindToken(set, &o.TokenFile)
 }
 
 // Check refuses values that cannot be used.
-func (o *Outputs) Check() error { return cmp.Or(o.Record.check(), o.Export.check()) }
+func (o *Outputs) Check() error { return o.Export.check() }
 
 // Options describe the sessions of a command.
 type Options struct {
@@ -60,7 +60,7 @@ func (o *Outputs) Open(opt Options) (*Group, error) {
 	}
 	g := &Group{opt: opt, outputs: o, export: x}
 	if opt.Several {
-		if g.recorder, err = o.Record.open(opt, false); err != nil {
+		if g.recorder, err = o.record(opt, false); err != nil {
 			return nil, errors.Join(err, x.close())
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spf13/pflag"
-
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
@@ -17,27 +15,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// RecordFlags are the flags that record events.
-type RecordFlags struct {
-	File string // "": do not record
-	Text bool   // include prompts and completions
-}
-
-func (r *RecordFlags) bind(set *pflag.FlagSet) {
-	files.OutputFlag(set, &r.File, "record", "record events to the new `FILE`, for llmtop replay")
-	set.BoolVar(&r.Text, "record-text", false, "include prompts and completions in the recording")
-}
-
-func (r *RecordFlags) check() error {
-	if r.Text && r.File == "" {
-		return exit.Usagef("--record-text needs --record FILE")
-	}
-	return nil
-}
-
-// open starts a recording, nil if --record is not set. local reports whether its only engine runs on this machine.
-func (r *RecordFlags) open(o Options, local bool) (*recording.Recorder, error) {
-	if r.File == "" {
+// record starts a recording, nil if none is named. local reports whether its only engine runs on this machine.
+func (f *Outputs) record(o Options, local bool) (*recording.Recorder, error) {
+	name := f.Out.Name(files.Recording)
+	if name == "" {
 		return nil, nil
 	}
 	opt := recording.RecordOptions{
@@ -47,7 +28,7 @@ func (r *RecordFlags) open(o Options, local bool) (*recording.Recorder, error) {
 	if o.Several {
 		opt.MultiEngine, opt.SegmentBytes, opt.Segments = true, severalBytes, severalSegments
 	}
-	recorder, err := recording.Record(r.File, opt)
+	recorder, err := recording.Record(name, opt)
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
@@ -73,10 +54,10 @@ const (
 	severalSegments = 32
 )
 
-// Record records a session if --record is set: alone, or as entry in the recording of all sessions.
+// Record records a session if a recording is named: alone, or as entry in the recording of all sessions.
 func (g *Group) Record(s *Session, entry recording.EngineEntry) (err error) {
 	if !g.opt.Several {
-		g.recorder, err = g.outputs.Record.open(g.opt, entry.Local)
+		g.recorder, err = g.outputs.record(g.opt, entry.Local)
 	}
 	if err != nil || g.recorder == nil {
 		return err
@@ -85,7 +66,7 @@ func (g *Group) Record(s *Session, entry recording.EngineEntry) (err error) {
 	if g.opt.Several {
 		s.recordSink = g.recorder.AddEngine(entry)
 	}
-	if !g.outputs.Record.Text {
+	if !g.outputs.Out.Text {
 		s.recordSink = event.WithoutText{Sink: s.recordSink}
 	}
 	s.AlsoTo(s.recordSink)
@@ -104,7 +85,7 @@ func (g *Group) closeRecording(err error) error {
 		fmt.Fprintf(console.Err, "llmtop: the recording misses %d events: the disk was too slow\n", n)
 	}
 	if g.opt.Several && exit.IsUsage(err) && status.Events == 0 {
-		closing = errors.Join(closing, os.Remove(g.outputs.Record.File))
+		closing = errors.Join(closing, os.Remove(g.outputs.Out.Name(files.Recording)))
 	}
 	return errors.Join(err, closing)
 }

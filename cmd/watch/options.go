@@ -40,7 +40,6 @@ type Options struct {
 
 	Stdout, Notes io.Writer // for the report and for notes
 
-	reports  files.Reports
 	headless bool
 	length   time.Duration // how long to watch; 0: until interrupted
 	timed    bool          // --for is given
@@ -63,7 +62,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.View.Bind(f)
 	o.Outputs.Bind(f)
 	o.Traces.Bind(f)
-	o.reports.Bind(f)
+	files.BindReports(f)
 	f.BoolVar(&o.headless, "headless", false, "watch without a screen and report when interrupted")
 	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
 	o.key.Bind(f, "$LLMTOP_API_KEY")
@@ -101,8 +100,8 @@ func (o *Options) check() error {
 // Run watches the engines until the user or a signal ends it, and writes the report if one is asked for.
 func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
-	o.shown, o.every = !o.headless && !o.reports.TakesStdout() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
-	o.reported = o.headless || o.reports.Any() || o.length > 0 && !o.shown
+	o.shown, o.every = !o.headless && !o.Out.TakesStdout() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
+	o.reported = o.headless || o.Out.Reports() || o.length > 0 && !o.shown
 	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
 	if err := o.openProbes(ctx, w); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if !o.reported {
 		return w.watchReached(ctx)
 	}
-	return o.reports.Write(files.Printed{Stdout: o.Stdout, Notes: o.Notes, Full: o.headless}, func() (*report.Report, error) {
+	return o.Out.Write(files.Printed{Stdout: o.Stdout, Notes: o.Notes, Full: o.headless}, func() (*report.Report, error) {
 		err := w.watchReached(ctx)
 		if exit.IsUsage(err) || len(w.engines) == 0 { // nothing was watched
 			return nil, err
@@ -148,8 +147,8 @@ func (o *Options) checkAddresses() error {
 	switch {
 	case !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces.At == "":
 		return exit.Usagef("a report without a terminal needs an address: llmtop attach ADDRESS, or --otlp HOST:PORT")
-	case !o.shown && !o.Export.Any() && !o.reported && len(o.Tables.Alerts) == 0 && o.Record.File == "":
-		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --record FILE to record")
+	case !o.shown && !o.Export.Any() && !o.reported && len(o.Tables.Alerts) == 0 && o.Out.Name(files.Recording) == "":
+		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --out FILE.llmtop to record")
 	case o.match != "" && !fleets:
 		return exit.Usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")
 	case o.probe > 0 && !servers:
@@ -178,8 +177,8 @@ func (o *Options) several() bool {
 
 // announce prints what a run without a screen does.
 func (o *Options) announce() {
-	if o.Record.File != "" && !o.shown && !o.reported {
-		fmt.Fprintf(o.Notes, "recording to %s until interrupted\n", o.Record.File)
+	if o.Out.Name(files.Recording) != "" && !o.shown && !o.reported {
+		fmt.Fprintf(o.Notes, "recording to %s until interrupted\n", o.Out.Name(files.Recording))
 	}
 	if o.shown || !o.reported || len(o.Addresses) == 0 {
 		return

@@ -12,33 +12,20 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// The versions of the asciicast format that can be written.
-const (
-	V2 = 2 // supported by every player
-	V3 = 3 // needs asciinema 3.0 or later
-)
-
-// Header is the metadata of an asciicast.
-type Header struct {
-	Version int // V2 or V3
-	Title   string
-	Wall    time.Time // wall-clock time of the first frame
-}
-
-// Asciicast writes frames as an asciicast (https://docs.asciinema.org/manual/asciicast/v2 and v3), each as the
-// difference from the previous one.
+// Asciicast writes frames as an asciicast of version 2 (https://docs.asciinema.org/manual/asciicast/v2), which every
+// player supports, each as the difference from the previous one.
 type Asciicast struct {
 	out     *bufio.Writer
-	header  Header
+	title   string
+	wall    time.Time // of the first frame
 	last    grid.Grid
 	skin    *theme.Skin
 	started bool
-	at      int64 // time of the last event, ms
 }
 
-// NewAsciicast returns an output to w. It does not close w.
-func NewAsciicast(w io.Writer, h Header) *Asciicast {
-	return &Asciicast{out: bufio.NewWriter(w), header: h}
+// NewAsciicast returns an output to w for frames from the time wall on. It does not close w.
+func NewAsciicast(w io.Writer, title string, wall time.Time) *Asciicast {
+	return &Asciicast{out: bufio.NewWriter(w), title: title, wall: wall}
 }
 
 // Escape sequences before the first frame and after the last one: hide the cursor, clear the screen, restore.
@@ -95,40 +82,19 @@ func (c *Asciicast) Close(at time.Duration) error {
 
 // writeHeader writes the first line.
 func (c *Asciicast) writeHeader(w, h int) error {
-	env := map[string]string{"TERM": "xterm-256color"}
-	header := any(struct {
+	return c.wrapError(clean.NewEncoder(c.out).Encode(struct {
 		Version   int               `json:"version"`
 		Width     int               `json:"width"`
 		Height    int               `json:"height"`
 		Timestamp int64             `json:"timestamp"`
 		Title     string            `json:"title,omitempty"`
 		Env       map[string]string `json:"env"`
-	}{V2, w, h, c.header.Wall.Unix(), c.header.Title, env})
-	if c.header.Version == V3 {
-		type term struct {
-			Cols int    `json:"cols"`
-			Rows int    `json:"rows"`
-			Type string `json:"type"`
-		}
-		header = struct {
-			Version   int    `json:"version"`
-			Term      term   `json:"term"`
-			Timestamp int64  `json:"timestamp"`
-			Title     string `json:"title,omitempty"`
-		}{V3, term{w, h, env["TERM"]}, c.header.Wall.Unix(), c.header.Title}
-	}
-	return c.wrapError(clean.NewEncoder(c.out).Encode(header))
+	}{2, w, h, c.wall.Unix(), c.title, map[string]string{"TERM": "xterm-256color"}}))
 }
 
-// writeEvent writes one event. Version 2 has the time since the start, version 3 the time since the previous event.
-// Both are rounded to whole milliseconds so that intervals add up.
+// writeEvent writes one event, with its time since the start in whole milliseconds.
 func (c *Asciicast) writeEvent(at time.Duration, code, data string) error {
-	now := at.Milliseconds()
-	ms := now
-	if c.header.Version == V3 {
-		ms -= c.at
-	}
-	c.at = now
+	ms := at.Milliseconds()
 	var text bytes.Buffer
 	if err := clean.NewEncoder(&text).Encode(data); err != nil {
 		return c.wrapError(err)
