@@ -23,7 +23,6 @@ import (
 	"github.com/hinshun/vt10x"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/store/storetest"
@@ -49,7 +48,7 @@ func newTaped(t *testing.T) *taped {
 	w := &taped{t: t, clock: engine.NewClock(), file: filepath.Join(t.TempDir(), "session.llmtop")}
 	var err error
 	w.recorder, err = recording.Record(w.file, recording.RecordOptions{
-		Codec: &wire.Codec{}, Now: w.clock.Now, Epoch: w.clock.Epoch(), Program: "test", MultiEngine: true,
+		Now: w.clock.Now, Epoch: w.clock.Epoch(), Program: "test", MultiEngine: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +151,7 @@ func (w *taped) replayed(at []*store.Snapshot) (out []*store.Snapshot) {
 	}
 	now := time.Unix(0, 0)
 	player, err = recording.NewPlayer(rec, recording.PlayOptions{
-		Codec: func() recording.Codec { return &wire.Codec{} }, Paused: true, Reset: reset, Clock: func() time.Time { return now },
+		Paused: true, Reset: reset, Clock: func() time.Time { return now },
 		SinkFor: func(n int) event.Sink { return stores[n] },
 	})
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/hinshun/vt10x"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/store/storetest"
@@ -44,7 +43,7 @@ func TestReplayedFramesEqualLiveOnes(t *testing.T) {
 		return s
 	}
 	player, err = recording.NewPlayer(rec, recording.PlayOptions{
-		Codec: func() recording.Codec { return &wire.Codec{} }, Paused: true, Reset: fresh, Drain: func() { s.Snapshot() },
+		Paused: true, Reset: fresh, Drain: func() { s.Snapshot() },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +82,7 @@ func recorded(t *testing.T, file string) (frames []*store.Snapshot) {
 	t.Helper()
 	clock := engine.NewClock()
 	s := store.New(store.Options{Now: clock.Now, Wall: func() time.Time { return time.Unix(0, clock.Epoch()+int64(clock.Now())) }})
-	recorder, err := recording.Record(file, recording.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "test"})
+	recorder, err := recording.Record(file, recording.RecordOptions{Now: clock.Now, Epoch: clock.Epoch(), Program: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (w *pipeline) recorded(fill func(*pipeline)) {
 	path := filepath.Join(w.t.TempDir(), "x.llmtop")
 	first := newPipeline(w.t)
 	r, err := recording.Record(path, recording.RecordOptions{
-		Codec: &wire.Codec{}, Now: func() event.Time { return first.now }, Epoch: w.store.Snapshot().Wall.UnixNano(), Flush: time.Hour,
+		Now: func() event.Time { return first.now }, Epoch: w.store.Snapshot().Wall.UnixNano(), Flush: time.Hour,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -95,8 +95,7 @@ func (w *pipeline) recorded(fill func(*pipeline)) {
 	}
 	defer rec.Close()
 	var p *recording.Player
-	codec := func() recording.Codec { return &wire.Codec{} }
-	p, err = recording.NewPlayer(rec, recording.PlayOptions{Codec: codec, Speed: recording.Unpaced, StopAtEnd: true, Drain: func() {
+	p, err = recording.NewPlayer(rec, recording.PlayOptions{Speed: recording.Unpaced, StopAtEnd: true, Drain: func() {
 		w.now = p.Now()
 		w.store.Drain()
 	}})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui"
@@ -33,7 +32,7 @@ func newPlayed(rec *recording.Recording, newStore func(source int) (*store.Store
 
 // options returns the options of a player of the recording, with the sinks.
 func (p *played) options() recording.PlayOptions {
-	opt := recording.PlayOptions{Codec: func() recording.Codec { return &wire.Codec{} }, Drain: p.drain}
+	opt := recording.PlayOptions{Drain: p.drain}
 	if p.rec.MultiEngine {
 		opt.SinkFor = p.sinkOf
 	}

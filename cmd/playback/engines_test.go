@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 )
@@ -18,7 +17,7 @@ func TestReportLosesNothing(t *testing.T) {
 	for _, several := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "session.llmtop")
 		recorder, err := recording.Record(file, recording.RecordOptions{
-			Codec: &wire.Codec{}, Now: func() event.Time { return 1 }, Program: "test", MultiEngine: several,
+			Now: func() event.Time { return 1 }, Program: "test", MultiEngine: several,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 )
@@ -22,7 +21,7 @@ func (f *Outputs) record(o Options, local bool) (*recording.Recorder, error) {
 		return nil, nil
 	}
 	opt := recording.RecordOptions{
-		Codec: &wire.Codec{}, Now: o.Clock.Now, Epoch: o.Clock.Epoch(), Program: "llmtop " + version.String(),
+		Now: o.Clock.Now, Epoch: o.Clock.Epoch(), Program: "llmtop " + version.String(),
 		Conditions: conditions(o.Meta, local),
 	}
 	if o.Several {

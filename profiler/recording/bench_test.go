@@ -52,7 +52,7 @@ func BenchmarkEmit(b *testing.B) {
 // BenchmarkRecord measures the cost of an event for the recorder's goroutine, and its size on disk.
 func BenchmarkRecord(b *testing.B) {
 	events := sample(100_000)
-	r, err := newRecorder(b.TempDir()+"/r", RecordOptions{Codec: newWire(), Now: func() event.Time { return 1 }, SegmentBytes: 1 << 40})
+	r, err := newRecorder(b.TempDir()+"/r", RecordOptions{Now: func() event.Time { return 1 }, SegmentBytes: 1 << 40})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func BenchmarkRecord(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		e := &events[n%len(events)]
 		r.add(&arrival{event.Time(n) * ms, *e, 0})
-		if len(r.block.body) >= blockSize {
-			lines += len(r.block.body)
+		if len(r.block.lines) >= blockSize {
+			lines += len(r.block.lines)
 			if err := r.write(); err != nil {
 				b.Fatal(err)
 			}
@@ -76,19 +76,17 @@ func BenchmarkRecord(b *testing.B) {
 // BenchmarkReplay replays 100,000 events as fast as possible: into a sink that discards them, and into a store as a
 // seek does.
 func BenchmarkReplay(b *testing.B) {
-	file, err := inMemory(Header{Recording: "r", Codec: newWire().Name()}, sample(100_000), newWire())
-	if err != nil {
-		b.Fatal(err)
-	}
+	const n = 100_000
+	file := taped(b, sample(n))
 	for _, into := range []string{"discard", "store"} {
 		b.Run(into, func(b *testing.B) {
 			var entries uint64
 			for b.Loop() {
-				rec, err := recordingOf(bytes.NewReader(file.b), int64(len(file.b)))
+				rec, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 				if err != nil {
 					b.Fatal(err)
 				}
-				opt := PlayOptions{Codec: newWire, Speed: Unpaced, StopAtEnd: true}
+				opt := PlayOptions{Speed: Unpaced, StopAtEnd: true}
 				var s *store.Store
 				var sink event.Sink = event.Discard{}
 				if into == "store" {
@@ -108,30 +106,35 @@ func BenchmarkReplay(b *testing.B) {
 				if s != nil && s.Snapshot().Drops != (event.Drops{}) {
 					b.Fatal("the replay outran its store")
 				}
-				entries += rec.Entries
+				entries += n
 			}
 			b.ReportMetric(float64(entries)/b.Elapsed().Seconds(), "events/s")
 		})
 	}
 }
 
-// BenchmarkOpen measures opening a recording of a million events in one segment, which reads the frame headers.
+// BenchmarkOpen opens a recording of a million events in one segment, and finds a request in it.
 func BenchmarkOpen(b *testing.B) {
-	file, err := inMemory(Header{Recording: "r", Codec: newWire().Name()}, sample(1_000_000), newWire())
-	if err != nil {
-		b.Fatal(err)
-	}
 	path := b.TempDir() + "/r"
-	if err := os.WriteFile(path, file.b, fileMode); err != nil {
+	if err := os.WriteFile(path, taped(b, sample(1_000_000)), fileMode); err != nil {
 		b.Fatal(err)
 	}
-	for b.Loop() {
-		r, err := Open(path)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := r.Close(); err != nil {
-			b.Fatal(err)
-		}
+	for _, find := range []bool{false, true} {
+		b.Run(map[bool]string{false: "only", true: "and find a request"}[find], func(b *testing.B) {
+			for b.Loop() {
+				r, err := Open(path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if find {
+					if _, err := r.FindRequest(0, 1000); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := r.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -53,7 +53,7 @@ func (s PlayStatus) Problems() (out []string) {
 	for _, d := range [...]struct {
 		of    string
 		count uint64
-	}{{"unreadable frames", uint64(s.Damage.Frames)}, {"unreadable lines", s.Undecoded}, {"foreign bytes", uint64(s.Damage.Bytes)}} {
+	}{{"unreadable frames", uint64(s.Damage.Frames)}, {"unreadable lines", uint64(s.Damage.Lines) + s.Undecoded}, {"foreign bytes", uint64(s.Damage.Bytes)}} {
 		if d.count > 0 {
 			damage = append(damage, fmt.Sprintf("%s: %d", d.of, d.count))
 		}
@@ -167,7 +167,7 @@ func (p *Player) SeekTime(at event.Time) error {
 // several. It returns a one-line error if the recording does not have the request.
 func (p *Player) SeekRequest(engine string, id event.RequestID) error {
 	number := max(slices.IndexFunc(p.rec.Engines, func(s EngineEntry) bool { return s.Name == engine }), 0)
-	at, err := p.rec.FindRequest(p.opt.Codec(), number, id)
+	at, err := p.rec.FindRequest(number, id)
 	if err != nil {
 		return err
 	}

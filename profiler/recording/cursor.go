@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -8,48 +9,42 @@ import (
 
 // Entry is a line or a note of a recording.
 type Entry struct {
-	At     event.Time // when the recorder received the line; for a note, the start of the next frame
+	At     event.Time // when the recorder received the line, or wrote the note
 	Engine int        // number of the engine; 0 if there is only one
-	Line   []byte     // valid until the next call; nil for a note
+	Line   []byte     // an event of the event protocol, valid until the next call; nil for a note
 	Note   *Note      // nil for a line
 	State  bool       // the line belongs to the state at the start of a segment
 }
 
 // Cursor iterates over the entries of a recording in the order of recording.
 type Cursor struct {
-	r    *Recording
-	next int // index of the next segment
-	scan *scanner
-	body entries
-	kind frameKind
-	live bool // the segment continues the previous one: skip its state
-	gap  bool // segments are missing before this one
-	past Damage
+	r       *Recording
+	segment int // index of the current segment
+	frame   int // index of the next frame
+	scan    *scanner
+	lines   []byte // of the current frame, not yet returned
+	state   bool   // they are a state
+	live    bool   // the segment continues the previous one: skip its state
+	gap     bool   // segments are missing before this one
+	past    Damage
 }
 
 // Cursor returns a cursor at the start of a segment, counted from 0 among the segments that exist. It returns the state
 // of this segment, and of later segments only if segments are missing before them.
 func (r *Recording) Cursor(from int) *Cursor {
-	c := &Cursor{r: r, next: from}
-	c.turn()
-	c.gap = false
-	return c
+	return &Cursor{r: r, segment: from, scan: r.scanner(r.segments[from]), past: r.damage}
 }
 
-// turn moves to the next segment.
+// turn moves to the next segment, if there is one.
 func (c *Cursor) turn() bool {
-	if c.scan != nil {
-		c.past.add(c.scan.damage)
-	}
-	if c.next >= len(c.r.segments) {
-		c.scan = nil
+	if c.segment+1 >= len(c.r.segments) {
 		return false
 	}
-	s := c.r.segments[c.next]
-	c.live = c.scan != nil && s.Segment == c.r.segments[c.next-1].Segment+1
+	previous, next := c.r.segments[c.segment], c.r.segments[c.segment+1]
+	c.live = next.Segment == previous.Segment+1
 	c.gap = c.gap || !c.live
-	c.scan, c.body = c.r.scanner(s), entries{}
-	c.next++
+	c.past = c.Damage()
+	c.segment, c.frame, c.scan, c.lines = c.segment+1, 0, c.r.scanner(next), nil
 	return true
 }
 
@@ -63,46 +58,56 @@ func (c *Cursor) Gap() bool {
 // Damage returns the damage found so far.
 func (c *Cursor) Damage() Damage {
 	d := c.past
-	if c.scan != nil {
-		d.add(c.scan.damage)
-	}
+	d.Frames += c.scan.damage.Frames
+	d.Lines += c.scan.damage.Lines
 	return d
 }
 
 // Next returns the next entry; io.EOF after the last one. Other errors are read errors.
 func (c *Cursor) Next() (Entry, error) {
-	for c.scan != nil {
-		if len(c.body.body) > 0 {
-			if at, engine, line, ok := c.body.next(); ok {
-				return Entry{At: at, Engine: engine, Line: line, State: c.kind == frameState}, nil
+	for {
+		for len(c.lines) > 0 {
+			if e, ok := c.line(); ok {
+				return e, nil
 			}
-			c.scan.damage.Frames++ // the checksum matches but the body is malformed: not written by our recorder
-			c.body = entries{}
 		}
-		f, err := c.scan.next()
-		if err == io.EOF {
-			c.turn()
+		frames := c.r.segments[c.segment].frames
+		if c.frame == len(frames) {
+			if !c.turn() {
+				return Entry{}, io.EOF
+			}
 			continue
 		}
+		lines, _, err := c.scan.read(frames[c.frame])
 		if err != nil {
 			return Entry{}, err
 		}
-		switch {
-		case f.kind == frameNote:
-			body, err := c.scan.read(&f)
-			if err != nil {
-				return Entry{}, err
-			}
-			if n, ok := parseNote(body); ok {
-				return Entry{At: f.first, Note: &n}, nil
-			}
-		case f.kind == frameEvents, f.kind == frameState && !c.live:
-			body, err := c.scan.read(&f)
-			if err != nil {
-				return Entry{}, err
-			}
-			c.body, c.kind = entries{body, f.first, f.entries, c.r.MultiEngine}, f.kind
-		}
+		c.lines, c.state = lines, false
+		c.frame++
 	}
-	return Entry{}, io.EOF
+}
+
+// line takes the next line of the frame; ok is false if it is none to return.
+func (c *Cursor) line() (e Entry, ok bool) {
+	var line []byte
+	line, c.lines, _ = bytes.Cut(c.lines, []byte{'\n'})
+	if bytes.HasPrefix(line, notePrefix) {
+		n, ok := parseNote(line)
+		switch {
+		case !ok:
+			c.scan.damage.Lines++
+		case n.Type == NoteState && c.live:
+			c.lines = nil
+		case n.Type == NoteState:
+			c.state = true
+		default:
+			return Entry{At: n.At, Note: n}, true
+		}
+		return e, false
+	}
+	if e, ok = parseLine(line); !ok {
+		c.scan.damage.Lines++
+	}
+	e.State = c.state
+	return e, ok
 }

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,63 +14,40 @@ import (
 func TestReplayShowsRecorderDrops(t *testing.T) {
 	tp := record(t, RecordOptions{Flush: time.Hour})
 	tp.emit(event.Event{Kind: event.KindDrops, Data: &event.Drops{event.KindToken: 100}})
-	tp.emit(event.Event{Kind: event.KindToken, Text: "unwanted"})
-	tp.emit(event.Event{Kind: event.KindLog, Text: "unwanted"})
+	tp.emit(unwritable(event.KindRequest))
+	tp.emit(unwritable(event.KindStage))
 	tp.emit(event.Event{Kind: event.KindLog, Text: "wanted"})
 	tp.end(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, tp.path, PlayOptions{Speed: Unpaced})
 		defer r.stop()
-		if drops := r.store.Snapshot().Drops; drops != (event.Drops{event.KindToken: 101, event.KindLog: 1}) {
+		if drops := r.store.Snapshot().Drops; drops != (event.Drops{event.KindToken: 100, event.KindRequest: 1, event.KindStage: 1}) {
 			t.Errorf("the store has the drops %v", drops)
 		}
-		if drops := r.Status().Dropped; drops != (event.Drops{event.KindToken: 1, event.KindLog: 1}) {
+		if drops := r.Status().Dropped; drops != (event.Drops{event.KindRequest: 1, event.KindStage: 1}) {
 			t.Errorf("the player has the drops %v", drops)
 		}
 	})
 }
 
 func TestUnreadableLinesAreCounted(t *testing.T) {
-	file := segmentOf(t, func(f *frame) []byte {
-		b := block{}
-		b.add(1, 0, []byte("no event"))
-		*f = b.frame
-		f.kind = frameEvents
-		return b.body
-	})
+	file := segmentOf(t, `{"at":1,"t":"tok","a":"no time"}`+"\nno line\n")
 	rec, err := recordingOf(strings.NewReader(string(file)), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec.Codec = "gob"
-	p, err := NewPlayer(rec, PlayOptions{Codec: newPlain, Speed: Unpaced, StopAtEnd: true})
+	p, err := NewPlayer(rec, PlayOptions{Speed: Unpaced, StopAtEnd: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Run(t.Context(), event.Discard{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := p.Status().Undecoded; n != 1 {
-		t.Errorf("%d undecoded lines, want 1", n)
+	if s := p.Status(); s.Undecoded != 1 || s.Damage.Lines != 1 || !slices.Equal(s.Problems()[:1], []string{"the recording is damaged: unreadable lines: 2"}) {
+		t.Errorf("status %+v with the problems %q", s, s.Problems())
 	}
 	if _, err := p.cursor.Next(); err != io.EOF {
 		t.Errorf("after the end: %v", err)
-	}
-}
-
-// other is a codec of another name.
-type other struct{ plain }
-
-func (other) Name() string { return "other" }
-
-func TestOtherCodecsAreRefused(t *testing.T) {
-	rec, err := Open(ticking(t, 3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
-	if _, err := NewPlayer(rec, PlayOptions{Codec: func() Codec { return other{} }}); err == nil || !strings.Contains(err.Error(), `"gob"`) {
-		t.Errorf("another codec: %v", err)
 	}
 }
 
@@ -78,7 +56,7 @@ func TestOtherCodecsAreRefused(t *testing.T) {
 func TestMissingSegmentsKeepRecorderDrops(t *testing.T) {
 	tp := record(t, RecordOptions{Flush: time.Millisecond, SegmentBytes: 1, Segments: 2})
 	tp.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native"}})
-	tp.emit(event.Event{Kind: event.KindLog, Text: "unwanted"})
+	tp.emit(unwritable(event.KindStage))
 	for n := range uint64(5) {
 		tp.token(1, 1)
 		tp.settle(t, n+2)
@@ -90,7 +68,7 @@ func TestMissingSegmentsKeepRecorderDrops(t *testing.T) {
 		if s := r.Status(); s.MissingSegments == 0 || r.fresh != 2 {
 			t.Fatalf("%d segments are missing, %d stores", s.MissingSegments, r.fresh)
 		}
-		if drops := r.store.Snapshot().Drops; drops != (event.Drops{event.KindLog: 1}) {
+		if drops := r.store.Snapshot().Drops; drops != (event.Drops{event.KindStage: 1}) {
 			t.Errorf("the store has the drops %v", drops)
 		}
 	})

@@ -3,7 +3,6 @@ package recording
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -17,7 +16,7 @@ const (
 
 // EngineEntry is one of the engines of a recording of several.
 type EngineEntry struct {
-	Name  string `json:"name"`            // unique name, for example its address
+	Name  string `json:"name,omitempty"`  // unique name, for example its address
 	Fleet bool   `json:"fleet,omitempty"` // the fleet itself: shown while there are no other engines
 	Local bool   `json:"local,omitempty"` // it ran on the recording machine
 }
@@ -70,32 +69,29 @@ func (r *Recorder) newEngines() []EngineEntry {
 func (w *writer) announceEngines(more []EngineEntry, at event.Time) error {
 	first := len(w.engines)
 	w.engines = append(w.engines, more...)
-	return w.writeEngines(first, more, at)
+	return w.writeEngines(first, at)
 }
 
-// writeEngines writes the names of engines from number first on; nothing if there are none.
-func (w *writer) writeEngines(first int, engines []EngineEntry, at event.Time) error {
-	if len(engines) == 0 {
-		return nil
+// writeEngines writes the names of the engines from number first on; nothing if there are none.
+func (w *writer) writeEngines(first int, at event.Time) error {
+	var notes []Note
+	for n := first; n < len(w.engines); n++ {
+		notes = append(notes, Note{Type: NoteEngine, At: at, Engine: n, EngineEntry: w.engines[n]})
 	}
-	return w.note(&Note{Type: NoteEngines, First: first, Engines: engines}, at)
+	return w.notes(notes)
 }
 
-// mergeEngines adds the engines of a note to those of the recording. The first name of a number counts.
-func mergeEngines(engines []EngineEntry, n *Note) []EngineEntry {
-	for i, s := range n.Engines {
-		at := n.First + i
-		if n.First < 0 || at >= MaxEngines {
-			break
-		}
-		for len(engines) <= at {
-			engines = append(engines, EngineEntry{})
-		}
-		if engines[at].Name == "" {
-			engines[at] = EngineEntry{Name: strings.Clone(truncateName(s.Name)), Fleet: s.Fleet}
-		}
+// addEngine adds an engine by its number. The first name of a number counts.
+func (r *Recording) addEngine(number int, e EngineEntry) {
+	if number < 0 || number >= MaxEngines {
+		return
 	}
-	return engines
+	for len(r.Engines) <= number {
+		r.Engines = append(r.Engines, EngineEntry{})
+	}
+	if e.Name = truncateName(e.Name); r.Engines[number].Name == "" {
+		r.Engines[number] = e
+	}
 }
 
 // truncateName truncates a long name between two characters.

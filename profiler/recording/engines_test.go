@@ -1,9 +1,7 @@
 package recording
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
 // recordEngines records several engines in turns. Each has one request, with id 7, of the given number of tokens.
@@ -61,7 +60,7 @@ func byEngine(t *testing.T, path string) (r *Recording, tokens map[int]int, name
 		if e.Note != nil {
 			continue
 		}
-		if err := (plain{}).Decode(e.Line, func(got event.Event) {
+		if _, err := new(wire.Decoder).Decode(e.Line, func(got event.Event) {
 			switch p := got.Data.(type) {
 			case *event.EngineInfo:
 				names[e.Engine] = p.Name
@@ -95,11 +94,11 @@ func TestEnginesOfARecordingAreSeparate(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", d)
 	}
 	for i := range 3 { // the same id, a different time for each engine
-		if at, err := r.FindRequest(plain{}, i, 7); err != nil || at != event.Time(2*i+2)*ms {
+		if at, err := r.FindRequest(i, 7); err != nil || at != event.Time(2*i+2)*ms {
 			t.Errorf("request 7 of engine %d is found at %v, %v", i, at, err)
 		}
 	}
-	if _, err := r.FindRequest(plain{}, 3, 7); err == nil {
+	if _, err := r.FindRequest(3, 7); err == nil {
 		t.Error("a request of a missing engine was found")
 	}
 }
@@ -132,10 +131,10 @@ func TestACutRecordingOfSeveralEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, at := frames(t, whole)
+	list := frames(t, whole)
 	for i := 1; i < len(list); i++ {
 		path := filepath.Join(t.TempDir(), "cut.llmtop")
-		if err := os.WriteFile(path, whole[:at[i]+frameSize+1], fileMode); err != nil {
+		if err := os.WriteFile(path, whole[:list[i].off+5], fileMode); err != nil {
 			t.Fatal(err)
 		}
 		r, tokens, _ := byEngine(t, path)
@@ -156,7 +155,7 @@ func TestPlayerRoutesEventsByEngine(t *testing.T) {
 	defer rec.Close()
 	got := map[int]int{}
 	p, err := NewPlayer(rec, PlayOptions{
-		Codec: newPlain, Speed: Unpaced, StopAtEnd: true,
+		Speed: Unpaced, StopAtEnd: true,
 		SinkFor: func(source int) event.Sink {
 			return sinkFunc(func(event.Event) { got[source]++ })
 		},
@@ -186,31 +185,5 @@ func TestEnginesBeyondTheLimitCountAsDropped(t *testing.T) {
 	tp.end(t)
 	if drops := tp.Status().Dropped; drops[event.KindLog] != 2 {
 		t.Errorf("dropped %v", drops)
-	}
-}
-
-// TestVersionsOfRecordings checks that recordings of several engines have the major version 2, which older readers
-// refuse, and that both versions are read.
-func TestVersionsOfRecordings(t *testing.T) {
-	for version, h := range map[uint16]Header{1: {}, 2: {MultiEngine: true}} {
-		b, err := h.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := le.Uint16(b[8:]); got != version {
-			t.Errorf("version %d for %+v", got, h)
-		}
-		back, _, err := readHeader(bytes.NewReader(b))
-		if err != nil || back.MultiEngine != h.MultiEngine {
-			t.Errorf("version %d: %+v, %v", version, back, err)
-		}
-	}
-	b, err := (&Header{}).encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	le.PutUint16(b[8:], severalVersion+1)
-	if _, _, err := readHeader(bytes.NewReader(b)); err == nil || errors.Is(err, ErrNotRecording) {
-		t.Errorf("a later version: %v", err)
 	}
 }

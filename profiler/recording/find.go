@@ -1,69 +1,68 @@
 package recording
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
 )
+
+// requestKey identifies a request.
+type requestKey struct {
+	engine int
+	id     event.RequestID
+}
+
+// requestIndex has the time at which each request of a recording was queued. It is made when it is first asked, since
+// that takes all lines: about a second for each 500 MB of them.
+type requestIndex struct {
+	once   sync.Once
+	queued map[requestKey]event.Time
+	err    error
+}
+
+// queuedWord is in each line of a queued request.
+var queuedWord = []byte(`"queued"`)
 
 // FindRequest returns the time at which a request of an engine was queued. It returns an error if the recording does
 // not have it.
-func (r *Recording) FindRequest(codec Codec, engine int, id event.RequestID) (event.Time, error) {
-	for _, s := range r.segments {
-		for i, p := range s.index {
-			if !p.contains(id) {
-				continue
-			}
-			end := s.size
-			if i+1 < len(s.index) {
-				end = s.index[i+1].off
-			}
-			at, ok, err := r.findIn(s, codec, engine, id, p.off, end)
-			if err != nil {
-				return 0, fmt.Errorf("find request %d: %w", id, err)
-			}
-			if ok {
-				return max(at, s.begin), nil
-			}
-		}
+func (r *Recording) FindRequest(engine int, id event.RequestID) (event.Time, error) {
+	r.requests.once.Do(func() { r.requests.queued, r.requests.err = r.indexRequests() })
+	if r.requests.err != nil {
+		return 0, fmt.Errorf("find request %d: %w", id, r.requests.err)
 	}
-	return 0, fmt.Errorf("find request %d: it is not in the recording", id)
+	at, ok := r.requests.queued[requestKey{engine, id}]
+	if !ok {
+		return 0, fmt.Errorf("find request %d: it is not in the recording", id)
+	}
+	return at, nil
 }
 
-// findIn searches the frames of a part of a segment.
-func (r *Recording) findIn(s *segment, codec Codec, engine int, id event.RequestID, from, to int64) (at event.Time, ok bool, err error) {
-	sc := r.scanner(s)
-	for sc.off = from; sc.off < to && !ok; {
-		f, err := sc.next()
+func (r *Recording) indexRequests() (map[requestKey]event.Time, error) {
+	queued := make(map[requestKey]event.Time)
+	var decoder wire.Decoder
+	c := r.Cursor(0)
+	for {
+		e, err := c.Next()
 		if err == io.EOF {
-			break
+			return queued, nil
 		}
 		if err != nil {
-			return 0, false, err
+			return nil, err
 		}
-		if !f.contains(id) || f.kind == frameNote {
+		if e.Note != nil || !bytes.Contains(e.Line, queuedWord) {
 			continue
 		}
-		body, err := sc.read(&f)
-		if err != nil {
-			return 0, false, err
-		}
-		for e := (entries{body, f.first, f.entries, r.MultiEngine}); !ok; {
-			when, number, line, more := e.next()
-			if !more {
-				break
+		_, _ = decoder.Decode(e.Line, func(q event.Event) { // a player counts lines that cannot be decoded
+			key := requestKey{e.Engine, q.Req}
+			if _, seen := queued[key]; !seen && q.Kind == event.KindRequest && q.State == event.StateQueued {
+				queued[key] = max(e.At, r.segments[c.segment].begin)
 			}
-			if number != engine {
-				continue
-			}
-			_ = codec.Decode(line, func(e event.Event) {
-				ok = ok || e.Kind == event.KindRequest && e.State == event.StateQueued && e.Req == id
-			})
-			at = when
-		}
+		})
 	}
-	return at, ok, nil
 }
 
 // segmentFor returns the segment from which to rebuild the state at a time: the earliest one with no missing segment

@@ -1,168 +1,183 @@
 package recording
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
+	"io"
 
-	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/klauspost/compress/zstd"
 )
 
-// frameKind is the kind of a frame's body. Readers skip unknown kinds.
-type frameKind byte
-
+// The limits of a zstd frame. Readers take what exceeds them for damage.
 const (
-	frameEvents frameKind = 'E' // entries, compressed
-	frameState  frameKind = 'S' // entries with the state at the start of the segment, compressed
-	frameNote   frameKind = 'N' // one Note as JSON, plain
+	maxFrame  = 16 << 20 // bytes, compressed or not
+	maxBlocks = 256      // blocks, 128 KiB each but the last: twice as many as maxFrame needs
+	maxNotes  = 64 << 10 // bytes of a frame of notes, uncompressed: opening a recording reads only frames up to this size
 )
 
-// The sizes of a frame.
-const (
-	frameSize = 60       // bytes of a frame's header
-	maxBody   = 16 << 20 // most bytes of a body that a reader accepts, compressed or not
-	minEntry  = 2        // smallest entry, in bytes
-	// MaxLine is the longest line that is recorded, in bytes; longer ones are dropped and counted.
-	MaxLine = 8 << 20
-)
+// magic starts each zstd frame, so that a reader finds the next frame after damage.
+var magic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// marker starts each frame, so that a reader finds the next frame after damage.
-var marker = [4]byte{'L', 'T', 'F', '1'}
-
-var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	le         = binary.LittleEndian
-)
-
-// frame is the header of a frame.
+// frame is the place of a zstd frame in a segment.
 type frame struct {
-	kind        frameKind
-	stored      int        // bytes of the body in the file
-	raw         int        // bytes of the body once decompressed
-	first, last event.Time // times of its entries, on the recorder's clock
-	entries     int
-	idRange            // of the requests queued in it
-	sum         uint32 // CRC-32C of the body as stored
+	off, end int64
+	size     int // bytes of its lines; 0: it does not say
 }
 
-// idRange is a range of request ids; 0, 0 if empty.
-type idRange struct{ low, high event.RequestID }
+// Damage counts the parts of a recording that could not be read.
+type Damage struct {
+	Frames int   // frames that their checksum refutes
+	Lines  int   // lines that are not of a recording
+	Bytes  int64 // bytes between frames that are not frames
+	Torn   int64 // bytes of an incomplete last frame, which was being written when the recorder stopped
+}
 
-// extend extends the range to an id.
-func (s *idRange) extend(id event.RequestID) {
-	if s.high == 0 {
-		s.low, s.high = id, id
+// scanner reads the frames of one segment. It holds one frame at a time.
+type scanner struct {
+	file   io.ReaderAt
+	size   int64 // of the file
+	off    int64 // offset of the next frame
+	damage Damage
+
+	stored, lines []byte // of the current frame
+	dec           *zstd.Decoder
+}
+
+// newDecoder returns a decoder that decompresses at most maxFrame bytes, on the caller's goroutine.
+func newDecoder() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecoderLowmem(true))
+}
+
+// next returns the next frame, for read; io.EOF after the last one. It skips damage.
+func (s *scanner) next() (frame, error) {
+	for s.off < s.size {
+		f, err := s.measure(s.off)
+		ends := false
+		if err == nil {
+			ends, err = s.endsAt(f)
+		}
+		if err != nil && !errors.Is(err, errFrame) {
+			return f, err
+		}
+		if ends {
+			s.off = f.end
+			return f, nil
+		}
+		next, err := s.find(s.off + 1)
+		if err != nil {
+			return f, err
+		}
+		if next < 0 {
+			s.damage.Torn += s.size - s.off
+			s.off = s.size
+			break
+		}
+		s.damage.Bytes += next - s.off
+		s.off = next
 	}
-	s.low, s.high = min(s.low, id), max(s.high, id)
-}
-
-// contains reports whether the id lies in the range.
-func (s *idRange) contains(id event.RequestID) bool {
-	return s.high != 0 && s.low <= id && id <= s.high
+	return frame{}, io.EOF
 }
 
 var errFrame = errors.New("not a frame")
 
-// put encodes the header into b.
-func (f *frame) put(b []byte) {
-	copy(b, marker[:])
-	le.PutUint32(b[4:], uint32(f.kind))
-	le.PutUint32(b[8:], uint32(f.stored))
-	le.PutUint32(b[12:], uint32(f.raw))
-	le.PutUint64(b[16:], uint64(f.first))
-	le.PutUint64(b[24:], uint64(f.last))
-	le.PutUint32(b[32:], uint32(f.entries))
-	le.PutUint64(b[36:], uint64(f.low))
-	le.PutUint64(b[44:], uint64(f.high))
-	le.PutUint32(b[52:], f.sum)
-	le.PutUint32(b[56:], crc32.Checksum(b[:56], castagnoli))
-}
-
-// parseFrame parses a header of frameSize bytes. It rejects sizes beyond the limits of readers and implausible times.
-func parseFrame(b []byte) (frame, error) {
-	if [4]byte(b) != marker || crc32.Checksum(b[:56], castagnoli) != le.Uint32(b[56:]) {
+// measure returns the place of the frame at off by the sizes of its blocks.
+func (s *scanner) measure(off int64) (frame, error) {
+	var b [zstd.HeaderMaxSize]byte
+	n, err := s.file.ReadAt(b[:min(zstd.HeaderMaxSize, s.size-off)], off)
+	if n == 0 {
+		return frame{}, err
+	}
+	var h zstd.Header
+	if h.Decode(b[:n]) != nil || h.Skippable || !h.HasCheckSum || h.FrameContentSize > maxFrame {
 		return frame{}, errFrame
 	}
-	f := frame{
-		kind: frameKind(b[4]), stored: int(le.Uint32(b[8:])), raw: int(le.Uint32(b[12:])),
-		first: event.Time(le.Uint64(b[16:])), last: event.Time(le.Uint64(b[24:])), entries: int(le.Uint32(b[32:])),
-		idRange: idRange{event.RequestID(le.Uint64(b[36:])), event.RequestID(le.Uint64(b[44:]))}, sum: le.Uint32(b[52:]),
-	}
-	if f.stored > maxBody || f.raw > maxBody || f.entries > f.raw/minEntry || !f.first.Plausible() || !f.last.Plausible() {
-		return frame{}, errFrame
-	}
-	return f, nil
-}
-
-// block collects entries until they are written as one frame.
-type block struct {
-	frame
-	body        []byte
-	prev        event.Time
-	multiEngine bool // entries have an engine number
-}
-
-// add appends an entry: time since the previous one, engine number (recordings of several engines only), length of the
-// line, line.
-func (b *block) add(at event.Time, engine int, line []byte) {
-	if b.entries == 0 {
-		b.first, b.last, b.prev = at, at, at
-	}
-	b.body = binary.AppendVarint(b.body, int64(at-b.prev))
-	if b.multiEngine {
-		b.body = binary.AppendUvarint(b.body, uint64(engine))
-	}
-	b.body = binary.AppendUvarint(b.body, uint64(len(line)))
-	b.body = append(b.body, line...)
-	b.first, b.last, b.prev = min(b.first, at), max(b.last, at), at
-	b.entries++
-}
-
-// addEvent appends the line of an event. A queued request extends the range of ids, by which FindRequest finds it.
-func (b *block) addEvent(e *event.Event, at event.Time, engine int, line []byte) {
-	b.add(at, engine, line)
-	if e.Kind == event.KindRequest && e.State == event.StateQueued && e.Req != 0 {
-		b.extend(e.Req)
-	}
-}
-
-// reset empties the block and keeps its memory.
-func (b *block) reset() { *b = block{body: b.body[:0], multiEngine: b.multiEngine} }
-
-// entries iterates over the body of a frame.
-type entries struct {
-	body        []byte
-	at          event.Time
-	remaining   int  // entries left, by the frame's header
-	multiEngine bool // entries have an engine number
-}
-
-// next returns the next entry. ok is false at the end of the body and at a malformed entry; in the second case body is
-// not empty.
-func (b *entries) next() (at event.Time, engine int, line []byte, ok bool) {
-	d, n := binary.Varint(b.body)
-	if n <= 0 || b.remaining <= 0 {
-		return 0, 0, nil, false
-	}
-	if b.multiEngine {
-		number, m := binary.Uvarint(b.body[n:])
-		if m <= 0 || number >= MaxEngines {
-			return 0, 0, nil, false
+	end, last := off+int64(h.HeaderSize), false
+	for range maxBlocks {
+		if n, err := s.file.ReadAt(b[:min(4, max(s.size-end, 0))], end); n < 4 { // of a block, 3 bytes and more follow
+			if err == nil || err == io.EOF {
+				err = errFrame
+			}
+			return frame{}, err
 		}
-		engine, n = int(number), n+m
+		block := binary.LittleEndian.Uint32(b[:]) & (1<<24 - 1)
+		size := int64(block >> 3)
+		switch block >> 1 & 3 {
+		case 1: // one byte, repeated
+			size = 1
+		case 3: // reserved
+			return frame{}, errFrame
+		}
+		end += 3 + size
+		if last = block&1 != 0; last {
+			break
+		}
 	}
-	size, m := binary.Uvarint(b.body[n:])
-	if m <= 0 || size > uint64(len(b.body)-n-m) {
-		return 0, 0, nil, false
+	end += 4 // the checksum
+	if !last || end > s.size || end-off > maxFrame {
+		return frame{}, errFrame
 	}
-	begin := n + m
-	end := begin + int(size)
-	at = event.Time(event.Add(int64(b.at), d))
-	if !at.Plausible() {
-		return 0, 0, nil, false
+	return frame{off, end, int(h.FrameContentSize)}, nil
+}
+
+// endsAt reports whether a frame ends where the sizes of its blocks say: another one or the end of the file follows. If
+// something else does, its checksum decides.
+func (s *scanner) endsAt(f frame) (bool, error) {
+	var b [4]byte
+	n := min(4, s.size-f.end)
+	if m, err := s.file.ReadAt(b[:n], f.end); int64(m) < n {
+		return false, err
 	}
-	b.at = at
-	b.remaining--
-	line, b.body = b.body[begin:end:end], b.body[end:]
-	return b.at, engine, line, true
+	if bytes.Equal(b[:n], magic[:n]) {
+		return true, nil
+	}
+	before := s.damage
+	_, ok, err := s.read(f)
+	s.damage = before
+	return ok, err
+}
+
+// find returns the offset of the next complete frame at or after off; -1 if absent.
+func (s *scanner) find(off int64) (int64, error) {
+	window := make([]byte, 64<<10)
+	for s.size-off > int64(len(magic)) {
+		n, err := s.file.ReadAt(window[:min(int64(len(window)), s.size-off)], off)
+		if n <= len(magic) {
+			return -1, err
+		}
+		for i := 0; ; i++ {
+			j := bytes.Index(window[i:n], magic)
+			if j < 0 {
+				break
+			}
+			i += j
+			if _, err := s.measure(off + int64(i)); err == nil {
+				return off + int64(i), nil
+			}
+		}
+		off += int64(n - len(magic) + 1)
+	}
+	return -1, nil
+}
+
+// read returns the lines of a frame, valid until the next call. A damaged one is counted; ok is false.
+func (s *scanner) read(f frame) (lines []byte, ok bool, err error) {
+	n := int(f.end - f.off)
+	if cap(s.stored) < n {
+		s.stored = make([]byte, n)
+	}
+	s.stored = s.stored[:n]
+	if m, err := s.file.ReadAt(s.stored, f.off); m < n {
+		return nil, false, err
+	}
+	if cap(s.lines) < f.size {
+		s.lines = make([]byte, 0, f.size)
+	}
+	lines, err = s.dec.DecodeAll(s.stored, s.lines[:0])
+	if err != nil {
+		s.damage.Frames++
+		return nil, false, nil
+	}
+	s.lines = lines
+	return lines, true, nil
 }

@@ -3,6 +3,7 @@ package recording
 import (
 	"fmt"
 	"io"
+	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -28,35 +29,54 @@ func (m *memory) Sync() error { return nil }
 // Close implements output.
 func (m *memory) Close() error { return nil }
 
-// inMemory writes events, sorted by wall clock, as a recording whose time 0 is the header's epoch.
-func inMemory(h Header, events []event.Event, codec Codec) (*memory, error) {
+// inMemory returns a writer of a segment in memory that has its header.
+func inMemory(t testing.TB, h Header) (*writer, *memory) {
+	t.Helper()
 	enc, err := newEncoder()
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	file := new(memory)
 	w := &writer{header: h, first: file, enc: enc}
 	if err := w.begin(file, h.Start); err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
+	return w, file
+}
+
+// taped returns a recording of events, each received when it happened.
+func taped(t testing.TB, events []event.Event) []byte {
+	t.Helper()
+	w, file := inMemory(t, Header{ID: "r"})
 	var b block
-	var line []byte
 	for i := range events {
 		e := &events[i]
-		e.At -= event.Time(h.Epoch)
-		if line, err = codec.Append(line[:0], e); err != nil {
-			return nil, err
+		if err := b.add(e, e.At, 0); err != nil {
+			t.Fatal(err)
 		}
-		b.addEvent(e, e.At, 0, line)
-		if len(b.body) >= blockSize || i == len(events)-1 {
-			if err := w.block(frameEvents, &b); err != nil {
-				return nil, err
+		if len(b.lines) >= blockSize || i == len(events)-1 {
+			if err := w.frame(b.lines); err != nil {
+				t.Fatal(err)
 			}
 			b.reset()
 		}
 	}
-	end := Note{Type: NoteEnd, Reason: "closed", Events: uint64(len(events))}
-	return file, w.end(end, events[len(events)-1].At)
+	if err := w.end(Note{Type: NoteEnd, Reason: "closed", Events: uint64(len(events)), At: events[len(events)-1].At}); err != nil {
+		t.Fatal(err)
+	}
+	return file.b
+}
+
+// segmentOf returns a segment of frames with the given lines, which need not be those of a recorder.
+func segmentOf(t testing.TB, frames ...string) []byte {
+	t.Helper()
+	w, file := inMemory(t, Header{ID: "r"})
+	for _, lines := range frames {
+		if err := w.frame([]byte(lines)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file.b
 }
 
 // recordingOf opens a single segment of the given size.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
 // The range of replay speeds, as multiples of the recorded speed.
@@ -33,7 +34,6 @@ const (
 
 // PlayOptions configure a Player.
 type PlayOptions struct {
-	Codec     func() Codec
 	Speed     float64 // Slowest to Fastest, or Unpaced; 0 is 1
 	Paused    bool    // start paused
 	StopAtEnd bool    // Run returns at the end; otherwise it waits for a seek
@@ -76,7 +76,7 @@ type Player struct {
 	undecoded   uint64
 
 	// Used by the goroutine of Run only.
-	codec      Codec
+	decoder    wire.Decoder
 	sink       event.Sink
 	cursor     *Cursor
 	entry      Entry
@@ -97,10 +97,6 @@ const (
 
 // NewPlayer returns a player of a recording. The caller closes the recording after Run has returned.
 func NewPlayer(rec *Recording, opt PlayOptions) (*Player, error) {
-	codec := opt.Codec()
-	if err := checkCodec(codec, rec.Codec); err != nil {
-		return nil, fmt.Errorf("replay recording: %w", err)
-	}
 	if opt.Rebuild <= 0 {
 		opt.Rebuild = DefaultRebuild
 	}
@@ -108,7 +104,7 @@ func NewPlayer(rec *Recording, opt PlayOptions) (*Player, error) {
 	if !exact {
 		opt.Clock = time.Now
 	}
-	p := &Player{exact: exact, opt: opt, rec: rec, codec: codec, wake: make(chan struct{}, 1), speed: 1, paused: opt.Paused, base: rec.Begin, anchor: opt.Clock()}
+	p := &Player{exact: exact, opt: opt, rec: rec, wake: make(chan struct{}, 1), speed: 1, paused: opt.Paused, base: rec.Begin, anchor: opt.Clock()}
 	p.emitted.Store(int64(rec.Begin))
 	p.next.Store(int64(rec.Begin))
 	if opt.Speed != 0 {
@@ -232,7 +228,7 @@ func (p *Player) emitNext() (token bool, err error) {
 		p.restart(event.Time(p.next.Load()))
 	}
 	p.emitted.Store(p.next.Load()) // before the event is emitted, so that no clock is behind it
-	bad := p.codec.Decode(p.entry.Line, func(e event.Event) {
+	_, bad := p.decoder.Decode(p.entry.Line, func(e event.Event) {
 		token = token || e.Kind == event.KindToken
 		if p.opt.SinkFor != nil { // drops of all engines together are in the status
 			p.emit(p.opt.SinkFor(p.entry.Engine), e)

@@ -43,6 +43,9 @@ func TestSeekMatchesLive(t *testing.T) {
 			synctest.Wait()
 			same(t, "frame", want, r.store.Snapshot())
 		}
+		if s := r.Status(); s.Undecoded != 0 || s.Dropped.Total() != 0 || s.Damage != (Damage{}) {
+			t.Errorf("status %+v", s)
+		}
 		if r.fresh != 1 {
 			t.Errorf("%d stores for seeks forward only, want 1", r.fresh)
 		}

@@ -22,7 +22,7 @@ func (r *Recorder) run() {
 		r.abandon()
 	}
 	// Try this also after an error: the note may fit where the frame did not.
-	if e := r.out.end(r.note(NoteEnd, endReason(err)), r.queue.time()); err == nil {
+	if e := r.out.end(r.note(NoteEnd, endReason(err), r.queue.time())); err == nil {
 		err = e
 	}
 	if e := r.out.close(); err == nil {
@@ -64,7 +64,7 @@ func (r *Recorder) loop() error {
 func (r *Recorder) drain(due bool) error {
 	r.batch, _ = r.queue.swap(r.batch)
 	for i := range r.batch {
-		if len(r.block.body) >= blockSize {
+		if len(r.block.lines) >= blockSize {
 			if err := r.write(); err != nil {
 				r.countDropped(r.batch[i:])
 				return err
@@ -80,13 +80,10 @@ func (r *Recorder) drain(due bool) error {
 
 // add adds an event to the block.
 func (r *Recorder) add(a *arrival) {
-	line, err := r.codec.Append(r.line[:0], &a.Event)
-	r.line = line
-	if err != nil || len(line) > MaxLine {
+	if r.block.add(&a.Event, a.at, a.engine) != nil {
 		r.countDropped([]arrival{*a})
 		return
 	}
-	r.block.addEvent(&a.Event, a.at, a.engine, line)
 	count(&r.waiting, a.Kind)
 	r.state.Apply(&a.Event, a.at, a.engine)
 }
@@ -94,61 +91,56 @@ func (r *Recorder) add(a *arrival) {
 // write writes the block, after a note about new drops.
 func (r *Recorder) write() error {
 	if drops := r.queue.drops(); drops != r.recordedDrops {
-		n := r.note(NoteDropped, "")
-		if err := r.out.note(&n, r.block.first); err != nil {
+		n := r.note(NoteDropped, "", r.block.first)
+		if err := r.out.notes([]Note{n}); err != nil {
 			return err
 		}
 		r.recordedDrops = drops
 	}
-	if r.block.entries == 0 {
+	if r.block.events == 0 {
 		return nil
 	}
 	if err := r.out.announceEngines(r.newEngines(), r.block.first); err != nil {
 		return err
 	}
-	if err := r.out.block(frameEvents, &r.block); err != nil {
+	if err := r.out.frame(r.block.lines); err != nil {
 		return err
 	}
-	r.updateStatus(r.block.entries, nil)
+	r.updateStatus(r.block.events, nil)
 	last := r.block.last
 	r.block.reset()
 	r.waiting = event.Drops{}
 	if r.out.full() {
 		r.recordedDrops = event.Drops{} // so that the new segment reports them, too
-		return r.out.rotate(r.note(NoteEnd, "rotated"), last, r.stateBlock())
+		return r.out.rotate(r.note(NoteEnd, "rotated", last), last, r.stateBlock())
 	}
 	return nil
 }
 
 // stateBlock returns the state at the start of a segment.
 func (r *Recorder) stateBlock() *block {
-	b := &block{multiEngine: r.out.header.MultiEngine}
+	b := new(block)
+	b.lines = append(b.lines, fmt.Sprintf(`{"recording":"%s","at":%d}`+"\n", NoteState, r.block.last)...)
 	skipped := 0
-	add := func(e *event.Event, at event.Time, engine int) {
-		line, err := r.codec.Append(r.line[:0], e)
-		r.line = line
-		if err != nil || len(b.body)+len(line) > maxBody/2 {
-			skipped++ // only the state lacks it; the recording has it
-			return
-		}
-		b.addEvent(e, at, engine, line)
-	}
 	events := r.stateEvents()
 	for i := range events {
-		add(&events[i].Event, events[i].Arrived, events[i].Engine)
+		e := &events[i]
+		if len(b.lines) > maxFrame/2 || b.add(&e.Event, e.Arrived, e.Engine) != nil {
+			skipped++ // only the state lacks it; the recording has it
+		}
 	}
 	if untracked := r.state.Untracked(); untracked > 0 || skipped > 0 {
 		at := events[len(events)-1].Arrived
 		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", untracked, skipped)
-		add(&event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, at, 0)
+		_ = b.add(&event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, at, 0) // a log line always fits
 	}
 	return b
 }
 
 // note returns a note with the counts so far.
-func (r *Recorder) note(t NoteType, why string) Note {
+func (r *Recorder) note(t NoteType, why string, at event.Time) Note {
 	drops := r.queue.drops()
-	return Note{Type: t, Reason: why, Events: r.status.Events, Dropped: dropsByName(&drops)}
+	return Note{Type: t, At: at, Reason: why, Events: r.status.Events, Dropped: dropsByName(&drops)}
 }
 
 // abandon counts all queued events as dropped.

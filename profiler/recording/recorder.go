@@ -22,7 +22,6 @@ const (
 
 // RecordOptions configure a Recorder. Zero values mean the defaults.
 type RecordOptions struct {
-	Codec        Codec
 	Now          func() event.Time // the clock of the event timestamps
 	Epoch        int64             // wall clock at time 0, Unix ns
 	Program      string            // name and version of the recording program
@@ -42,7 +41,6 @@ type RecordOptions struct {
 type Recorder struct {
 	queue *queue
 	flush time.Duration
-	codec Codec
 	out   *writer
 
 	stop, done chan struct{}
@@ -52,7 +50,6 @@ type Recorder struct {
 	batch         []arrival
 	block         block
 	waiting       event.Drops // events in the block, by kind: they count as dropped if it cannot be written
-	line          []byte
 	state         catchup.State
 	recordedDrops event.Drops // drops that the recording reports
 
@@ -104,7 +101,7 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 	}
 	w := &writer{
 		path: path, size: opt.SegmentBytes, keep: max(opt.Segments, 2), create: opt.create, first: file, enc: enc,
-		header: Header{Recording: rand.Text(), Program: opt.Program, Codec: opt.Codec.Name(), Epoch: opt.Epoch, MultiEngine: opt.MultiEngine, Conditions: opt.Conditions},
+		header: Header{ID: rand.Text(), Program: opt.Program, Epoch: opt.Epoch, MultiEngine: opt.MultiEngine, Conditions: opt.Conditions},
 	}
 	if opt.first != nil {
 		w.first = opt.first(file)
@@ -114,8 +111,8 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 		return nil, err
 	}
 	return &Recorder{
-		queue: newQueue(queueSize, opt.Now), flush: opt.Flush, codec: opt.Codec, out: w,
-		stop: make(chan struct{}), done: make(chan struct{}), block: block{multiEngine: opt.MultiEngine}, state: catchup.State{Limits: stateLimits},
+		queue: newQueue(queueSize, opt.Now), flush: opt.Flush, out: w,
+		stop: make(chan struct{}), done: make(chan struct{}), state: catchup.State{Limits: stateLimits},
 	}, nil
 }
 

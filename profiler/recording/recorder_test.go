@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
 // tape is a recorder whose clock advances by a millisecond per event.
@@ -29,9 +30,6 @@ func (tp *tape) time() event.Time { return event.Time(tp.now.Load()) }
 func record(t testing.TB, opt RecordOptions) *tape {
 	t.Helper()
 	tp := &tape{path: filepath.Join(t.TempDir(), "session.llmtop")}
-	if opt.Codec == nil {
-		opt.Codec = plain{}
-	}
 	opt.Now, opt.Program, opt.Epoch = tp.time, "test", 1_700_000_000_000_000_000
 	r, err := Record(tp.path, opt)
 	if err != nil {
@@ -53,6 +51,9 @@ func (tp *tape) token(id event.RequestID, n int) {
 		tp.emit(event.Event{Kind: event.KindToken, Layer: -1, Req: id, ID: int32(i), N: 1, Index: int32(i)})
 	}
 }
+
+// unwritable returns an event that no line can have: a stage without a name, or a request without an id.
+func unwritable(k event.Kind) event.Event { return event.Event{Kind: k, Layer: -1} }
 
 // settle waits until n events are written.
 func (tp *tape) settle(t testing.TB, n uint64) {
@@ -98,7 +99,7 @@ func rest(t testing.TB, c *Cursor) (events []event.Event) {
 		if e.Note != nil {
 			continue
 		}
-		if err := (plain{}).Decode(e.Line, func(e event.Event) { events = append(events, e) }); err != nil {
+		if _, err := new(wire.Decoder).Decode(e.Line, func(e event.Event) { events = append(events, e) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,8 +138,8 @@ func TestRecordingHoldsWhatWasEmitted(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("read back (-emitted +read):\n%s", d)
 	}
-	if r.Entries != uint64(len(want)) || r.Begin != event.Time(time.Millisecond) || r.End != tp.time() || r.EndReason != "closed" ||
-		r.Program != "test" || r.Codec != "gob" || r.Dropped != (event.Drops{}) || c.Damage() != (Damage{}) {
+	if r.Begin != event.Time(time.Millisecond) || r.End != tp.time() || r.EndReason != "closed" ||
+		r.Program != "test" || r.Dropped != (event.Drops{}) || c.Damage() != (Damage{}) {
 		t.Errorf("recording: %+v, damage %+v", r, c.Damage())
 	}
 	if want := time.Unix(1_700_000_000, 5); !r.Wall(5).Equal(want) {
@@ -151,14 +152,14 @@ func TestRecordingHoldsWhatWasEmitted(t *testing.T) {
 	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode is %v, want 0600", info.Mode())
 	}
-	if s := tp.Status(); s.Bytes != info.Size() || s.Events != r.Entries {
+	if s := tp.Status(); s.Bytes != info.Size() || s.Events != uint64(len(want)) {
 		t.Errorf("status %+v of a file of %d bytes", s, info.Size())
 	}
 }
 
 func TestSecondRecorderIsRefused(t *testing.T) {
 	tp := record(t, RecordOptions{})
-	opt := RecordOptions{Codec: plain{}, Now: tp.time}
+	opt := RecordOptions{Now: tp.time}
 	for _, replace := range []bool{false, true} {
 		opt.Replace = replace
 		if _, err := Record(tp.path, opt); err == nil || !strings.HasSuffix(err.Error(), "another recorder is writing to it") {
@@ -189,7 +190,7 @@ func TestSecondRecorderIsRefused(t *testing.T) {
 
 func TestUnusablePathsAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	opt := RecordOptions{Codec: plain{}, Now: func() event.Time { return 1 }}
+	opt := RecordOptions{Now: func() event.Time { return 1 }}
 	for _, path := range []string{dir, filepath.Join(dir, "no", "file")} {
 		if r, err := Record(path, opt); err == nil {
 			_ = r.Close()
@@ -251,16 +252,16 @@ func TestDropsAreRecorded(t *testing.T) {
 	tp := record(t, RecordOptions{Flush: time.Hour})
 	tp.token(1, queueSize/4)
 	for range 7 {
-		tp.emit(event.Event{Kind: event.KindLog, Text: "unwanted"})
+		tp.emit(unwritable(event.KindStage))
 	}
 	tp.token(1, 5)
 	tp.end(t)
 	r, got, _ := read(t, tp.path)
-	if r.Dropped != (event.Drops{event.KindLog: 7}) || tp.Status().Dropped != r.Dropped || len(got) != queueSize/4+5 {
+	if r.Dropped != (event.Drops{event.KindStage: 7}) || tp.Status().Dropped != r.Dropped || len(got) != queueSize/4+5 {
 		t.Errorf("dropped %v, status %v, read %d", r.Dropped, tp.Status().Dropped, len(got))
 	}
-	tp.emit(event.Event{Kind: event.KindLog})
-	if dropped := tp.Status().Dropped[event.KindLog]; dropped != 8 {
+	tp.emit(event.Event{Kind: event.KindStage})
+	if dropped := tp.Status().Dropped[event.KindStage]; dropped != 8 {
 		t.Errorf("dropped after the end %d, want 8", dropped)
 	}
 }

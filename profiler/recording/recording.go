@@ -1,24 +1,26 @@
+// Package recording records the events of a session to a file and replays them. A recording is lines of JSON in zstd
+// frames: each line is an event of the event protocol with the time at which the recorder received it.
+// docs/recordings.md describes the format.
 package recording
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// indexStep is how many bytes of a segment one index point covers at least: 24 bytes of index per 64 KB.
-const indexStep = 64 << 10
-
 // Recording is an open recording with all its segments in order. It is safe for concurrent use.
 type Recording struct {
 	Header                     // of the first segment
 	Begin, End      event.Time // of the entries; End is the time of closing if it was closed
-	Entries         uint64
 	Segments        int
 	MissingSegments int           // segments missing between the first and the last
 	Dropped         event.Drops   // events dropped by the recorder
@@ -28,6 +30,7 @@ type Recording struct {
 
 	damage   Damage // found while opening; see Damage
 	segments []*segment
+	requests requestIndex
 	dec      *zstd.Decoder
 }
 
@@ -37,17 +40,10 @@ type segment struct {
 	file   io.ReaderAt
 	close  func() error
 	size   int64
-	frames int64 // offset of the first frame
-	index  []point
+	frames []frame    // without the header's
 	begin  event.Time // of its entries
 	end    event.Time // of its entries, or the time of closing
 	bytes  int64      // bytes of the segments before it
-}
-
-// point is an index point for the frames from off up to the next point.
-type point struct {
-	off     int64
-	idRange // of the requests queued in them
 }
 
 // Open opens the recording whose first segment is the file at path, or a single later segment.
@@ -114,25 +110,33 @@ func newRecording() (*Recording, error) {
 	return &Recording{dec: dec}, err
 }
 
-// addSegment adds a file as the next segment and scans its frame headers.
+// addSegment adds a file as the next segment and finds its frames.
 func (r *Recording) addSegment(file io.ReaderAt, size int64, closer func() error) error {
-	h, n, err := readHeader(file)
+	s := &segment{file: file, close: closer, size: size, bytes: r.Bytes}
+	sc := r.scanner(s)
+	h, err := sc.readHeader()
 	if err != nil {
 		return err
 	}
 	if len(r.segments) > 0 {
 		last := r.segments[len(r.segments)-1]
-		if h.Recording != r.Recording || h.Segment <= last.Segment || h.MultiEngine != r.MultiEngine {
+		if h.ID != r.ID || h.Segment <= last.Segment || h.MultiEngine != r.MultiEngine {
 			return errForeign
 		}
 		r.MissingSegments += h.Segment - last.Segment - 1
 	} else {
 		r.Header = h
 	}
-	s := &segment{Header: h, file: file, close: closer, size: size, frames: n, bytes: r.Bytes, begin: h.Start, end: h.Start}
-	if err := r.scan(s); err != nil {
+	s.Header, s.begin, s.end = h, h.Start, h.Start
+	r.EndReason = ""
+	if err := r.index(s, sc); err != nil {
 		return err
 	}
+	if err := s.limits(sc); err != nil {
+		return err
+	}
+	r.damage.Bytes += sc.damage.Bytes
+	r.damage.Torn += sc.damage.Torn
 	if len(r.segments) == 0 {
 		r.Begin = s.begin
 	}
@@ -143,46 +147,71 @@ func (r *Recording) addSegment(file io.ReaderAt, size int64, closer func() error
 	return nil
 }
 
-// scan builds the index of a segment and reads its notes.
-func (r *Recording) scan(s *segment) error {
-	sc := r.scanner(s)
-	seen := false
-	r.EndReason = ""
+// index finds the frames of a segment and reads its notes, which are in small frames of their own.
+func (r *Recording) index(s *segment, sc *scanner) error {
 	for {
 		f, err := sc.next()
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		switch f.kind {
-		case frameEvents:
-			r.Entries += uint64(f.entries)
-			if !seen {
-				s.begin, s.end, seen = f.first, f.last, true
+		s.frames = append(s.frames, f)
+		if f.size > maxNotes {
+			continue
+		}
+		lines, _, err := sc.read(f)
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(lines) {
+			n, ok := parseNote(line)
+			if !ok || n.Type == NoteState {
+				break
 			}
-			s.end = max(s.end, f.last)
-			s.add(sc.at-frameSize, &f)
-		case frameState:
-			s.add(sc.at-frameSize, &f)
-		case frameNote:
-			body, err := sc.read(&f)
-			if err != nil {
-				return err
-			}
-			if n, ok := parseNote(body); ok {
-				r.applyNote(&n)
-				if n.Type == NoteEnd {
-					s.end = max(s.end, f.last)
-				}
+			r.applyNote(n)
+			if n.Type == NoteEnd {
+				s.end = max(s.end, n.At)
 			}
 		}
 	}
-	sc.damage.Frames = 0 // of notes; reading the segment counts them again
-	r.damage.Torn += sc.damage.Torn
-	r.damage.Bytes += sc.damage.Bytes
-	return nil
+}
+
+// limits finds the times of the first and the last event of a segment after its state.
+func (s *segment) limits(sc *scanner) error {
+	seek := func(frames iter.Seq2[int, frame], use func(at event.Time)) error {
+		for _, f := range frames {
+			lines, _, err := sc.read(f)
+			if err != nil {
+				return err
+			}
+			found := false
+			for line := range bytes.Lines(lines) {
+				if n, ok := parseNote(line); ok && n.Type == NoteState {
+					break
+				}
+				if e, ok := parseLine(line); ok {
+					use(e.At)
+					found = true
+				}
+			}
+			if found {
+				return nil
+			}
+		}
+		return nil
+	}
+	seen := false
+	err := seek(slices.All(s.frames), func(at event.Time) {
+		if !seen {
+			s.begin, s.end, seen = at, max(at, s.end), true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return seek(slices.Backward(s.frames), func(at event.Time) { s.end = max(s.end, at) })
 }
 
 // applyNote applies a note; its counts are cumulative.
@@ -193,27 +222,13 @@ func (r *Recording) applyNote(n *Note) {
 	switch n.Type {
 	case NoteEnd:
 		r.EndReason = n.Reason
-	case NoteEngines:
-		r.Engines = mergeEngines(r.Engines, n)
-	}
-}
-
-// add adds a frame to the index.
-func (s *segment) add(off int64, f *frame) {
-	n := len(s.index)
-	if n == 0 || off-s.index[n-1].off >= indexStep {
-		s.index = append(s.index, point{off: off})
-		n++
-	}
-	if f.high != 0 {
-		p := &s.index[n-1]
-		p.extend(f.low)
-		p.extend(f.high)
+	case NoteEngine:
+		r.addEngine(n.Engine, n.EngineEntry)
 	}
 }
 
 func (r *Recording) scanner(s *segment) *scanner {
-	return &scanner{file: s.file, size: s.size, off: s.frames, dec: r.dec}
+	return &scanner{file: s.file, size: s.size, dec: r.dec}
 }
 
 // Close closes the files.
@@ -226,5 +241,5 @@ func (r *Recording) Close() error {
 	return err
 }
 
-// Damage returns the damage that frame headers show. A Cursor also finds damage in the bodies.
+// Damage returns the damage that the places of the frames show. A Cursor also finds damage in the frames.
 func (r *Recording) Damage() Damage { return r.damage }

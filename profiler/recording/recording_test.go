@@ -1,7 +1,9 @@
 package recording
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -11,30 +13,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
-// frames returns the frames of a segment and their offsets.
-func frames(t testing.TB, file []byte) (list []frame, at []int64) {
+// frames returns the frames of a segment after the header's.
+func frames(t testing.TB, file []byte) []frame {
 	t.Helper()
 	r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	s := r.scanner(r.segments[0])
-	for {
-		off := s.off
-		f, err := s.next()
-		if err == io.EOF {
-			return list, at
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, at = append(list, f), append(at, off)
-	}
+	return r.segments[0].frames
 }
 
 // manyFrames returns a segment with n frames of 10 tokens each, and the end note.
@@ -51,7 +44,7 @@ func manyFrames(t testing.TB, n int) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, _ := frames(t, file); len(list) == n+1 {
+		if len(frames(t, file)) == n+1 {
 			return file
 		} // try again: the flush tick split the tokens of a request
 	}
@@ -76,22 +69,18 @@ func ids(t testing.TB, file []byte) (got []event.RequestID, d Damage, err error)
 
 func TestTornTailLosesOnlyTheTail(t *testing.T) {
 	file := manyFrames(t, 3)
-	_, at := frames(t, file)
-	if len(at) < 4 {
-		t.Fatalf("%d frames", len(at))
-	}
-	last := at[len(at)-2] // before the note at the end
+	at := frames(t, file)
+	last, end := at[len(at)-2].off, at[len(at)-1].off // the note at the end
 	for cut := last; cut < int64(len(file)); cut += int64(eventtest.Step(13)) {
 		got, d, err := ids(t, file[:cut])
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []event.RequestID{1, 2, 3}
-		torn := cut - at[len(at)-1]
+		want, torn := []event.RequestID{1, 2, 3}, cut-end
 		if torn < 0 {
 			want, torn = want[:2], cut-last
 		}
-		if !slices.Equal(got, want) || d.Torn != torn {
+		if !slices.Equal(got, want) || d != (Damage{Torn: torn}) {
 			t.Fatalf("cut at %d of %d: requests %v, damage %+v; want %v and %d torn", cut, len(file), got, d, want, torn)
 		}
 	}
@@ -99,57 +88,113 @@ func TestTornTailLosesOnlyTheTail(t *testing.T) {
 
 func TestChangedBytesLoseOnlyTheirFrame(t *testing.T) {
 	file := manyFrames(t, 3)
-	_, at := frames(t, file)
-	for off := at[1]; off < at[2]; off += int64(eventtest.Step(13)) {
-		bad := slices.Clone(file)
-		bad[off] ^= 0x10
-		got, d, err := ids(t, bad)
-		if err != nil {
-			t.Fatal(err)
+	f, ignored := frames(t, file)[1], 0
+	for off := f.off; off < f.end; off += int64(eventtest.Step(13)) {
+		for _, bit := range []byte{0x01, 0x08, 0x10, 0x80} {
+			bad := slices.Clone(file)
+			bad[off] ^= bit
+			got, d, err := ids(t, bad)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Equal(got, []event.RequestID{1, 2, 3}) && d == (Damage{}) {
+				ignored++ // a reserved bit: the lines are the same
+			} else if !slices.Equal(got, []event.RequestID{1, 3}) || d != (Damage{Frames: 1}) && d != (Damage{Bytes: f.end - f.off}) {
+				t.Fatalf("bit %#x of byte %d of the frame at %d: requests %v, damage %+v", bit, off-f.off, f.off, got, d)
+			}
 		}
-		if !slices.Equal(got, []event.RequestID{1, 3}) || (d.Frames == 0 && d.Bytes != at[2]-at[1]) || d.Torn != 0 {
-			t.Fatalf("byte %d of the frame at %d: requests %v, damage %+v", off-at[1], at[1], got, d)
+	}
+	if ignored > 8 {
+		t.Errorf("%d of the changes were not noticed", ignored)
+	}
+}
+
+// TestForeignBytesLoseNoFrame checks that every frame around bytes that are none is read, also if the bytes start like
+// a frame.
+func TestForeignBytesLoseNoFrame(t *testing.T) {
+	file := manyFrames(t, 3)
+	at := frames(t, file)[1].off
+	for _, foreign := range []string{"x", strings.Repeat("foreign ", 10_000), string(magic), string(file[at : at+20])} {
+		got, d, err := ids(t, slices.Concat(file[:at], []byte(foreign), file[at:]))
+		if err != nil || !slices.Equal(got, []event.RequestID{1, 2, 3}) || d != (Damage{Bytes: int64(len(foreign))}) {
+			t.Errorf("after %.10q: requests %v, damage %+v, %v", foreign, got, d, err)
 		}
 	}
 }
 
 func TestDamagedHeadersAreRefused(t *testing.T) {
 	file := manyFrames(t, 1)
-	_, at := frames(t, file)
-	for off := range at[0] {
+	first := frames(t, file)[0].off
+	for off := range first {
 		bad := slices.Clone(file)
-		bad[off] ^= 0x10
+		bad[off] ^= 0x08
 		if _, _, err := ids(t, bad); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("byte %d of the header: %v", off, err)
 		}
 	}
-	for cut := range at[0] {
+	for cut := range first {
 		if _, _, err := ids(t, file[:cut]); err == nil {
 			t.Errorf("a file of %d bytes is accepted", cut)
 		}
 	}
-	if _, _, err := ids(t, []byte("{\"schema\": \"something else\"}\n")); !errors.Is(err, ErrNotRecording) {
-		t.Errorf("a text file: %v", err)
+	for name, other := range map[string][]byte{"text": []byte("{\"schema\": \"something else\"}\n"), "nothing": nil, "another frame": file[first:]} {
+		if _, _, err := ids(t, other); !errors.Is(err, ErrNotRecording) {
+			t.Errorf("a file of %s: %v", name, err)
+		}
 	}
 }
 
 func TestNewerVersionIsRefused(t *testing.T) {
-	file := manyFrames(t, 1)
-	le.PutUint16(file[8:], severalVersion+1)
-	const want = "read recording: its format has version 3, this llmtop reads up to 2: use a newer llmtop"
-	if _, _, err := ids(t, file); err == nil || err.Error() != want {
+	w, file := inMemory(t, Header{})
+	w.off = 0
+	if err := w.frame([]byte(`{"recording":"start","version":2,"future":true}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	const want = "read recording: its format has version 2, this llmtop reads up to 1: use a newer llmtop"
+	if _, _, err := ids(t, file.b); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestFramesOfUnknownKindsAreSkipped(t *testing.T) {
-	file := manyFrames(t, 3)
-	list, at := frames(t, file)
-	list[1].kind = 'Z'
-	list[1].put(file[at[1]:])
-	got, d, err := ids(t, file)
-	if err != nil || !slices.Equal(got, []event.RequestID{1, 3}) || d != (Damage{}) {
-		t.Errorf("requests %v, damage %+v, %v", got, d, err)
+// TestLinesAreJSON checks that a recording is one JSON object a line for every tool that reads zstd.
+func TestLinesAreJSON(t *testing.T) {
+	tp := record(t, RecordOptions{MultiEngine: true, Flush: time.Millisecond})
+	for i := range 3 {
+		sink := tp.AddEngine(EngineEntry{Name: "\xff a \"name\"\n"})
+		for _, e := range session() {
+			sink.Emit(e)
+		}
+		tp.settle(t, uint64((i+1)*len(session())))
+	}
+	tp.end(t)
+	file, err := os.Open(tp.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := zstd.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	events := 0
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		var line struct {
+			Recording, T string
+			At           int64
+			From         int
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || (line.Recording == "") == (line.T == "") {
+			t.Errorf("%s: %v", lines.Bytes(), err)
+		}
+		if line.T != "" {
+			if events++; line.From != (events-1)/len(session()) {
+				t.Errorf("line %d is of engine %d", events, line.From)
+			}
+		}
+	}
+	if events != 3*len(session()) {
+		t.Errorf("%d lines of events", events)
 	}
 }
 
@@ -183,7 +228,7 @@ func TestSegmentsReadAsOne(t *testing.T) {
 	if r.Segments < 5 || r.MissingSegments != 0 || c.Damage() != (Damage{}) || r.EndReason != "closed" {
 		t.Errorf("recording: %+v, %+v", r, c.Damage())
 	}
-	if len(got) != len(want) || r.Entries != uint64(len(want)) {
+	if len(got) != len(want) {
 		t.Fatalf("%d events, want %d", len(got), len(want))
 	}
 	for i := range got {
@@ -273,7 +318,7 @@ func TestSegmentOfAnotherRecordingIsSkipped(t *testing.T) {
 func TestConditions(t *testing.T) {
 	want := &Conditions{Command: "run", Settings: map[string]string{"threads": "2"}, OS: "linux", Arch: "amd64", CPU: "a CPU", Cores: 2, Local: true}
 	for name, c := range map[string]struct{ given, want *Conditions }{
-		"typical": {want, want}, "none": {}, "too long": {given: &Conditions{Settings: map[string]string{"attach": strings.Repeat("x", maxHeader)}}},
+		"typical": {want, want}, "none": {}, "too long": {given: &Conditions{Settings: map[string]string{"attach": strings.Repeat("x", maxNotes)}}},
 	} {
 		tp := record(t, RecordOptions{Conditions: c.given})
 		tp.token(1, 10)

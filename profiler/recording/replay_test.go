@@ -163,9 +163,6 @@ func newReplay(t testing.TB, path string, opt PlayOptions) *replayTest {
 		t.Fatal(err)
 	}
 	r := &replayTest{}
-	if opt.Codec == nil {
-		opt.Codec = newPlain
-	}
 	opt.Reset = func() event.Sink {
 		r.fresh++
 		r.store = store.New(store.Options{Now: r.Now, Wall: r.Wall})
@@ -202,7 +199,7 @@ func TestAdvanceMatchesLive(t *testing.T) {
 		begin := time.Unix(0, 0)
 		now := begin
 		r := &replayTest{}
-		if r.Player, err = NewPlayer(rec, PlayOptions{Codec: newPlain, Speed: speed, Clock: func() time.Time { return now }}); err != nil {
+		if r.Player, err = NewPlayer(rec, PlayOptions{Speed: speed, Clock: func() time.Time { return now }}); err != nil {
 			t.Fatal(err)
 		}
 		s := store.New(store.Options{Now: r.Now, Wall: r.Wall})

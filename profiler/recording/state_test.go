@@ -14,7 +14,7 @@ import (
 // TestStateOfACrowd checks that the state of the most tracked requests fits into a segment, and that the log reports
 // the untracked ones.
 func TestStateOfACrowd(t *testing.T) {
-	r, err := newRecorder(t.TempDir()+"/r", RecordOptions{Codec: newWire(), Now: func() event.Time { return 1 }})
+	r, err := newRecorder(t.TempDir()+"/r", RecordOptions{Now: func() event.Time { return 1 }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestStateOfACrowd(t *testing.T) {
 			tokens += int(e.N)
 		}
 	}
-	if i := strings.LastIndex(string(b.body), "this segment"); i >= 0 {
-		logLine = string(b.body)[i:]
+	if i := strings.LastIndex(string(b.lines), "this segment"); i >= 0 {
+		logLine = string(b.lines)[i:]
 	}
 	if queued != catchup.MaxLive || tokens != 1000*catchup.MaxLive || !strings.Contains(logLine, "lacks 3 running requests, and 0 events") {
-		t.Errorf("%d requests with %d tokens in %d KB; log line %q", queued, tokens, len(b.body)>>10, logLine)
+		t.Errorf("%d requests with %d tokens in %d KB; log line %q", queued, tokens, len(b.lines)>>10, logLine)
 	}
 }
 

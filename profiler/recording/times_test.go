@@ -2,45 +2,43 @@ package recording
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// segmentWithTimes returns a segment with frames of four entries each: an engine, a queued request, a token of it, and
-// aggregates. The frame header has first and last; the entries are step apart, and their events are stamped with at.
+// segmentWithTimes returns a segment with three frames of four lines each: an engine, a queued request, a token of it,
+// and aggregates. The recorder received the first line at first, the last one at last, and the others in steps; their
+// events are stamped with at.
 func segmentWithTimes(t testing.TB, h Header, first, last, step, at int64) []byte {
 	t.Helper()
-	var c wire.Codec
-	frame := func(id event.RequestID) func(f *frame) []byte {
-		return func(f *frame) []byte {
-			var body []byte
-			for _, e := range []event.Event{
-				{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{Name: "e"}},
-				{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{}},
-				{Kind: event.KindToken, Req: id, ID: -1, N: 1},
-				{Kind: event.KindAggregates, Data: &event.Aggregates{Interval: int64(time.Second), Running: event.ReportedValue(1)}},
-			} {
-				e.At = event.Time(at)
-				line, err := c.Append(nil, &e)
-				if err != nil {
-					t.Fatal(err)
-				}
-				body = binary.AppendVarint(body, step)
-				body = binary.AppendUvarint(body, uint64(len(line)))
-				body = append(body, line...)
-				f.entries++
+	w, file := inMemory(t, h)
+	for id := range event.RequestID(3) {
+		var b block
+		received := first
+		for i, e := range []event.Event{
+			{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{Name: "e"}},
+			{Kind: event.KindRequest, Req: id + 1, State: event.StateQueued, Data: &event.Request{}},
+			{Kind: event.KindToken, Req: id + 1, ID: -1, N: 1},
+			{Kind: event.KindAggregates, Data: &event.Aggregates{Interval: int64(time.Second), Running: event.ReportedValue(1)}},
+		} {
+			if i == 3 {
+				received = last
 			}
-			f.first, f.last = event.Time(first), event.Time(last)
-			return body
+			e.At = event.Time(at)
+			if err := b.add(&e, event.Time(received), 0); err != nil {
+				t.Fatal(err)
+			}
+			received += step
+		}
+		if err := w.frame(b.lines); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return segmentWith(t, h, frame(1), frame(2), frame(3))
+	return file.b
 }
 
 // playWhole plays a segment as fast as possible into a store, checks the store whenever it is drained, and goes back in
@@ -70,7 +68,7 @@ func playWhole(t testing.TB, file []byte) {
 		s = store.New(store.Options{Now: p.Now, Wall: p.Wall, History: 1 << 16})
 		return s
 	}
-	p, err = NewPlayer(rec, PlayOptions{Codec: func() Codec { return &wire.Codec{} }, Speed: Unpaced, StopAtEnd: true, Reset: fresh, Drain: look})
+	p, err = NewPlayer(rec, PlayOptions{Speed: Unpaced, StopAtEnd: true, Reset: fresh, Drain: look})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,52 +105,26 @@ func TestReplayOfExtremeTimes(t *testing.T) {
 	}
 }
 
-// TestImplausibleTimesAreDamage checks that a frame with implausible times counts as damage and that the frames around
+// TestImplausibleTimesAreDamage checks that a line with an implausible time counts as damage and that the lines around
 // it are read.
 func TestImplausibleTimesAreDamage(t *testing.T) {
-	good := func(f *frame) []byte { f.entries = 1; return []byte{2, 1, 'a'} }
-	for name, bad := range map[string]func(f *frame) []byte{
-		"of a frame":  func(f *frame) []byte { f.entries, f.first = 1, math.MaxInt64; return []byte{2, 1, 'x'} },
-		"of an entry": func(f *frame) []byte { f.entries = 1; return append(binary.AppendVarint(nil, 1<<62), 1, 'x') },
-		"that overflow": func(f *frame) []byte {
-			f.entries, f.first = 1, event.MaxTime
-			return append(binary.AppendVarint(nil, math.MaxInt64), 1, 'x')
-		},
-		"that underflow": func(f *frame) []byte {
-			f.entries, f.first = 1, -event.MaxTime
-			return append(binary.AppendVarint(nil, math.MinInt64), 1, 'x')
-		},
-		"of a frame's last": func(f *frame) []byte { f.entries, f.last = 1, math.MinInt64; return []byte{2, 1, 'x'} },
-	} {
-		file := segmentOf(t, good, bad, good)
-		r, err := recordingOf(bytes.NewReader(file), int64(len(file)))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		c, lines := r.Cursor(0), ""
-		for {
-			e, err := c.Next()
-			if err != nil {
-				break
-			}
-			lines += string(e.Line)
-		}
-		if d := c.Damage(); lines != "aa" || d.Frames+int(d.Bytes) == 0 {
-			t.Errorf("times %s: read %q with damage %+v", name, lines, d)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
+	const good = `{"at":5,"t":"log"}` + "\n"
+	for _, at := range []string{"4000000000000000001", "-4000000000000000001", "9223372036854775807", "99999999999999999999", "1e9", "null", `"5"`, "-", ""} {
+		lines, d, err := walk(segmentOf(t, good, good+`{"at":`+at+`,"t":"log"}`+"\n"+good, good))
+		if err != nil || lines != 4*len(`{"t":"log"}`) || d != (Damage{Lines: 1}) {
+			t.Errorf("time %s: read %d bytes of lines with damage %+v, %v", at, lines, d, err)
 		}
 	}
 	for name, h := range map[string]Header{"start": headerOf(math.MaxInt64, 0), "epoch": headerOf(0, math.MinInt64)} {
-		if _, err := walk(segmentWith(t, h)); err == nil {
+		_, file := inMemory(t, h)
+		if _, _, err := walk(file.b); err == nil {
 			t.Errorf("a header with an implausible %s is accepted", name)
 		}
 	}
 }
 
 func headerOf(start, epoch int64) Header {
-	return Header{Recording: "r", Codec: (*wire.Codec)(nil).Name(), Start: event.Time(start), Epoch: epoch}
+	return Header{ID: "r", Start: event.Time(start), Epoch: epoch}
 }
 
 // FuzzPlay plays recordings with arbitrary times.

@@ -86,6 +86,7 @@ func (p *Player) stepOnce(by Step) error {
 func (p *Player) settle(o *turnPlan, full bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.damage = p.cursor.Damage()
 	emitted, next := event.Time(p.emitted.Load()), event.Time(p.next.Load())
 	now := p.opt.Clock()
 	if full && (o.seek || math.IsInf(p.speed, 1)) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 
 	"github.com/klauspost/compress/zstd"
@@ -44,11 +43,10 @@ type writer struct {
 	engines []EngineEntry // engines listed in the recording
 }
 
-// newEncoder returns an encoder that compresses one block at a time on the caller's goroutine. It writes no checksums:
-// frames have their own.
+// newEncoder returns an encoder that compresses one block at a time, with a checksum, on the caller's goroutine.
 func newEncoder() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+		zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithSingleSegment(true))
 }
 
 // begin writes the header of a segment.
@@ -58,10 +56,10 @@ func (w *writer) begin(file output, start event.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := w.append(b); err != nil {
+	if err := w.frame(b); err != nil {
 		return err
 	}
-	if err := w.writeEngines(0, w.engines, start); err != nil {
+	if err := w.writeEngines(0, start); err != nil {
 		return err
 	}
 	w.begun = w.off
@@ -88,7 +86,7 @@ func (w *writer) rotate(end Note, start event.Time, state *block) error {
 		return err
 	}
 	previous := w.file
-	err = w.end(end, start)
+	err = w.end(end)
 	w.header.Segment++
 	w.file, w.off = next, 0
 	if previous != w.first {
@@ -97,8 +95,8 @@ func (w *writer) rotate(end Note, start event.Time, state *block) error {
 	if err == nil {
 		err = w.begin(next, start)
 	}
-	if err == nil && state.entries > 0 {
-		err = w.block(frameState, state)
+	if err == nil && state.events > 0 {
+		err = w.frame(state.lines)
 	}
 	if err != nil {
 		return err
@@ -110,38 +108,39 @@ func (w *writer) rotate(end Note, start event.Time, state *block) error {
 	return nil
 }
 
-// block writes a block as a frame.
-func (w *writer) block(kind frameKind, b *block) error {
-	f := b.frame
-	f.kind, f.raw = kind, len(b.body)
-	w.buf = append(w.buf[:0], make([]byte, frameSize)...)
-	w.buf = w.enc.EncodeAll(b.body, w.buf)
-	return w.frame(&f)
+// notes writes notes as frames of at most maxNotes bytes.
+func (w *writer) notes(notes []Note) error {
+	var lines []byte
+	for i := range notes {
+		line, err := json.Marshal(&notes[i])
+		if err != nil {
+			return err
+		}
+		if len(lines) > 0 && len(lines)+len(line) >= maxNotes {
+			if err := w.frame(lines); err != nil {
+				return err
+			}
+			lines = lines[:0]
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return w.frame(lines)
 }
 
-// note writes a note as a frame.
-func (w *writer) note(n *Note, at event.Time) error {
-	body, err := json.Marshal(n)
-	if err != nil {
-		return err
+// frame writes lines as a frame.
+func (w *writer) frame(lines []byte) error {
+	if w.buf = w.enc.EncodeAll(lines, w.buf[:0]); max(len(lines), len(w.buf)) > maxFrame {
+		return fmt.Errorf("frame of %d bytes exceeds %d", len(lines), maxFrame)
 	}
-	w.buf = append(append(w.buf[:0], make([]byte, frameSize)...), body...)
-	return w.frame(&frame{kind: frameNote, raw: len(body), first: at, last: at})
-}
-
-// frame writes buf, which starts with space for the header, as a frame.
-func (w *writer) frame(f *frame) error {
-	f.stored, f.sum = len(w.buf)-frameSize, crc32.Checksum(w.buf[frameSize:], castagnoli)
-	if f.stored > maxBody || f.raw > maxBody {
-		return fmt.Errorf("frame of %d bytes exceeds %d", f.raw, maxBody)
-	}
-	f.put(w.buf)
 	return w.append(w.buf)
 }
 
 // end writes the last note of a segment and syncs it to disk.
-func (w *writer) end(n Note, at event.Time) error {
-	if err := w.note(&n, at); err != nil {
+func (w *writer) end(n Note) error {
+	if err := w.notes([]Note{n}); err != nil {
 		return err
 	}
 	return w.file.Sync()

@@ -179,7 +179,7 @@ func readEvidence(path string) (string, error) {
 	var sum event.Usage
 	samples, cores := 0, ""
 	var stolen, machine float64
-	var codec wire.Codec
+	var decoder wire.Decoder
 	for c := rec.Cursor(0); ; {
 		entry, err := c.Next()
 		if errors.Is(err, io.EOF) {
@@ -191,7 +191,7 @@ func readEvidence(path string) (string, error) {
 		if entry.Note != nil {
 			continue
 		}
-		if err := codec.Decode(entry.Line, func(e event.Event) {
+		if _, err := decoder.Decode(entry.Line, func(e event.Event) {
 			if h, ok := e.Data.(*event.Host); ok && h.Steal.OK() {
 				stolen, machine = stolen+h.Steal.V*float64(h.Interval), machine+float64(h.Interval)
 			}
