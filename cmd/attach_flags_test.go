@@ -32,7 +32,7 @@ func TestAttachRefuses(t *testing.T) {
 		"attach 30s: not an address; for a probe interval write --probe=30s":     {"--probe", "30s", server},
 		"--probe needs the address of a server: llmtop attach --probe":           {"--probe", "unix:/x"},
 		"--probe needs the address of a server":                                  {"--probe", prometheus},
-		"--probe-model needs --probe":                                            {"--probe-model", "m", server},
+		"--model needs --probe":                                                  {"--model", "m", server},
 		"--drain needs the address of a TensorRT-LLM server":                     {"--drain", "unix:/x"},
 		"missing: no such file":                                                  {"--api-key-file", filepath.Join(dir, "missing"), server},
 		"empty must hold one line":                                               {"--api-key-file", empty, server},

@@ -102,7 +102,7 @@ func TestProbesWithAKey(t *testing.T) {
 	q := start(t, 160, 45, "attach", s.URL, "--interval", "100ms")
 	q.waitFor(t, "UNREACHABLE since llmtop started", "API key required: set --api-key-file FILE")
 	q.quit(t)
-	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--probe=1s", "--probe-model", "large", "--record", recording, "--interval", "100ms")
+	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--probe=1s", "--model", "large", "--record", recording, "--interval", "100ms")
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
 	s.with(t, "POST /v1/chat/completions Bearer "+probeKey, `"model":"large"`, `"max_tokens":8`)
 	p.waitFor(t, "by probe") // before, there is no request to list

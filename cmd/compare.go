@@ -33,8 +33,7 @@ import (
 type compareOptions struct {
 	runs      []string
 	repeats   int
-	threshold string
-	practical map[string]string
+	threshold []string
 	gates     []string
 	out       *files.Out
 	different bool
@@ -66,8 +65,7 @@ Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 	flags := c.Flags()
 	flags.StringArrayVar(&opts.runs, "run", nil, "llmtop `ARGUMENTS` to run and measure; give twice: base and new")
 	flags.IntVar(&opts.repeats, "repeats", 10, "runs of each side (with --run)")
-	flags.StringVar(&opts.threshold, "threshold", "3%", "practically irrelevant relative difference, `PERCENT`")
-	flags.StringToStringVar(&opts.practical, "practical", nil, "practically irrelevant `DIFFERENCES` per metric, like ttft=5ms,tpot=10us")
+	flags.StringSliceVar(&opts.threshold, "threshold", []string{fmt.Sprint(defaultThreshold, "%")}, "practically irrelevant `DIFFERENCES`: relative, or per metric like ttft=5ms,tpot=10us")
 	flags.StringSliceVar(&opts.gates, "gate", nil, "`METRICS` that decide: "+strings.Join(metricNames(), ", ")+" (default ttft,tpot,e2el)")
 	opts.out = files.BindOut(flags, files.JSON, files.Markdown)
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
@@ -169,7 +167,7 @@ func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, turn
 		words = append(words, "--allow-different")
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"gate", "threshold", "practical"}, f.Name) {
+		if slices.Contains([]string{"gate", "threshold"}, f.Name) {
 			words = append(words, local.FlagWords(f)...)
 		}
 	})
@@ -192,6 +190,9 @@ func noDataAdvice(gates, others []string, onlyCold bool) string {
 	return words
 }
 
+// defaultThreshold is the practically irrelevant relative difference, in percent.
+const defaultThreshold = 3
+
 // advisedTurns is the number of turns that finds a slowdown of 5 % on a quiet machine.
 const advisedTurns = 10
 
@@ -204,23 +205,26 @@ func describe(d []compare.Difference) string {
 }
 
 func (o *compareOptions) options() (compare.Options, error) {
-	out := compare.Options{Gates: o.gates, Practical: map[string]float64{}}
-	percent, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(o.threshold, "%")), 64)
-	if err != nil || !(percent >= 0 && percent <= 1000) {
-		return out, fmt.Errorf("--threshold %q: must be a percentage, for example 3%%", o.threshold)
+	out := compare.Options{Gates: o.gates, Practical: map[string]float64{}, Relative: defaultThreshold / 100.}
+	for _, words := range o.threshold {
+		name, amount, metric := strings.Cut(words, "=")
+		var err error
+		if metric {
+			out.Practical[name], err = parseAmount(amount)
+		} else {
+			out.Relative, err = parseAmount(strings.TrimSpace(strings.TrimSuffix(words, "%")))
+			out.Relative /= 100
+		}
+		if err != nil || out.Relative > 10 {
+			return out, fmt.Errorf("--threshold %q: must be a percentage like %d%%, or a duration or number per metric like ttft=5ms", words, defaultThreshold)
+		}
 	}
-	out.Relative = percent / 100
 	if o.repeats < 1 || o.repeats > 1000 {
 		return out, fmt.Errorf("--repeats %d: must be 1 to 1000", o.repeats)
 	}
-	for _, name := range slices.Concat(o.gates, slices.Sorted(maps.Keys(o.practical))) {
+	for _, name := range slices.Concat(o.gates, slices.Sorted(maps.Keys(out.Practical))) {
 		if !slices.Contains(metricNames(), name) {
 			return out, fmt.Errorf("unknown metric %q: use one of %s", name, strings.Join(metricNames(), ", "))
-		}
-	}
-	for name, words := range o.practical {
-		if out.Practical[name], err = parseAmount(words); err != nil {
-			return out, fmt.Errorf("--practical %s=%s: must be a duration or a number of at least 0", name, words)
 		}
 	}
 	return out, nil

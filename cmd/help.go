@@ -21,27 +21,27 @@ type flagGroup struct {
 // flagGroups assigns every flag of every command to a group.
 var flagGroups = []flagGroup{
 	{"Prompts", "prompt file tokens", "prompts suite raw group logprobs"},
-	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run turns llama-bench", "burstiness warmup cold honour-eos groups limits"},
+	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run llama-bench", "burstiness warmup cold honour-eos limits"},
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
 	{"Sampling", "temp top-k top-p seed", "min-p repeat-penalty"},
-	{"Server", "to model probe otlp match api-key-file discover", "api interval probe-model prompt-cache prompt-salt drain keep-awake experts-used group-header api-key-over-http"},
+	{"Server", "to model probe otlp match api-key-file discover", "api interval prompt-cache prompt-salt drain keep-awake experts-used group-header api-key-over-http"},
 	{"Targets", "ttft-target tpot-target slo", "itl-target e2el-target"},
-	{"Comparison", "gate threshold allow-different", "practical"},
-	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember summary-interval"},
+	{"Comparison", "gate threshold allow-different", ""},
+	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember"},
 	{"Replay", "speed paused", ""},
-	{"Output", "out headless for json script budget picks", "text size expert-budget batch price-hour price-kwh"},
+	{"Output", "out headless for json script budget picks", "text size batch price"},
 	{"Export", "metrics-listen otlp-push", ""},
 	{"Network", "listen token-file", "send-text allow-remote allow-host"},
-	{"Other", "dry-run config help version", "no-descriptions"},
+	{"Other", "dry-run config help version", ""},
 }
 
 // rareIn lists flags that are common in general but rarely used with one command.
 var rareIn = map[string]string{
-	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout out metrics-listen otlp-push token-file",
+	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout plain out metrics-listen otlp-push token-file",
 	"llmtop run":    "layout otlp-push token-file",
-	"llmtop bench":  "file ctx gpu-layers temp top-k top-p seed theme layout plain listen token-file metrics-listen otlp-push",
+	"llmtop bench":  "file budget ctx gpu-layers temp top-k top-p seed theme layout plain listen token-file metrics-listen otlp-push",
 	"llmtop record": "gpu-layers top-k top-p layout plain metrics-listen otlp-push listen token-file",
-	"llmtop attach": "layout",
+	"llmtop attach": "layout model",
 }
 
 // helpColumns is the width of help texts. maxFlagColumns bounds the column of flag names: the usage of a longer name starts on the next line.

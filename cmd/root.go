@@ -70,6 +70,7 @@ model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press
 	root.SetErr(console.Err)
 	root.SetFlagErrorFunc(flagError)
 	useHelp(root)
+	root.CompletionOptions.DisableNoDescFlag = true
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().BoolP("version", "V", false, "print the version")

@@ -59,7 +59,7 @@ bytes from the slower memory saves, at the speed at which as many threads read i
 	flags.Var(&opts.budget, "budget", "`CAPACITY` of the faster device for experts: 25% (of all) or 8GB")
 	flags.StringVar(&opts.model, "model", "", "model `FILE` (GGUF)")
 	flags.StringVar(&opts.program, "llama-bench", opts.program, "`PROGRAM` to run")
-	flags.IntVar(&opts.turns, "turns", opts.turns, "`N` runs of each")
+	flags.IntVar(&opts.turns, "repeats", opts.turns, "`N` runs of each")
 	flags.IntVarP(&opts.tokens, "tokens", "n", opts.tokens, "generate `N` tokens in each run")
 	flags.IntVar(&opts.threads, "threads", 0, "`N` threads of llama.cpp; 0: one per core")
 	playback.BindEngine(flags, &opts.engine)
@@ -74,7 +74,7 @@ func (o *expertsVerify) run(ctx context.Context, name string, out, notes io.Writ
 	case o.budget.Parsed == nil:
 		return exit.Usagef("experts verify needs the capacity of the faster device: add --budget 8GB")
 	case o.turns < 1 || o.tokens < 1:
-		return exit.Usagef("--turns %d, --tokens %d: must be 1 or more", o.turns, o.tokens)
+		return exit.Usagef("--repeats %d, --tokens %d: must be 1 or more", o.turns, o.tokens)
 	}
 	if o.threads == 0 {
 		o.threads = runtime.GOMAXPROCS(0)

@@ -14,7 +14,7 @@ import (
 
 // TestVerifyWithLlamaBench runs the real llama-bench, which has no faster device here.
 func TestVerifyWithLlamaBench(t *testing.T) {
-	out, notes, err := llmtop(t, "experts", "verify", picked(t), "--model", demoModel, "--budget", "25%", "--turns", "2", "-n", "32",
+	out, notes, err := llmtop(t, "experts", "verify", picked(t), "--model", demoModel, "--budget", "25%", "--repeats", "2", "-n", "32",
 		"--llama-bench", peer.Path(t, peer.LlamaBenchEnv))
 	if err != nil {
 		t.Fatalf("%v: %s", err, notes)
@@ -45,7 +45,7 @@ esac`
 
 // TestVerifyWithDevice checks the arguments and the numbers of both sides.
 func TestVerifyWithDevice(t *testing.T) {
-	out, notes, err := llmtop(t, "experts", "verify", picked(t), "--model", demoModel, "--budget", "25%", "--turns", "3", "-n", "7", "--threads", "1",
+	out, notes, err := llmtop(t, "experts", "verify", picked(t), "--model", demoModel, "--budget", "25%", "--repeats", "3", "-n", "7", "--threads", "1",
 		"--llama-bench", fakeBench(t, deviceBench))
 	if err != nil {
 		t.Fatalf("%v: %s", err, notes)
@@ -65,7 +65,7 @@ func TestVerifyRefuses(t *testing.T) {
 		usage bool
 	}{
 		"add --budget 8GB":           {deviceBench, nil, true},
-		"--turns 0":                  {deviceBench, []string{"--budget", "25%", "--turns", "0"}, true},
+		"--repeats 0":                {deviceBench, []string{"--budget", "25%", "--repeats", "0"}, true},
 		"name it with --llama-bench": {"", []string{"--budget", "25%", "--llama-bench", "/nowhere/llama-bench"}, true},
 		"add --model FILE.gguf":      {deviceBench, []string{"--budget", "25%", "--model", ""}, true},
 		"cannot load the model":      {"echo first >&2; echo cannot load the model >&2; exit 1", []string{"--budget", "25%"}, false},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/host"
 )
@@ -19,30 +18,50 @@ import (
 type extras struct {
 	slo    targets
 	budget Budget
-	hour   float64
-	kwh    float64
+	price  price
 	limits bool
 }
 
 func (x *extras) bind(flags *pflag.FlagSet) {
 	flags.Var(&x.slo, "slo", "SLO `TARGETS`: interactive, real-time, batch or ttft=100ms,tpot=50ms,e2el=2s (repeatable; the first defines goodput; default: the --*-target flags, then the three profiles)")
-	flags.Var(&x.budget, "expert-budget", "propose experts to keep on a faster device with `CAPACITY` 25% (of all) or 4GB")
-	flags.Float64Var(&x.hour, "price-hour", 0, "`PRICE` of one machine hour, to report the cost per million tokens")
-	flags.Float64Var(&x.kwh, "price-kwh", 0, "`PRICE` of one kWh, to report the cost per million tokens (needs an energy counter)")
+	flags.Var(&x.budget, "budget", "propose experts for a faster device with `CAPACITY` 25% (of all) or 4GB")
+	flags.Var(&x.price, "price", "report the cost per million tokens at a `PRICE` of the machine, 2.5/h, or of its energy, 0.3/kWh")
 	flags.BoolVar(&x.limits, "limits", true, "measure the limits of this machine at the end, to compare with")
 }
 
-func (x *extras) check() error {
-	for name, price := range map[string]float64{"--price-hour": x.hour, "--price-kwh": x.kwh} {
-		if !(price >= 0) || math.IsInf(price, 1) {
-			return exit.Usagef("%s %v: must be 0 or more", name, price)
-		}
+// price is the value of --price: per machine hour or per kWh; the other is 0.
+type price struct{ hour, kwh float64 }
+
+// Set implements pflag.Value.
+func (p *price) Set(words string) error {
+	number, per, _ := strings.Cut(words, "/")
+	v, err := strconv.ParseFloat(number, 64)
+	*p = price{}
+	switch {
+	case err != nil || !(v > 0) || math.IsInf(v, 1):
+	case strings.EqualFold(per, "h"):
+		p.hour = v
+		return nil
+	case strings.EqualFold(per, "kWh"):
+		p.kwh = v
+		return nil
 	}
-	if x.hour > 0 && x.kwh > 0 {
-		return exit.Usagef("--price-hour, --price-kwh: use only one of them")
-	}
-	return nil
+	return errors.New("must be a price above 0 like 2.5/h or 0.3/kWh")
 }
+
+// String implements pflag.Value.
+func (p *price) String() string {
+	switch {
+	case p.hour > 0:
+		return strconv.FormatFloat(p.hour, 'g', -1, 64) + "/h"
+	case p.kwh > 0:
+		return strconv.FormatFloat(p.kwh, 'g', -1, 64) + "/kWh"
+	}
+	return ""
+}
+
+// Type implements pflag.Value.
+func (p *price) Type() string { return "price" }
 
 // targets is the value of --slo.
 type targets []report.Targets
@@ -133,7 +152,7 @@ func parseBudget(words string) (*report.Budget, error) {
 
 // addTo adds economics and expert placement to the report of a benchmark.
 func (x *extras) addTo(r *report.Report, spent report.Consumption) {
-	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.hour, x.kwh
+	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.price.hour, x.price.kwh
 	r.Bench.Economics = report.NewEconomics(spent)
 	if x.budget.Parsed != nil {
 		r.Placement = r.Place(x.budget.Parsed)

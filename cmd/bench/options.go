@@ -37,7 +37,6 @@ type Benchmark struct {
 	honourEOS   bool
 
 	findCapacity bool
-	groups       map[string]string
 	target       *target
 	extras
 }
@@ -68,7 +67,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.BoolVar(&o.findCapacity, "find-capacity", false, "search the highest request rate that meets --slo (open loop)")
 	flags.IntVar(&o.cold, "cold", 0, "reload the model `N` times for one request each, to measure cold TTFT")
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let the model end its text before --tokens")
-	flags.StringToStringVar(&o.groups, "groups", nil, "requests per group (LoRA adapter or tenant) as `SHARES` like a=3,b=1")
+	flags.Lookup("group").Usage += ", or several by `SHARES` like a=3,b=1"
 	flags.BoolVar(&o.Shown, "ui", false, "show the benchmark on the screen")
 	o.target.bind(flags)
 	o.extras.bind(flags)
@@ -135,7 +134,7 @@ func (o *Benchmark) check() error {
 		}
 	}
 	_, err := o.weights()
-	return errors.Join(err, o.extras.check())
+	return err
 }
 
 // Start measures and writes the report.
@@ -174,13 +173,20 @@ func (b *burstiness) String() string { return strconv.FormatFloat(float64(*b), '
 // Type implements pflag.Value.
 func (b *burstiness) Type() string { return "shape" }
 
-// weights returns the shares of the groups, sorted by name.
+// weights returns the shares of the groups, sorted by name: of --group NAME one.
 func (o *Benchmark) weights() ([]weight, error) {
+	if o.Group == "" {
+		return nil, nil
+	}
+	if !strings.Contains(o.Group, "=") {
+		return []weight{{o.Group, 1}}, nil
+	}
 	var out []weight
-	for name, words := range o.groups {
+	for part := range strings.SplitSeq(o.Group, ",") {
+		name, words, _ := strings.Cut(part, "=")
 		share, err := strconv.ParseFloat(words, 64)
 		if err != nil || !(share > 0) || math.IsInf(share, 1) {
-			return nil, exit.Usagef("--groups %s=%s: must be a share above 0", name, words)
+			return nil, exit.Usagef("--group %s: must be a share above 0, like a=3,b=1", part)
 		}
 		out = append(out, weight{name, share})
 	}

@@ -39,16 +39,16 @@ type kind struct {
 // kinds are all kinds, with the one that - alone stands for before the others.
 var kinds = []kind{
 	{JSON, "", "json", true, true, (*report.Report).WriteJSON},
-	{".jsonl", "requests", "jsonl", true, true, (*report.Report).WriteJSONL},
+	{".jsonl", "", "jsonl", true, true, (*report.Report).WriteJSONL},
 	{".csv", "", "csv", false, true, (*report.Report).WriteCSV},
 	{".tokens.csv", "", "csv-tokens", false, true, (*report.Report).WriteTokensCSV},
 	{Stages, "", "csv-stages", false, true, (*report.Report).WriteStagesCSV},
-	{Markdown, "summary", "markdown", false, true, (*report.Report).WriteMarkdown},
-	{".html", "page with charts", "html", false, true, (*report.Report).WriteHTML},
-	{Timeline, "timeline", "perfetto", false, true, nil},
-	{Recording, "events, for llmtop replay", "record", true, false, nil},
-	{Cast, "asciicast of the screen", "cast", true, false, nil},
-	{SVG, "animated SVG of the screen", "svg", true, false, nil},
+	{Markdown, "", "markdown", false, true, (*report.Report).WriteMarkdown},
+	{".html", "", "html", false, true, (*report.Report).WriteHTML},
+	{Timeline, "", "perfetto", false, true, nil},
+	{Recording, "recording", "record", true, false, nil},
+	{Cast, "asciicast", "cast", true, false, nil},
+	{SVG, "", "svg", true, false, nil},
 }
 
 // Out is the value of --out: the files that a command writes, at most one of each kind.

@@ -136,7 +136,7 @@ func (r *Run) readPrompts(stdin io.Reader) ([]engine.Request, error) {
 // process.
 func (r *Run) Request(text, label string) engine.Request {
 	return engine.Request{
-		Text: text, Label: label, Group: r.group, MaxTokens: r.Tokens, Params: r.Params(),
+		Text: text, Label: label, Group: r.Group, MaxTokens: r.Tokens, Params: r.Params(),
 		SendText: true, TopLogprobs: r.Logprobs, Picks: r.picks,
 	}
 }

@@ -27,7 +27,7 @@ type Settings struct {
 	repeatPenalty float64
 
 	raw   bool
-	group string
+	Group string // of the requests; a benchmark may have several by shares
 }
 
 // defaultTokens is the maximum output length without --tokens.
@@ -44,7 +44,7 @@ func (s *Settings) Bind(set *pflag.FlagSet) {
 	set.Uint64Var(&s.Seed, "seed", 0, "sampler seed: same seed, same text; 0: a new one for each request")
 
 	set.BoolVar(&s.raw, "raw", false, "send prompts without the model's chat template")
-	set.StringVar(&s.group, "group", "", "count the requests under group `NAME` (LoRA adapter or tenant)")
+	set.StringVar(&s.Group, "group", "", "count the requests under group `NAME` (LoRA adapter or tenant)")
 	s.BindEngine(set)
 }
 

@@ -4,6 +4,7 @@ package screen
 import (
 	"cmp"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ type View struct {
 	NoText string // why the program shows no text of requests; "": it shows what the engine reports
 
 	Plain   bool
-	summary time.Duration
+	summary time.Duration // between summaries of Plain
 
 	layout       string
 	lowBandwidth bool
@@ -57,11 +58,37 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	set.DurationVar(&v.Targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
 	set.DurationVar(&v.Targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
 	set.DurationVar(&v.Targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
-	set.BoolVar(&v.Plain, "plain", false, "print lines of text instead of a screen (for screen readers, pipes)")
-	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
+	v.summary = plain.DefaultInterval
+	set.Var(plainFlag{v}, "plain", "print lines, with a summary every `DURATION`, instead of a screen")
+	set.Lookup("plain").NoOptDefVal = "true"
 	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "`LAYOUT` of the overview: "+strings.Join(overview.Layouts(), ", "))
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
 	set.BoolVar(&v.noRemember, "no-remember", false, "neither load nor save the state of the screen (theme, window, sort order)")
+}
+
+// plainFlag is the flag of plain lines: true, false, or on with the time between summaries.
+type plainFlag struct{ *View }
+
+// Type implements pflag.Value.
+func (plainFlag) Type() string { return "duration" }
+
+// String implements pflag.Value.
+func (f plainFlag) String() string {
+	if f.View == nil || !f.Plain {
+		return "false"
+	}
+	return f.summary.String()
+}
+
+// Set implements pflag.Value.
+func (f plainFlag) Set(text string) (err error) {
+	if on, err := strconv.ParseBool(text); err == nil {
+		f.Plain = on
+		return nil
+	}
+	f.Plain = true
+	f.summary, err = time.ParseDuration(text)
+	return err
 }
 
 // ttftTarget is the flag of the TTFT target. It knows whether it was set.
@@ -93,7 +120,7 @@ func (v *View) Check() error {
 	case v.Plain && v.Camera.Enabled():
 		return exit.Usagef("--plain has no screen to record")
 	case v.summary < minSummaryInterval:
-		return exit.Usagef("--summary-interval %v: must be at least %v", v.summary, minSummaryInterval)
+		return exit.Usagef("--plain=%v: must be at least %v", v.summary, minSummaryInterval)
 	case v.Targets.TTFT <= 0 && !v.Targets.DefaultTTFT:
 		return exit.Usagef("--ttft-target %v: must be more than 0", v.Targets.TTFT)
 	}

@@ -69,7 +69,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	f.DurationVar(&o.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
 	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
 	f.Lookup("probe").NoOptDefVal = prober.DefaultInterval.String()
-	f.StringVar(&o.probeModel, "probe-model", "", "`MODEL` that probes request, for servers with several")
+	f.StringVar(&o.probeModel, "model", "", "`MODEL` that --probe requests, for servers with several")
 	f.BoolVar(&o.keepAwake, "keep-awake", false, "poll idle llama-servers even if that keeps them from sleeping")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
@@ -92,7 +92,7 @@ func (o *Options) check() error {
 	case o.probe != 0 && o.probe < prober.MinInterval:
 		return exit.Usagef("--probe=%v: must be at least %v", o.probe, prober.MinInterval)
 	case o.probe == 0 && o.probeModel != "":
-		return exit.Usagef("--probe-model needs --probe")
+		return exit.Usagef("--model needs --probe")
 	}
 	return cmp.Or(o.Traces.Check(), o.Outputs.Check(), o.View.Check())
 }

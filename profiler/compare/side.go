@@ -227,7 +227,7 @@ func conditionsOf(r *report.Report) []Condition {
 // ignoredSettings are settings that affect only the display, name the source of a report, or are drawn at random.
 var ignoredSettings = map[string]bool{
 	"theme": true, "ascii": true, "no-mouse": true, "fps": true, "layout": true, "low-bandwidth": true, "no-remember": true,
-	"plain": true, "summary-interval": true, "replay": true, "attach": true,
+	"plain": true, "replay": true, "attach": true,
 	"otlp": true, "match": true, "to": true, "listen": true, "prompt-salt": true,
 	"ttft-target": true, "tpot-target": true, "itl-target": true, "e2el-target": true,
 }

@@ -241,7 +241,7 @@ func adviseMachine(r *Report) (out []Verdict) {
 		if b := p.Curve[1]; b.Coverage.V >= minCoverageGain*b.Even.V {
 			out = append(out, Verdict{
 				severityInfo, "experts", fmt.Sprintf("%d of %d experts get %s of the routing (uniform baseline %s)", b.Experts, p.Experts, metric.Percent(b.Coverage.V), metric.Percent(b.Even.V)),
-				plural(p.Picks, "pick"), "keep them on the faster device: --expert-budget 25% lists them",
+				plural(p.Picks, "pick"), "keep them on the faster device: --budget 25% lists them",
 			})
 		}
 	}

@@ -113,11 +113,11 @@ func choose(list []listed, name string) (listed, error) {
 	case name != "":
 		return listed{ID: name}, nil
 	case len(list) == 0:
-		return listed{}, errors.New("the server lists no models: set --model (for probes: --probe-model)")
+		return listed{}, errors.New("the server lists no models: set --model")
 	case len(names) > shown:
 		names = append(names[:shown], "…")
 	}
-	return listed{}, fmt.Errorf("the server has several models: set --model (for probes: --probe-model) to one of %s", brief(strings.Join(names, ", ")))
+	return listed{}, fmt.Errorf("the server has several models: set --model to one of %s", brief(strings.Join(names, ", ")))
 }
 
 // ask queries what only servers of this kind report. Fields that they do not report stay unknown.

@@ -117,7 +117,7 @@ func TestDialFails(t *testing.T) {
 		opt  Options
 		want string
 	}{
-		{Options{Address: several}, "the server has several models: set --model (for probes: --probe-model) to one of a, b"},
+		{Options{Address: several}, "the server has several models: set --model to one of a, b"},
 		{Options{Address: none}, "the server lists no models: set --model"},
 		{Options{Address: locked.URL, Model: "m"}, "the server answered 401 (Unauthorized): Invalid API Key"},
 		{Options{Address: gone.URL, Model: "m"}, "refused"},
