@@ -97,6 +97,7 @@ func (m *Machine) sample(h *event.Host, pid int, now event.Time) {
 		h.Engine = m.family.Sample(pid, now)
 	}
 	m.family.Limits(h, pid)
+	m.family.GPUs(h, pid)
 	if !h.Engine.CPU.OK() && h.Engine.CPU.Origin == event.NotReported { // the process has ended
 		maps.DeleteFunc(m.owners, func(_ uint16, owner int) bool { return owner == pid })
 	}

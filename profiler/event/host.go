@@ -1,9 +1,6 @@
 package event
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // Host is one sample of the machine and of two processes: the engine's and llmtop's own (one process if the engine runs
 // inside llmtop). Rates are averaged over Interval, the time since the previous sample.
@@ -39,7 +36,8 @@ type Host struct {
 
 	Engine, Self Process
 	GPUs         []GPU
-	NoGPU        string // why GPUs is empty: "no GPU", "nvidia-smi failed: …"
+	NoGPU        string       // why GPUs is empty: "no GPU", "NVML: driver not loaded"
+	GPUProcesses []GPUProcess // what processes use of the GPUs, as the driver lists them; of this machine only, not sent
 }
 
 // ReadWith returns the B/s that a number of threads read from memory together, of the next measured number of threads; with
@@ -81,15 +79,6 @@ type Process struct {
 	GCPause, GCCount Reading // Self only: ns of stop-the-world, and collections, within Interval
 }
 
-// GPU is one accelerator in a Host sample.
-type GPU struct {
-	Name               string
-	Util               Reading // 0..1
-	MemUsed, MemTotal  Reading // bytes
-	Power, Temperature Reading // W, °C
-	Clock              Reading // Hz
-}
-
 // Gauge identifies a series of the samples: a reading of the machine, of one process, or of all GPUs.
 type Gauge uint8
 
@@ -117,10 +106,14 @@ const (
 	GaugeReceived
 	GaugeSent
 	GaugeGPU
+	GaugeGPUEngine
 	GaugeGPUMemory
+	GaugeGPUDRAM
 	GaugeGPUPower
 	GaugeGPUClock
 	GaugeGPUTemperature
+	GaugePCIeIn
+	GaugePCIeOut
 	GaugePower
 	GaugeSelfCPU
 	GaugeSelfRSS
@@ -129,8 +122,8 @@ const (
 	NoGauge // of readings without a series
 )
 
-// MachineFields, ProcessFields and GPUFields are the catalogue of the readings of a Host. Event protocol, store,
-// reports, exports, alerts, the gauges of the screen, its help and docs/metrics.md all come from these rows.
+// MachineFields, ProcessFields and GPUFields (gpu.go) are the catalogue of the readings of a Host. Event protocol,
+// store, reports, exports, alerts, the gauges of the screen, its help and docs/metrics.md all come from these rows.
 var (
 	MachineFields = [...]Field[Host]{
 		{
@@ -341,39 +334,6 @@ var (
 			Key: "gc_count", Metric: "llmtop.process.gc_collections", Unit: "{collection}",
 			Name: "collections", Help: "garbage collections of llmtop within the sample interval",
 			Self: Series{NoGauge, "", "gc_collections"}, At: func(p *Process) *Reading { return &p.GCCount },
-		},
-	}
-
-	GPUFields = [...]Field[GPU]{
-		{
-			Key: "util", JSON: "utilisation", Metric: "llmtop.gpu.usage", Unit: "1",
-			Name: "GPU", Help: "busy time of the GPU / wall clock", fold: mean, folded: "mean of all GPUs",
-			Own: Series{GaugeGPU, "GPU", "gpu"}, At: func(g *GPU) *Reading { return &g.Util },
-		},
-		{
-			Key: "mem_used", JSON: "memory_used_bytes", Metric: "llmtop.gpu.memory.used", Unit: "By",
-			Name: "GPU memory", Help: "GPU memory in use", fold: sum, folded: "sum of all GPUs",
-			Own: Series{GaugeGPUMemory, "GPU memory", "gpu_memory"}, At: func(g *GPU) *Reading { return &g.MemUsed },
-		},
-		{
-			Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.gpu.memory.limit", Unit: "By",
-			Name: "GPU memory limit", Help: "GPU memory", fold: sum, folded: "sum of all GPUs",
-			Own: Series{NoGauge, "", "gpu_memory_limit"}, At: func(g *GPU) *Reading { return &g.MemTotal },
-		},
-		{
-			Key: "power", JSON: "power_w", Metric: "llmtop.gpu.power", Unit: "W",
-			Name: "GPU power", Help: "power draw of the GPU", fold: sum, folded: "sum of all GPUs",
-			Own: Series{GaugeGPUPower, "GPU power", "gpu_power"}, At: func(g *GPU) *Reading { return &g.Power },
-		},
-		{
-			Key: "hz", JSON: "clock_hz", Metric: "llmtop.gpu.clock", Unit: "Hz",
-			Name: "GPU clock", Help: "clock of the GPU", fold: mean, folded: "mean of all GPUs",
-			Own: Series{GaugeGPUClock, "GPU clock", "gpu_clock"}, At: func(g *GPU) *Reading { return &g.Clock },
-		},
-		{
-			Key: "temperature", JSON: "temperature_c", Metric: "llmtop.gpu.temperature", Unit: "Cel",
-			Name: "GPU heat", Help: "temperature of the GPU", fold: slices.Max[[]float64], folded: "hottest GPU",
-			Own: Series{GaugeGPUTemperature, "GPU heat", "gpu_temperature"}, At: func(g *GPU) *Reading { return &g.Temperature },
 		},
 	}
 )

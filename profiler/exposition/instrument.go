@@ -51,7 +51,7 @@ func promLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
 // suffixes are the unit suffixes of Prometheus names; see "OpenTelemetry to Prometheus" in OpenTelemetry's
 // specification.
 var suffixes = map[string]string{
-	"s": "seconds", "By": "bytes", "1": "ratio", "Hz": "hertz", "W": "watts", "Cel": "celsius", "By/s": "bytes_per_second",
+	"s": "seconds", "By": "bytes", "1": "ratio", "Hz": "hertz", "W": "watts", "J": "joules", "Cel": "celsius", "By/s": "bytes_per_second",
 }
 
 // suffix returns the suffix of a unit; counted things per second all have the same.

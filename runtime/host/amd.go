@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,52 +11,106 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// noGPU is the reason if neither nvidia-smi nor the kernel reports a GPU.
-const noGPU = "no GPU"
-
 // card matches a device, but not its outputs such as card0-DP-1.
 var card = regexp.MustCompile(`^card[0-9]{1,3}$`)
 
-// readAMD reads the amdgpu driver's files below root/sys/class/drm. Other systems and drivers have no such files.
-func readAMD(root string) (gpus []event.GPU) {
-	drm := filepath.Join(root, "sys/class/drm")
-	entries, err := os.ReadDir(drm)
-	if err != nil {
-		return nil
+// amd reads AMD GPUs from the files of the amdgpu driver below root/sys/class/drm.
+type amd struct{ root string }
+
+func openAMD(context.Context) (gpuReader, error) { return foundGPUs(amd{"/"}) }
+
+// foundGPUs returns a reader if it finds a GPU.
+func foundGPUs(r gpuReader) (gpuReader, error) {
+	if gpus, _, err := r.read(); err != nil || len(gpus) == 0 {
+		return nil, errNoGPU
 	}
-	for _, e := range entries {
-		dir := filepath.Join(drm, e.Name(), "device")
-		if !card.MatchString(e.Name()) || len(gpus) == maxGPUs {
-			continue
-		}
-		busy := fileQuantity(filepath.Join(dir, "gpu_busy_percent"), 0.01)
-		if !busy.OK() {
-			continue
-		}
-		gpus = append(gpus, amd(dir, e.Name(), busy))
-	}
-	return gpus
+	return r, nil
 }
 
-func amd(dir, name string, busy event.Reading) event.GPU {
+func (amd) close() {}
+
+// read implements gpuReader. Other drivers have no such files.
+func (r amd) read() (gpus []event.GPU, _ []event.GPUProcess, _ error) {
+	for _, dir := range cards(r.root) {
+		busy := fileQuantity(filepath.Join(dir, "gpu_busy_percent"), 0.01)
+		if busy.OK() {
+			gpus = append(gpus, r.card(dir, busy))
+		}
+	}
+	if len(gpus) == 0 {
+		return nil, nil, errNoGPU
+	}
+	return gpus, nil, nil
+}
+
+// cards returns the folders of the GPUs of all drivers, up to maxGPUs.
+func cards(root string) (dirs []string) {
+	drm := filepath.Join(root, "sys/class/drm")
+	entries, _ := os.ReadDir(drm) // other systems have none
+	for _, e := range entries {
+		if card.MatchString(e.Name()) && len(dirs) < maxGPUs {
+			dirs = append(dirs, filepath.Join(drm, e.Name(), "device"))
+		}
+	}
+	return dirs
+}
+
+// pciAddress returns the address of a device, "" if it is not on the PCI bus.
+func pciAddress(dir string) string {
+	raw, _ := os.ReadFile(filepath.Join(dir, "uevent"))
+	for line := range strings.Lines(string(raw)) {
+		if address, ok := strings.CutPrefix(line, "PCI_SLOT_NAME="); ok {
+			return strings.TrimSpace(address)
+		}
+	}
+	return ""
+}
+
+// sensors returns the folder of a device's sensors.
+func sensors(dir string) string {
+	if found, err := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*")); err == nil && len(found) > 0 {
+		return found[0]
+	}
+	return dir
+}
+
+func (r amd) card(dir string, busy event.Reading) event.GPU {
+	name := filepath.Base(filepath.Dir(dir))
 	if product, err := os.ReadFile(filepath.Join(dir, "product_name")); err == nil && len(product) > 0 {
 		name = strings.TrimSpace(string(product))
 	}
-	sensors := dir
-	if found, err := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*")); err == nil && len(found) > 0 {
-		sensors = found[0]
-	}
-	power := fileQuantity(filepath.Join(sensors, "power1_average"), 1e-6)
+	hwmon := sensors(dir)
+	power := fileQuantity(filepath.Join(hwmon, "power1_average"), 1e-6)
 	if !power.OK() { // newer kernels report the instantaneous value
-		power = fileQuantity(filepath.Join(sensors, "power1_input"), 1e-6)
+		power = fileQuantity(filepath.Join(hwmon, "power1_input"), 1e-6)
 	}
-	return event.GPU{
-		Name: name, Util: busy, Power: power,
-		MemUsed:     fileQuantity(filepath.Join(dir, "mem_info_vram_used"), 1),
-		MemTotal:    fileQuantity(filepath.Join(dir, "mem_info_vram_total"), 1),
-		Temperature: fileQuantity(filepath.Join(sensors, "temp1_input"), 1e-3),
-		Clock:       fileQuantity(filepath.Join(sensors, "freq1_input"), 1),
+	g := event.GPU{
+		Name: name, Address: pciAddress(dir), Util: busy, Power: power,
+		MemBusy:        fileQuantity(filepath.Join(dir, "mem_busy_percent"), 0.01),
+		MemUsed:        fileQuantity(filepath.Join(dir, "mem_info_vram_used"), 1),
+		MemTotal:       fileQuantity(filepath.Join(dir, "mem_info_vram_total"), 1),
+		PowerLimit:     fileQuantity(filepath.Join(hwmon, "power1_cap"), 1e-6),
+		Temperature:    fileQuantity(filepath.Join(hwmon, "temp1_input"), 1e-3),
+		MemTemperature: fileQuantity(filepath.Join(hwmon, "temp3_input"), 1e-3),
+		Clock:          fileQuantity(filepath.Join(hwmon, "freq1_input"), 1),
+		MemClock:       fileQuantity(filepath.Join(hwmon, "freq2_input"), 1),
 	}
+	if integrated(dir) { // most of what it uses is mapped from the machine's memory
+		g.Unified = true
+		g.MemUsed = addKnown(g.MemUsed, fileQuantity(filepath.Join(dir, "mem_info_gtt_used"), 1))
+		g.MemTotal = addKnown(g.MemTotal, fileQuantity(filepath.Join(dir, "mem_info_gtt_total"), 1))
+	}
+	return g
+}
+
+// integrated reports whether a GPU is part of a processor (an APU): the format of its metrics is 2 or 3, or it has the
+// sensor of the northbridge's voltage, which only APUs have.
+func integrated(dir string) bool {
+	if raw, err := os.ReadFile(filepath.Join(dir, "gpu_metrics")); err == nil && len(raw) >= 4 { // u16 size, u8 format, u8 content
+		return raw[2] == 2 || raw[2] == 3
+	}
+	label, _ := os.ReadFile(filepath.Join(sensors(dir), "in1_label"))
+	return strings.TrimSpace(string(label)) == "vddnb"
 }
 
 // fileQuantity returns the number in a file, times unit.

@@ -21,6 +21,7 @@ type Family struct {
 
 // root is the state of a process that is sampled with its descendants.
 type root struct {
+	gpus  gpuShares
 	last  event.Time         // time of the last sample
 	since time.Duration      // between the last two samples; 0: there was one
 	disk  [2]float64         // bytes read and written by all of them, including those that have ended
@@ -77,6 +78,17 @@ func (f *Family) Sample(pid int, now event.Time) event.Process {
 
 // Processes returns a process and its descendants as of its last Sample.
 func (f *Family) Processes(pid int) []int { return append([]int{pid}, f.descendants(pid)...) }
+
+// GPUs sets what a process and its descendants use of the GPUs in h. Without a process, neither its share nor that of
+// others is reported.
+func (f *Family) GPUs(h *event.Host, pid int) {
+	var unknown gpuShares
+	if r := f.roots[pid]; r != nil {
+		r.gpus.set(h, f.Processes(pid))
+	} else {
+		unknown.set(h, nil)
+	}
+}
 
 // Limits sets the memory of the machine in h, lowered to the limits of the control groups of a process as of its last
 // Sample, with the other readings that depend on them. A process that was not sampled limits nothing.

@@ -1,13 +1,9 @@
 package host
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,145 +12,132 @@ import (
 
 const (
 	maxGPUs = 64 // upper limit for indexes
+	// gpuInterval is how often GPUs are read, and searched for while there is none.
+	gpuInterval, gpuSearch = time.Second, 5 * time.Second
 	// gpuSilence is the age at which a GPU reading is stale.
 	gpuSilence = 5 * time.Second
-	// gpuGrace is how long nvidia-smi may take to exit after it was stopped.
+	// gpuGrace is how long a driver may take to return at the end.
 	gpuGrace = time.Second
 )
 
-// nvidiaFields are the fields queried from nvidia-smi, in the order that parseNvidia expects.
-const nvidiaFields = "index,name,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu,clocks.sm"
+// noGPU is the reason if no driver reports a GPU.
+const noGPU = "no GPU"
 
-// gpuWatch keeps the last reading of every GPU. NVIDIA readings come from one long-running nvidia-smi that prints once
-// a second, since starting it takes longer than reading. AMD readings come from kernel files.
+// gpuReader reads the GPUs of one vendor. It must not be used concurrently.
+type gpuReader interface {
+	// read returns all GPUs, and the processes that use them if the driver lists them. With an error, the reader is closed
+	// and the GPUs are searched for again.
+	read() ([]event.GPU, []event.GPUProcess, error)
+	close()
+}
+
+// vendors open the readers. The first one that finds a GPU is used: a GPU of a processor beside an NVIDIA GPU is left out.
+var vendors = []func(ctx context.Context) (gpuReader, error){openNVIDIA, openAMD}
+
+// errNoGPU is returned by vendors of which there is no GPU.
+var errNoGPU = errors.New(noGPU)
+
+// gpuWatch keeps the last reading of every GPU. A driver may take long or hang, so it is called in a goroutine of its own.
 type gpuWatch struct {
-	done chan struct{} // closed when the child, if any, has exited
+	done chan struct{} // closed at the end
 
-	mu   sync.Mutex
-	gpus []event.GPU
-	at   time.Time // time of the last line
-	why  string    // why gpus is empty
+	mu    sync.Mutex // guards the fields below
+	gpus  []event.GPU
+	users []event.GPUProcess
+	at    time.Time // of the last reading
+	why   string    // why gpus is empty
 }
 
 // watchGPUs reads GPUs until ctx ends.
 func watchGPUs(ctx context.Context) *gpuWatch {
-	w := &gpuWatch{done: make(chan struct{}), why: noGPU}
-	path, err := exec.LookPath("nvidia-smi")
-	if err != nil {
-		close(w.done)
-		return w
-	}
-	w.why = event.NotYet.String()
+	w := &gpuWatch{done: make(chan struct{}), why: event.NotYet.String()}
 	go func() {
 		defer close(w.done)
-		w.follow(exec.CommandContext(ctx, path, "--query-gpu="+nvidiaFields, "--format=csv,noheader,nounits", "-lms", "1000"))
+		w.run(ctx)
 	}()
 	return w
 }
 
-// follow reads the output of nvidia-smi until it ends.
-func (w *gpuWatch) follow(cmd *exec.Cmd) {
-	var complaint limited
-	cmd.Stderr, cmd.WaitDelay = &complaint, gpuGrace
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+func (w *gpuWatch) run(ctx context.Context) {
+	var reader gpuReader
+	defer func() {
+		if reader != nil {
+			reader.close()
+		}
+	}()
+	for ctx.Err() == nil {
+		wait := gpuInterval
+		var err error
+		if reader == nil {
+			reader, err = findGPUs(ctx)
+		}
+		if err == nil {
+			err = w.sample(reader)
+		}
+		if err != nil {
+			if reader != nil {
+				reader.close()
+			}
+			reader, wait = nil, gpuSearch
+			w.fail(err.Error())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
 	}
-	if err != nil {
-		w.fail("nvidia-smi failed: " + err.Error())
-		return
-	}
-	message := w.scan(out)
-	if err := cmd.Wait(); err != nil && message == "" {
-		message = firstLine(complaint.String(), err.Error())
-	}
-	w.fail("nvidia-smi failed: " + firstLine(message, "it ended"))
 }
 
-// scan stores the readings. It returns the last line that was not a reading, which is how nvidia-smi reports errors.
-func (w *gpuWatch) scan(r io.Reader) (message string) {
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		index, gpu, ok := parseNvidia(lines.Text())
-		if !ok {
-			message = lines.Text()
-			continue
+// findGPUs opens the reader of the first vendor with a GPU. Without any, the error is that of the first driver that failed.
+func findGPUs(ctx context.Context) (gpuReader, error) {
+	failed := errNoGPU
+	for _, open := range vendors {
+		reader, err := open(ctx)
+		if err == nil {
+			return reader, nil
 		}
-		w.mu.Lock()
-		for len(w.gpus) <= index {
-			w.gpus = append(w.gpus, event.GPU{})
+		if failed == errNoGPU {
+			failed = err
 		}
-		w.gpus[index], w.at = gpu, time.Now()
-		w.mu.Unlock()
 	}
-	return message
+	return nil, failed
+}
+
+func (w *gpuWatch) sample(r gpuReader) error {
+	gpus, users, err := r.read()
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gpus, w.users, w.at, w.why = gpus, users, time.Now(), event.NotYet.String()
+	return nil
 }
 
 func (w *gpuWatch) fail(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gpus, w.why = nil, why
+	w.gpus, w.users, w.why = nil, nil, why
 }
 
-// read returns the last readings, or the reason why none exist.
-func (w *gpuWatch) read() ([]event.GPU, string) {
+// read sets the last readings, or the reason why none exist.
+func (w *gpuWatch) read(h *event.Host) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.why == noGPU:
-		if gpus := readAMD("/"); len(gpus) > 0 {
-			return gpus, ""
-		}
-	case len(w.gpus) > 0 && time.Since(w.at) > gpuSilence:
-		return nil, fmt.Sprintf("no data from nvidia-smi since %s", w.at.Format(time.TimeOnly))
-	case len(w.gpus) > 0:
-		return append([]event.GPU(nil), w.gpus...), ""
+	case len(w.gpus) == 0:
+		h.NoGPU = w.why
+	case time.Since(w.at) > gpuSilence:
+		h.NoGPU = fmt.Sprintf("no data from the GPU driver since %s", w.at.Format(time.TimeOnly))
+	default:
+		h.GPUs, h.GPUProcesses = w.gpus, w.users
 	}
-	return nil, w.why
 }
 
-func (w *gpuWatch) wait() { <-w.done }
-
-// parseNvidia parses one line of nvidia-smi's CSV. Values that a GPU does not report are in brackets.
-func parseNvidia(line string) (index int, gpu event.GPU, ok bool) {
-	f := strings.Split(line, ",")
-	if len(f) < 8 {
-		return 0, gpu, false
+// wait waits until the driver has returned, but not for one that hangs.
+func (w *gpuWatch) wait() {
+	select {
+	case <-w.done:
+	case <-time.After(gpuGrace):
 	}
-	i := quantity(f[0], 1)
-	if !i.OK() || i.V != float64(int(i.V)) || i.V >= maxGPUs {
-		return 0, gpu, false
-	}
-	tail := f[len(f)-6:] // the name may contain commas
-	return int(i.V), event.GPU{
-		Name:        strings.TrimSpace(strings.Join(f[1:len(f)-6], ",")),
-		Util:        quantity(tail[0], 0.01),
-		MemUsed:     quantity(tail[1], 1<<20),
-		MemTotal:    quantity(tail[2], 1<<20),
-		Power:       quantity(tail[3], 1),
-		Temperature: quantity(tail[4], 1),
-		Clock:       quantity(tail[5], 1e6),
-	}, true
-}
-
-// firstLine returns the first non-empty line of text, or otherwise.
-func firstLine(text, otherwise string) string {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
-	}
-	return otherwise
-}
-
-// limited stores the beginning of the data written to it.
-type limited struct{ bytes.Buffer }
-
-// Write implements io.Writer.
-func (l *limited) Write(p []byte) (int, error) {
-	const most = 4 << 10
-	if room := most - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

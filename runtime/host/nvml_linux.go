@@ -21,15 +21,13 @@ func loadNVML(path string) (*nvmlFunctions, error) {
 		return nil, err
 	}
 	lib := new(nvmlFunctions)
-	for name, f := range map[string]any{
-		"nvmlInit_v2": &lib.start, "nvmlDeviceGetCount_v2": &lib.count, "nvmlDeviceGetHandleByIndex_v2": &lib.handle,
-		"nvmlDeviceGetTotalEnergyConsumption": &lib.total, "nvmlShutdown": &lib.close,
-	} {
-		address, err := purego.Dlsym(handle, name)
-		if err != nil {
-			return nil, err
+	for f, names := range lib.names() {
+		for _, name := range names {
+			if address, err := purego.Dlsym(handle, name); err == nil {
+				purego.RegisterFunc(f, address)
+				break
+			}
 		}
-		purego.RegisterFunc(f, address)
 	}
 	loadedNVML.Store(path, lib)
 	return lib, nil

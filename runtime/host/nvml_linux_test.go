@@ -3,48 +3,200 @@
 package host
 
 import (
+	"context"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// library is a fake NVML with one GPU whose counter grows by 250 mJ with each reading.
-const library = `
-int nvmlInit_v2(void) { return 0; }
-int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned int *n) { *n = 1; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned int i, void **device) { *device = (void *)(long)(i + 40); return 0; }
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj) {
-	static unsigned long long total = 123456789012ULL;
-	if ((long)device != 40) return 2;
-	*mj = total += 250;
-	return 0;
-}
-`
-
-// TestNVMLIsCalled calls the functions of a shared library with their declared arguments and results.
-func TestNVMLIsCalled(t *testing.T) {
+// fakeNVML builds the library of testdata/nvml with definitions such as "GPUS=2".
+func fakeNVML(t *testing.T, definitions ...string) string {
+	t.Helper()
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
 		t.Skip("no C compiler to build a shared library")
 	}
-	folder := t.TempDir()
-	source, lib := filepath.Join(folder, "nvml.c"), filepath.Join(folder, "nvml.so")
-	if err := os.WriteFile(source, []byte(library), 0o600); err != nil {
-		t.Fatal(err)
+	lib := filepath.Join(t.TempDir(), nvmlLibrary)
+	args := []string{"-shared", "-fPIC", "-o", lib, "testdata/nvml/nvml.c"}
+	for _, d := range definitions {
+		args = append(args, "-D"+d)
 	}
-	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", lib, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	g, missing := gpuEnergy(lib)
+	return lib
+}
+
+// openFake opens the GPUs of a fake library.
+func openFake(t *testing.T, definitions ...string) *nvidia {
+	t.Helper()
+	lib, err := loadNVML(fakeNVML(t, definitions...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := newNVIDIA(context.Background(), lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.close)
+	return reader.(*nvidia)
+}
+
+// readTwice returns the second readings, which have rates, with the shares of this process.
+func readTwice(t *testing.T, r *nvidia) *event.Host {
+	t.Helper()
+	var shares gpuShares
+	h := new(event.Host)
+	for range 2 {
+		var err error
+		if h.GPUs, h.GPUProcesses, err = r.read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shares.set(h, []int{os.Getpid()})
+	return h
+}
+
+func TestEnergyByNVML(t *testing.T) {
+	g, missing := gpuEnergy(fakeNVML(t))
 	if g == nil {
 		t.Fatal(missing)
 	}
 	if joules, ok := g.stop(); !ok || joules != 0.25 {
 		t.Errorf("%v J, %v, want 0.25", joules, ok)
 	}
-	if _, missing := gpuEnergy(filepath.Join(folder, "none.so")); missing != "no NVML" {
+	if _, missing := gpuEnergy(filepath.Join(t.TempDir(), "none.so")); missing != "no NVML" {
 		t.Errorf("without a library: %q", missing)
+	}
+}
+
+// TestNVML reads every row of the catalogue from a fake library, and compares it with what that reports.
+func TestNVML(t *testing.T) {
+	r := openFake(t, "GPUS=8")
+	h := readTwice(t, r)
+	for wait := time.Now(); !h.GPUs[7].PCIeOut.OK() && time.Since(wait) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
+		h.GPUs, _, _ = r.read()
+	}
+	h = readTwice(t, r)
+	if len(h.GPUs) != 8 || h.GPUs[0].Name != "NVIDIA H100 80GB HBM3" {
+		t.Fatalf("%+v, want eight GPUs", h.GPUs)
+	}
+	busy, other := &h.GPUs[0], &h.GPUs[7]
+	other.Energy, busy.Energy = event.Reading{}, event.Reading{} // grow with each reading
+	const mib = 1 << 20
+	for _, want := range []struct {
+		key         string
+		busy, other float64
+	}{
+		{"util", .91, .33},
+		{"engine", .85, 0},
+		{"others", 0, .33},
+		{"mem_busy", .45, .16},
+		{"mem_used", 71e9, 1e6},
+		{"mem_engine", 70e9, 0},
+		{"mem_others", 0, 9e5},
+		{"mem_reserved", 500 * mib, 500 * mib},
+		{"mem_total", 81559 * mib, 81559 * mib},
+		{"mem_bandwidth", 3.35232e12, 3.35232e12},
+		{"dram", .715, 0},
+		{"sm", .88, 0},
+		{"occupancy", .21, 0},
+		{"tensor", .04, 0},
+		{"power", 698.123, 71.234},
+		{"power_limit", 700, 700},
+		{"hz", 1755e6, 1755e6},
+		{"max_hz", 1980e6, 1980e6},
+		{"mem_hz", 2619e6, 2619e6},
+		{"mem_max_hz", 2619e6, 2619e6},
+		{"capped", 1, 0},
+		{"hot", 0, 0},
+		{"braked", 0, 0},
+		{"temperature", 36, 43},
+		{"mem_temperature", 38, 38},
+		{"pcie_in", 5e6, 5e6},
+		{"pcie_out", 3e5, 3e5},
+	} {
+		found := false
+		for i := range event.GPUFields {
+			if f := &event.GPUFields[i]; f.Key == want.key {
+				found = true
+				for g, v := range map[*event.GPU]float64{busy: want.busy, other: want.other} {
+					if got := f.At(g); !got.OK() || math.Abs(got.V-v) > 1e-9*math.Max(1, v) {
+						t.Errorf("%s is %+v, want %v", want.key, got, v)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no row %s", want.key)
+		}
+	}
+	if h.GPUs[1].ThermallySlowed.V != 1 || !busy.NVLinkIn.OK() || !(busy.NVLinkIn.V > 0) {
+		t.Errorf("heat and NVLink: %+v", h.GPUs[1])
+	}
+}
+
+// TestNVMLSpecialCases: what a GPU does not have is absent.
+func TestNVMLSpecialCases(t *testing.T) {
+	t.Run("unified memory", func(t *testing.T) {
+		g := readTwice(t, openFake(t, "UNIFIED=0")).GPUs[0]
+		if g.MemTotal.OK() || g.MemUsed.OK() || !g.EngineMem.OK() || !g.Util.OK() {
+			t.Errorf("%+v", g)
+		}
+	})
+	t.Run("MIG", func(t *testing.T) {
+		gpus := readTwice(t, openFake(t, "GPUS=2", "MIG=0")).GPUs
+		if len(gpus) != 3 || gpus[0].Name != "NVIDIA H100 80GB HBM3 MIG 3g.40gb" || gpus[1].Util.OK() || gpus[1].Power.OK() || gpus[0].MemTotal.V != 40326<<20 || !gpus[2].Util.OK() {
+			t.Errorf("%+v, want two instances and a GPU", gpus)
+		}
+	})
+	t.Run("removed", func(t *testing.T) {
+		r := openFake(t, "GPUS=2", "LOST=0")
+		readTwice(t, r)
+		h := readTwice(t, r)
+		if g := h.GPUs[0]; g != (event.GPU{Name: g.Name}) || !h.GPUs[1].Util.OK() {
+			t.Errorf("%+v, want no readings of the first GPU", h.GPUs)
+		}
+		if event.GaugeGPUPower.Reading(h).OK() {
+			t.Error("a sum without one of the GPUs")
+		}
+	})
+	t.Run("all removed", func(t *testing.T) {
+		r := openFake(t, "LOST=0")
+		readTwice(t, r)
+		if _, _, err := r.read(); err == nil {
+			t.Error("no error")
+		}
+	})
+	t.Run("no driver", func(t *testing.T) {
+		lib, err := loadNVML(fakeNVML(t, "START=9"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newNVIDIA(context.Background(), lib); err == nil || err.Error() != "NVML: driver not loaded" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func BenchmarkNVML(b *testing.B) {
+	lib, err := loadNVML(nvmlLibrary)
+	if err != nil {
+		b.Skip("no NVML")
+	}
+	r, err := newNVIDIA(b.Context(), lib)
+	if err != nil {
+		b.Skip(err)
+	}
+	defer r.close()
+	for b.Loop() {
+		if _, _, err := r.read(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

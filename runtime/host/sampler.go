@@ -32,14 +32,15 @@ type Sampler struct {
 	*Inspector
 	opt Options
 
-	mu    sync.Mutex // guards the fields below; held during a sample
-	os    system
-	last  event.Time
-	rated bool // a sample had a previous one, and so rates
-	self  gcCounter
-	gpus  *gpuWatch
-	reads []float64     // see event.Host.ReadBandwidth
-	cpu   event.Reading // utilisation of the machine in the last sample
+	mu     sync.Mutex // guards the fields below; held during a sample
+	os     system
+	last   event.Time
+	rated  bool // a sample had a previous one, and so rates
+	self   gcCounter
+	gpus   *gpuWatch
+	shares gpuShares
+	reads  []float64     // see event.Host.ReadBandwidth
+	cpu    event.Reading // utilisation of the machine in the last sample
 
 	engine event.Reading // CPU time of the engine's threads at the last sample, in s
 	energy *Energy       // of the processors; nil until Run
@@ -186,7 +187,8 @@ func (s *Sampler) sample() *event.Host {
 	s.report(h)
 	s.outside(&h.Self, since)
 	if s.gpus != nil {
-		h.GPUs, h.NoGPU = s.gpus.read()
+		s.gpus.read(h)
+		s.shares.set(h, []int{h.Engine.PID})
 	} else {
 		h.NoGPU = "not looked for"
 	}

@@ -135,11 +135,6 @@ func rhoName(c *pane.Frame) string {
 // drawGauge draws one gauge.
 func drawGauge(c *pane.Frame, a grid.Area, r *gaugeRow, k gaugeColumns, at *store.HostPoint, sums *gaugeSums, s *store.Snapshot) {
 	a.Text(0, 0, pane.Dim, r.name)
-	if r.gpu > 0 {
-		l := a.Line(gaugeName+1, 0)
-		gpuWords(&l, &s.Host.GPUs[r.gpu-1])
-		return
-	}
 	now, or := r.reading(c, s)
 	if !now.OK() {
 		a.Elide(max(k.now-grid.Width(or), gaugeName), 0, a.W-gaugeName, pane.Dim, or, c.Skin.Glyphs.Ellipsis)

@@ -11,7 +11,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
@@ -24,7 +23,6 @@ type gaugeRow struct {
 	detail  func(c *pane.Frame, s *store.Snapshot) string                         // text after the number; nil: none
 	noTrend func(c *pane.Frame, s *store.Snapshot) (now event.Reading, or string) // reads a value that has no samples over time; or is shown if it is absent
 	first   bool                                                                  // starts a group
-	gpu     int                                                                   // number of an accelerator from 1, described in words; 0 for all other rows
 }
 
 // The formats of the gauges.
@@ -45,7 +43,9 @@ var gaugeRows = func() (rows [event.NumGauges]gaugeRow) {
 	for g, detail := range map[event.Gauge]func(*pane.Frame, *store.Snapshot) string{
 		event.GaugeCPU: machineCores, event.GaugeThrottled: grantedCores, event.GaugeEngineCPU: engineThreads, event.GaugeMemory: memoryLimit, event.GaugeRSS: peakRSS,
 		event.GaugePSS: ageOfPSS, event.GaugeModelCached: modelFile, event.GaugeRead: readOps, event.GaugeWrite: writeOps, event.GaugePower: perToken,
-		event.GaugeGPU: gpuName, event.GaugeGPUMemory: gpuMemory, event.GaugeSelfCPU: selfShare, event.GaugeGCPause: collections,
+		event.GaugeGPU: gpuName, event.GaugeGPUEngine: gpuDetail("others %s", "gpu_others", metric.Percent), event.GaugeGPUMemory: gpuDetail("of %s", "gpu_memory_limit", metric.Bytes),
+		event.GaugeGPUDRAM: gpuDRAM, event.GaugeGPUPower: gpuDetail("of %s", "gpu_power_limit", watts), event.GaugeGPUClock: gpuClock,
+		event.GaugeGPUTemperature: gpuDetail("memory %s", "gpu_memory_temperature", celsius), event.GaugeSelfCPU: selfShare, event.GaugeGCPause: collections,
 	} {
 		rows[g].detail = detail
 	}
@@ -66,25 +66,22 @@ var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(_ *pane.Frame, s
 	return event.Reading{}, sanitize.Line(why)
 }}
 
-// gaugeList appends the rows for a machine in order to a list, with one row per accelerator if there are several. It omits
-// what is not reported of a process that is unknown.
+// gaugeList appends the rows for a machine in order to a list. It omits what is not reported of a process that is unknown,
+// and of accelerators.
 func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 	unknown, first := unknownProcess(s), false
 	for g := range event.NumGauges {
 		first = first || gaugeRows[g].first
-		switch gpu := g >= event.GaugeGPU && g <= event.GaugeGPUTemperature; {
-		case unknown && !gpu && g.Reading(s.Host.Host).Origin == event.NotReported:
+		gpu, reading := g >= event.GaugeGPU && g <= event.GaugePCIeOut, g.Reading(s.Host.Host)
+		switch {
+		case unknown && !gpu && reading.Origin == event.NotReported:
+		case gpu && g != event.GaugeGPU && reading.Origin == event.NotReported && len(s.Host.GPUs) > 0:
 		case !gpu || len(s.Host.GPUs) > 0:
 			row := gaugeRows[g]
 			row.first, first = first, false
 			list = append(list, row)
 		case g == event.GaugeGPU:
 			list = append(list, noGPURow)
-		}
-		if g == event.GaugeGPUTemperature && len(s.Host.GPUs) > 1 {
-			for i := range s.Host.GPUs {
-				list = append(list, gaugeRow{name: "GPU " + strconv.Itoa(i), gpu: i + 1})
-			}
 		}
 	}
 	return list
@@ -198,24 +195,6 @@ func formatCalls(r event.Reading, name string) string {
 		return ""
 	}
 	return metric.Rate(r.V) + " " + name + " calls/s"
-}
-
-func gpuName(_ *pane.Frame, s *store.Snapshot) string {
-	if n := len(s.Host.GPUs); n > 1 {
-		return strconv.Itoa(n) + " GPUs, mean"
-	}
-	return sanitize.Line(s.Host.GPUs[0].Name)
-}
-
-func gpuMemory(_ *pane.Frame, s *store.Snapshot) string {
-	total := 0.0
-	for i := range s.Host.GPUs {
-		total += s.Host.GPUs[i].MemTotal.V
-	}
-	if !(total > 0) {
-		return ""
-	}
-	return "of " + metric.Bytes(total)
 }
 
 // perToken returns the CPU energy per token over the last sample interval.
@@ -336,17 +315,4 @@ func (r *gaugeRow) detailWords(c *pane.Frame, s *store.Snapshot) string {
 		return ""
 	}
 	return r.detail(c, s)
-}
-
-// gpuWords writes the values of one accelerator into a row.
-func gpuWords(l *grid.Line, g *event.GPU) {
-	for _, v := range [...]struct {
-		r event.Reading
-		f func(float64) string
-	}{{g.Util, metric.Percent}, {g.MemUsed, metric.Bytes}, {g.Power, watts}, {g.Clock, hertz}, {g.Temperature, celsius}} {
-		if v.r.OK() {
-			l.Fit(grid.Piece{Style: pane.Plain, Words: v.f(v.r.V) + "  "})
-		}
-	}
-	l.Fit(grid.Piece{Style: pane.Dim, Words: sanitize.Line(g.Name)})
 }

@@ -212,16 +212,21 @@ func drawGPUs(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		}
 		return
 	}
-	for i, g := range s.Host.GPUs {
-		a, ok := r.Next("GPU " + strconv.Itoa(i))
+	list, names := s.Host.GPUs, gpuTitle
+	if n := len(list); n > 1 && n > (r.A.H-r.Y)/2 { // no room for a row each
+		list = []event.GPU{{
+			Util: event.GaugeGPU.Reading(s.Host.Host), MemUsed: event.GaugeGPUMemory.Reading(s.Host.Host), MemTotal: foldedGPUs(s, "gpu_memory_limit"),
+			Power: event.GaugeGPUPower.Reading(s.Host.Host), Temperature: event.GaugeGPUTemperature.Reading(s.Host.Host),
+		}}
+		names = func(int) string { return strconv.Itoa(n) + " GPUs" }
+	}
+	for i, g := range list {
+		a, ok := r.Next(names(i))
 		if !ok {
 			return
 		}
 		l := a.Line(1, 0)
-		l.Put(pane.Data, metric.Reading(g.Util, metric.Percent)).Put(pane.Dim, "  ").Put(pane.Plain, metric.Reading(g.MemUsed, metric.Bytes))
-		if g.MemTotal.OK() {
-			l.Put(pane.Dim, " of ").Put(pane.Plain, metric.Bytes(g.MemTotal.V))
-		}
+		l.Put(pane.Data, metric.Reading(g.Util, metric.Percent)).Fit(grid.Piece{Style: pane.Plain, Words: "  " + ofLimit(g.MemUsed, g.MemTotal, metric.Bytes)})
 		if g.Power.OK() {
 			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(g.Power.V) + " W"})
 		}

@@ -16,7 +16,7 @@ import (
 // chartsFrom is the minimum width for charts beside the gauge table.
 const chartsFrom = 150
 
-// drawSystem draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
+// drawSystem draws the machine: its cores, its GPUs if there are several, every gauge with its trend, and the gauges at the time of the selected token.
 func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.View, s *store.Snapshot) {
 	in := c.BoxAs(a, name, pane.WithAge([]string{"rates per second; typical and correlation over " + c.Window.String(), c.Window.String()}, sampleAge(s))...)
 	if noMachine(c, in, s) {
@@ -30,6 +30,9 @@ func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.Vi
 	}
 	gap := min(in.H/30, 1)
 	y := coreBars(c, in.Sub(0, 0, in.W, max(in.H/5, 1)), s) + gap
+	if n := gpuTable(in.Sub(0, y, in.W, in.H-y), s); n > 0 {
+		y += n + gap
+	}
 	at := systemToken(c, in.Sub(0, y, in.W, 1), v, s)
 	y += 1 + gap
 	body := in.Sub(0, y, in.W, in.H-y)

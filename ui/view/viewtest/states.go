@@ -214,11 +214,17 @@ func MachineOfServer() *store.Snapshot {
 		{Name: "NVIDIA H200", Util: event.MeasuredValue(.91), MemUsed: event.MeasuredValue(71e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(580), Temperature: event.MeasuredValue(61), Clock: event.MeasuredValue(1.98e9)},
 		{Name: "NVIDIA H200", Util: event.MeasuredValue(.13), MemUsed: event.MeasuredValue(4e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(118), Temperature: event.MeasuredValue(38), Clock: event.MeasuredValue(345e6)},
 	}
+	for i := range h.GPUs { // the engine uses the first one, which is at its power limit
+		g, first := &h.GPUs[i], float64(1-i)
+		g.EngineUtil, g.EngineMem, g.PowerCapped = event.MeasuredValue(.9*first), event.MeasuredValue(70e9*first), event.MeasuredValue(first)
+		g.PowerLimit, g.DRAM, g.PCIeIn = event.MeasuredValue(600), event.MeasuredValue(.71*first), event.MeasuredValue(1e6)
+	}
 	s.Host.Host = &h
 	s.Host.Series = slices.Clone(s.Host.Series)
 	for i := range s.Host.Series {
 		v := &s.Host.Series[i].V
 		v[event.GaugePower], v[event.GaugeThrottled], v[event.GaugeGPU] = 200+float64(i%9), .1+.002*float64(i%11), .5+.004*float64(i%7)
+		v[event.GaugeGPUEngine], v[event.GaugeGPUDRAM], v[event.GaugePCIeIn], v[event.GaugePCIeOut] = .45, .3+.01*float64(i%5), 2e6, math.NaN()
 		v[event.GaugeGPUMemory], v[event.GaugeGPUPower], v[event.GaugeGPUClock], v[event.GaugeGPUTemperature] = 75e9, 690+float64(i%13), 1.16e9, 61
 	}
 	s.Model.Path = "/models/qwen3-30b-a3b-q4_k_m.gguf"

@@ -32,7 +32,7 @@ func FuzzNvidia(f *testing.F) {
 	f.Add("1, NVIDIA H200, 40, 1024, 143771, 120.50, 45, 1980\n")
 	f.Add("0, x, NaN, 1e999, -1, [N/A], , +Inf")
 	f.Fuzz(func(t *testing.T, text string) {
-		w := &gpuWatch{}
+		w := &smi{}
 		w.scan(strings.NewReader(text))
 		if len(w.gpus) > maxGPUs {
 			t.Errorf("%d GPUs", len(w.gpus))
@@ -62,41 +62,21 @@ func TestFollow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := &gpuWatch{}
+			w := &smi{}
 			w.follow(exec.Command(shell, "-c", tt.script))
-			if gpus, why := w.read(); len(gpus) != 0 || why != tt.want {
-				t.Errorf("read = %v, %q; want none, %q", gpus, why, tt.want)
+			if gpus, _, err := w.read(); len(gpus) != 0 || err == nil || err.Error() != tt.want {
+				t.Errorf("read = %v, %v; want none, %q", gpus, err, tt.want)
 			}
 		})
 	}
-	w := &gpuWatch{}
+	w := &smi{}
 	w.scan(strings.NewReader(line + "\n"))
-	if gpus, why := w.read(); len(gpus) != 1 || gpus[0].Name != "Test" || why != "" {
-		t.Errorf("read = %v, %q; want one GPU", gpus, why)
+	if gpus, _, err := w.read(); len(gpus) != 1 || gpus[0].Name != "Test" || err != nil {
+		t.Errorf("read = %v, %v; want one GPU", gpus, err)
 	}
 	w.at = w.at.Add(-2 * gpuSilence)
-	if gpus, why := w.read(); len(gpus) != 0 || !strings.HasPrefix(why, "no data from nvidia-smi since ") {
-		t.Errorf("read after %v without a line = %v, %q", 2*gpuSilence, gpus, why)
-	}
-}
-
-func TestAMD(t *testing.T) {
-	const device = "sys/class/drm/card1/device/"
-	root := tree(t, map[string]string{
-		device + "gpu_busy_percent": "40\n", device + "mem_info_vram_used": "1048576\n", device + "mem_info_vram_total": "2097152\n",
-		device + "product_name": "Radeon Test\n", device + "hwmon/hwmon3/power1_average": "30000000\n",
-		device + "hwmon/hwmon3/temp1_input":                "45000\n",
-		"sys/class/drm/card1-DP-1/device/gpu_busy_percent": "9\n", "sys/class/drm/card0/device/vendor": "0x8086\n",
-	})
-	want := event.GPU{
-		Name: "Radeon Test", Util: event.MeasuredValue(0.4), MemUsed: event.MeasuredValue(1 << 20), MemTotal: event.MeasuredValue(2 << 20),
-		Power: event.MeasuredValue(30), Temperature: event.MeasuredValue(45), Clock: event.Absent(event.NotReported),
-	}
-	if got := readAMD(root); len(got) != 1 || got[0] != want {
-		t.Errorf("readAMD = %+v, want %+v", got, want)
-	}
-	if got := readAMD(t.TempDir()); len(got) != 0 {
-		t.Errorf("readAMD of nothing = %+v", got)
+	if gpus, _, err := w.read(); len(gpus) != 0 || err == nil || !strings.HasPrefix(err.Error(), "no data from nvidia-smi since ") {
+		t.Errorf("read after %v without a line = %v, %v", 2*gpuSilence, gpus, err)
 	}
 }
 

@@ -1,0 +1,51 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func TestAMD(t *testing.T) {
+	const device = "sys/class/drm/card1/device/"
+	root := tree(t, map[string]string{
+		device + "gpu_busy_percent": "40\n", device + "mem_info_vram_used": "1048576\n", device + "mem_info_vram_total": "2097152\n",
+		device + "product_name": "Radeon Test\n", device + "hwmon/hwmon3/power1_average": "30000000\n",
+		device + "hwmon/hwmon3/temp1_input":                "45000\n",
+		"sys/class/drm/card1-DP-1/device/gpu_busy_percent": "9\n", "sys/class/drm/card0/device/vendor": "0x8086\n",
+	})
+	want := event.GPU{
+		Name: "Radeon Test", Util: event.MeasuredValue(0.4), MemUsed: event.MeasuredValue(1 << 20), MemTotal: event.MeasuredValue(2 << 20),
+		Power: event.MeasuredValue(30), Temperature: event.MeasuredValue(45), Clock: event.Absent(event.NotReported),
+	}
+	if got, _, err := (amd{root}).read(); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("read = %+v, %v, want %+v", got, err, want)
+	}
+	if got, _, err := (amd{t.TempDir()}).read(); len(got) != 0 || err != errNoGPU {
+		t.Errorf("read of nothing = %+v, %v", got, err)
+	}
+}
+
+// TestAPU: an APU uses the machine's memory beside its own, as its metrics or the sensor of its northbridge show.
+func TestAPU(t *testing.T) {
+	const device = "sys/class/drm/card0/device/"
+	files := map[string]string{
+		device + "gpu_busy_percent": "97\n", device + "mem_info_vram_used": "400\n", device + "mem_info_vram_total": "512\n",
+		device + "mem_info_gtt_used": "63000\n", device + "mem_info_gtt_total": "120000\n", device + "uevent": "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:c5:00.0\n",
+	}
+	for name, extra := range map[string]map[string]string{
+		"metrics": {device + "gpu_metrics": "\x08\x01\x03\x00rest"}, "sensor": {device + "hwmon/hwmon1/in1_label": "vddnb\n"},
+	} {
+		root := tree(t, files)
+		write(t, root, extra)
+		gpus, _, _ := amd{root}.read()
+		if len(gpus) != 1 || gpus[0].MemUsed.V != 63400 || gpus[0].MemTotal.V != 120512 || !gpus[0].Unified || gpus[0].Address != "0000:c5:00.0" {
+			t.Errorf("%s: %+v, want the sum of both memories", name, gpus)
+		}
+	}
+	root := tree(t, files)
+	write(t, root, map[string]string{device + "gpu_metrics": "\x08\x01\x01\x03rest"})
+	if gpus, _, _ := (amd{root}).read(); len(gpus) != 1 || gpus[0].MemUsed.V != 400 || gpus[0].Unified {
+		t.Errorf("a card: %+v, want its own memory only", gpus)
+	}
+}

@@ -1,0 +1,152 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// nvidiaFields are the fields queried from nvidia-smi, in the order that parseNvidia expects.
+const nvidiaFields = "index,name,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu,clocks.sm"
+
+// smi reads NVIDIA GPUs from one long-running nvidia-smi that prints once a second, since starting it takes longer than
+// reading. It is used where the driver's library cannot be loaded.
+type smi struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the child has exited
+
+	mu   sync.Mutex // guards the fields below
+	gpus []event.GPU
+	at   time.Time // of the last line
+	why  string    // why there will be no more lines; "" while the child runs
+}
+
+// openSMI starts nvidia-smi.
+func openSMI(ctx context.Context) (gpuReader, error) {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return nil, errNoGPU
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &smi{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.follow(exec.CommandContext(ctx, path, "--query-gpu="+nvidiaFields, "--format=csv,noheader,nounits", "-lms", "1000"))
+	}()
+	return w, nil
+}
+
+func (w *smi) close() {
+	w.cancel()
+	<-w.done
+}
+
+// follow reads the output of nvidia-smi until it ends.
+func (w *smi) follow(cmd *exec.Cmd) {
+	var complaint limited
+	cmd.Stderr, cmd.WaitDelay = &complaint, gpuGrace
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.fail("nvidia-smi failed: " + err.Error())
+		return
+	}
+	message := w.scan(out)
+	if err := cmd.Wait(); err != nil && message == "" {
+		message = firstLine(complaint.String(), err.Error())
+	}
+	w.fail("nvidia-smi failed: " + firstLine(message, "it ended"))
+}
+
+// scan stores the readings. It returns the last line that was not a reading, which is how nvidia-smi reports errors.
+func (w *smi) scan(r io.Reader) (message string) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		index, gpu, ok := parseNvidia(lines.Text())
+		if !ok {
+			message = lines.Text()
+			continue
+		}
+		w.mu.Lock()
+		for len(w.gpus) <= index {
+			w.gpus = append(w.gpus, event.GPU{})
+		}
+		w.gpus[index], w.at = gpu, time.Now()
+		w.mu.Unlock()
+	}
+	return message
+}
+
+func (w *smi) fail(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gpus, w.why = nil, why
+}
+
+// read implements gpuReader.
+func (w *smi) read() ([]event.GPU, []event.GPUProcess, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.why != "" {
+		return nil, nil, errors.New(w.why)
+	}
+	if len(w.gpus) > 0 && time.Since(w.at) > gpuSilence {
+		return nil, nil, fmt.Errorf("no data from nvidia-smi since %s", w.at.Format(time.TimeOnly))
+	}
+	return append([]event.GPU(nil), w.gpus...), nil, nil
+}
+
+// parseNvidia parses one line of nvidia-smi's CSV. Values that a GPU does not report are in brackets.
+func parseNvidia(line string) (index int, gpu event.GPU, ok bool) {
+	f := strings.Split(line, ",")
+	if len(f) < 8 {
+		return 0, gpu, false
+	}
+	i := quantity(f[0], 1)
+	if !i.OK() || i.V != float64(int(i.V)) || i.V >= maxGPUs {
+		return 0, gpu, false
+	}
+	tail := f[len(f)-6:] // the name may contain commas
+	return int(i.V), event.GPU{
+		Name:        strings.TrimSpace(strings.Join(f[1:len(f)-6], ",")),
+		Util:        quantity(tail[0], 0.01),
+		MemUsed:     quantity(tail[1], 1<<20),
+		MemTotal:    quantity(tail[2], 1<<20),
+		Power:       quantity(tail[3], 1),
+		Temperature: quantity(tail[4], 1),
+		Clock:       quantity(tail[5], 1e6),
+	}, true
+}
+
+// firstLine returns the first non-empty line of text, or otherwise.
+func firstLine(text, otherwise string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return otherwise
+}
+
+// limited stores the beginning of the data written to it.
+type limited struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	if room := most - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}

@@ -1,0 +1,163 @@
+package system
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// gpuColumns are the columns of the table of accelerators. Those at the end are left out where there is no room.
+var gpuColumns = [...]struct {
+	title string
+	width int
+	write func(g *event.GPU) string
+}{
+	{"busy", 6, func(g *event.GPU) string { return known(g.Util, metric.Percent) }},
+	{"engine", 8, func(g *event.GPU) string { return known(g.EngineUtil, metric.Percent) }},
+	{"memory", 20, func(g *event.GPU) string { return ofLimit(g.MemUsed, g.MemTotal, metric.Bytes) }},
+	{"power", 15, func(g *event.GPU) string { return ofLimit(g.Power, g.PowerLimit, watts) }},
+	{"clock", 10, func(g *event.GPU) string { return known(g.Clock, hertz) }},
+	{"slowed by", 13, slowedBy},
+	{"heat", 9, func(g *event.GPU) string { return known(g.Temperature, celsius) }},
+	{"DRAM", 6, func(g *event.GPU) string { return known(g.DRAM, metric.Percent) }},
+	{"PCIe in", 13, func(g *event.GPU) string { return known(g.PCIeIn, metric.BytesPerSecond) }},
+	{"out", 13, func(g *event.GPU) string { return known(g.PCIeOut, metric.BytesPerSecond) }},
+	{"SM", 6, func(g *event.GPU) string { return known(g.SM, metric.Percent) }},
+	{"tensor", 8, func(g *event.GPU) string { return known(g.Tensor, metric.Percent) }},
+}
+
+func known(r event.Reading, f func(float64) string) string {
+	if !r.OK() {
+		return "-"
+	}
+	return f(r.V)
+}
+
+// ofLimit writes "698 of 700 W": the unit once if both have it.
+func ofLimit(r, limit event.Reading, f func(float64) string) string {
+	if !r.OK() || !limit.OK() {
+		return known(r, f)
+	}
+	words, of := f(r.V), f(limit.V)
+	value, unit, _ := strings.Cut(words, " ")
+	if strings.HasSuffix(of, " "+unit) {
+		words = value
+	}
+	return words + " of " + of
+}
+
+// slowedBy names why the clocks of a GPU are low; "" if they are not.
+func slowedBy(g *event.GPU) string {
+	for _, why := range [...]struct {
+		r    event.Reading
+		name string
+	}{{g.PowerBraked, "power brake"}, {g.ThermallySlowed, "heat"}, {g.PowerCapped, "power cap"}} {
+		if why.r.OK() && why.r.V > 0 {
+			return why.name
+		}
+	}
+	return ""
+}
+
+// ofEngine reports whether the engine has memory on a GPU.
+func ofEngine(g *event.GPU) bool { return g.EngineMem.OK() && g.EngineMem.V > 0 }
+
+// gpuTable draws a row for each of several accelerators, in half of the area at most. It returns the rows used.
+func gpuTable(a grid.Area, s *store.Snapshot) (rows int) {
+	list := s.Host.GPUs
+	if len(list) < 2 || a.H < 6 {
+		return 0
+	}
+	x, shown := gaugeName, 0
+	for _, k := range gpuColumns {
+		if x+k.width > a.W {
+			break
+		}
+		x, shown = x+k.width, shown+1
+		a.Right(x, 0, pane.Heading, k.title)
+	}
+	for i := range list {
+		if rows = i + 1; rows >= a.H/2 && rows < len(list) {
+			a.Text(0, rows, pane.Dim, strconv.Itoa(len(list)-i)+" more GPUs")
+			break
+		}
+		drawGPU(a.Sub(0, rows, a.W, 1), i, shown, s)
+	}
+	return rows + 1
+}
+
+func drawGPU(a grid.Area, i, columns int, s *store.Snapshot) {
+	g, x := &s.Host.GPUs[i], gaugeName
+	if ofEngine(g) {
+		a.Text(0, 0, pane.Loud, gpuTitle(i)+" engine")
+	} else {
+		a.Text(0, 0, pane.Dim, gpuTitle(i))
+	}
+	for _, k := range gpuColumns[:columns] {
+		x += k.width
+		st := pane.Plain
+		if k.title == "slowed by" {
+			st = pane.Watch
+		}
+		a.Right(x, 0, st, k.write(g))
+	}
+	l := a.Line(x+2, 0)
+	l.Fit(grid.Piece{Style: pane.Dim, Words: sanitize.Line(g.Name)})
+}
+
+func gpuTitle(i int) string { return "GPU " + strconv.Itoa(i) }
+
+// The details of the gauges of accelerators.
+
+func gpuName(_ *pane.Frame, s *store.Snapshot) string {
+	if n := len(s.Host.GPUs); n > 1 {
+		return strconv.Itoa(n) + " GPUs, mean"
+	}
+	return sanitize.Line(s.Host.GPUs[0].Name)
+}
+
+// foldedGPUs returns a reading folded over all GPUs.
+func foldedGPUs(s *store.Snapshot, alert string) event.Reading {
+	for i := range event.HostReadings {
+		if r := &event.HostReadings[i]; r.Alert == alert {
+			return r.Of(s.Host.Host)
+		}
+	}
+	return event.Reading{}
+}
+
+// gpuDetail returns a detail that names a folded reading: "of 80.0 GB".
+func gpuDetail(words, alert string, f func(float64) string) func(*pane.Frame, *store.Snapshot) string {
+	return func(_ *pane.Frame, s *store.Snapshot) string {
+		if r := foldedGPUs(s, alert); r.OK() && r.V > 0 {
+			return fmt.Sprintf(words, f(r.V))
+		}
+		return ""
+	}
+}
+
+// gpuClock returns the highest clock, or why one of the GPUs does not reach it.
+func gpuClock(c *pane.Frame, s *store.Snapshot) string {
+	for i := range s.Host.GPUs {
+		if why := slowedBy(&s.Host.GPUs[i]); why != "" {
+			return "slowed by " + why
+		}
+	}
+	return gpuDetail("of %s", "gpu_clock_max", hertz)(c, s)
+}
+
+// gpuDRAM returns the bandwidth behind the share.
+func gpuDRAM(_ *pane.Frame, s *store.Snapshot) string {
+	share, all := event.GaugeGPUDRAM.Reading(s.Host.Host), foldedGPUs(s, "gpu_memory_bandwidth")
+	if !share.OK() || !all.OK() {
+		return ""
+	}
+	return ofLimit(event.DerivedValue(share.V*all.V), all, metric.BytesPerSecond)
+}
