@@ -24,6 +24,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/proxy"
@@ -124,22 +125,26 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
 	defer printDoubts(notes, p)
 	shown := !o.headless && !o.Out.TakesStdout() && o.Visible()
-	if shown && !o.Out.Reports() {
-		_, err := o.forward(ctx, stop, p, clock, shown, nil, notes)
+	if !o.reported(shown) {
+		_, err := o.forward(ctx, stop, p, clock, shown, notes)
 		return err
 	}
 	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.headless || !o.Out.Reports()}
 	return o.Out.Write(printed, func() (*report.Report, error) {
-		return o.forward(ctx, stop, p, clock, shown, report.NewCollector(), notes)
+		return o.forward(ctx, stop, p, clock, shown, notes)
 	})
 }
 
-// session creates a session with the proxy as source, and a collector for its report; nil: none.
-func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool, collector *report.Collector) (*session.Session, *session.Group, error) {
-	s, group, err := o.Outputs.OpenSession(
-		session.Options{Clock: clock, View: &o.View, Shown: shown, Meta: o.meta(p)},
-		session.Spec{Name: session.ExportName(p.Target()), Collector: collector},
-	)
+// reported says whether there will be a report.
+func (o *proxyOptions) reported(shown bool) bool { return !shown || o.Out.Reports() }
+
+// session creates a session with the proxy as source.
+func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool) (*session.Session, *session.Group, error) {
+	spec := session.Spec{Name: session.ExportName(p.Target())}
+	if o.reported(shown) {
+		spec.Options.Keep = store.DefaultKeep
+	}
+	s, group, err := o.Outputs.OpenSession(session.Options{Clock: clock, View: &o.View, Shown: shown, Meta: o.meta(p)}, spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,11 +167,11 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool, c
 	return s, group, nil
 }
 
-// forward forwards requests until the user or a signal ends it, and returns the report if there is a collector. After
-// stop, a signal ends the program at once.
-func (o *proxyOptions) forward(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, shown bool, c *report.Collector, notes io.Writer) (*report.Report, error) {
+// forward forwards requests until the user or a signal ends it, and returns the report; nil if there is none. After stop, a
+// signal ends the program at once.
+func (o *proxyOptions) forward(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, shown bool, notes io.Writer) (*report.Report, error) {
 	defer stop()
-	s, group, err := o.session(p, clock, shown, c)
+	s, group, err := o.session(p, clock, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -180,12 +185,12 @@ func (o *proxyOptions) forward(ctx context.Context, stop func(), p *proxy.Proxy,
 		printLiveRequests(notes, p)
 		return err
 	})
-	if c == nil {
+	if !o.reported(shown) {
 		return nil, err
 	}
 	meta := o.meta(p)
 	meta.Partial = err != nil
-	return report.Build(meta, s.Store.Snapshot(), c), err
+	return report.Build(meta, s.Store.Snapshot()), err
 }
 
 // meta returns the metadata of the report.

@@ -51,7 +51,7 @@ the reader that sent it.`,
 func serve(ctx context.Context, r *local.Run, notes io.Writer) error {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
-	e, err := r.Open(ctx, nil)
+	e, err := r.Open(ctx, false)
 	if err != nil {
 		return exit.IgnoreClosed(err)
 	}

@@ -315,7 +315,6 @@ func (c *claims) insights(s *store.Snapshot) {
 // session is a random session.
 type session struct {
 	store *store.Store
-	kept  *report.Collector
 	now   event.Time
 	draw  func(name string, most time.Duration) event.Time
 
@@ -324,11 +323,11 @@ type session struct {
 }
 
 func newSession(t *rapid.T) *session {
-	s := &session{kept: report.NewCollector()}
+	s := &session{}
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	s.store = store.New(store.Options{
 		Now: func() event.Time { return s.now }, Wall: func() time.Time { return wall.Add(time.Duration(s.now)) },
-		Targets: store.Targets{TTFT: 200 * time.Millisecond}, OnRequest: s.kept.Request,
+		Targets: store.Targets{TTFT: 200 * time.Millisecond}, Keep: store.DefaultKeep,
 	})
 	s.draw = func(name string, most time.Duration) event.Time {
 		return event.Time(rapid.Int64Range(0, int64(most)).Draw(t, name))
@@ -338,7 +337,6 @@ func newSession(t *rapid.T) *session {
 
 func (s *session) emit(e event.Event) {
 	e.At, e.Layer = s.now, -1
-	s.kept.Emit(e)
 	s.store.Emit(e)
 }
 
@@ -419,7 +417,7 @@ func TestOneNumberHasOneValue(t *testing.T) {
 			size, w := rapid.SampledFrom(sizes).Draw(t, "size"), metric.Window(rapid.IntRange(0, int(metric.NumWindows)-1).Draw(t, "window"))
 			snap := s.store.Snapshot()
 			c := &claims{t, map[string][]said{}}
-			c.report(report.Build(report.Meta{}, snap, s.kept))
+			c.report(report.Build(report.Meta{}, snap))
 			c.insights(snap)
 			c.screen(snap, w, size[0], size[1])
 			c.check()

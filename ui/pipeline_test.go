@@ -35,27 +35,26 @@ import (
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-// pipeline is a session decoded from bytes, with all of its outputs: a store, the collector of reports, an exporter.
+// pipeline is a session decoded from bytes, with all of its outputs: a store, an exporter.
 type pipeline struct {
-	t         *testing.T
-	now       event.Time
-	store     *store.Store
-	collector *report.Collector
-	exporter  *exposition.Exporter
-	sink      event.Tee
+	t        *testing.T
+	now      event.Time
+	store    *store.Store
+	exporter *exposition.Exporter
+	sink     event.Tee
 }
 
 func newPipeline(t *testing.T) *pipeline {
-	w := &pipeline{t: t, now: event.Time(time.Second), collector: report.NewCollector(), exporter: exposition.New("test")}
+	w := &pipeline{t: t, now: event.Time(time.Second), exporter: exposition.New("test")}
 	clock := func() event.Time { return w.now }
 	engine := w.exporter.Add("engine", clock)
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	w.store = store.New(store.Options{
 		Now: clock, Wall: func() time.Time { return wall.Add(time.Duration(w.now)) }, History: 1 << 20,
-		OnRequest: func(r *store.Request) { w.collector.Request(r); engine.Request(r) }, OnGaps: engine.Gaps,
+		Keep: store.DefaultKeep, OnRequest: engine.Request, OnGaps: engine.Gaps,
 	})
 	engine.Watch(w.store.Snapshot)
-	w.sink = event.Tee{w.store, w.collector, engine}
+	w.sink = event.Tee{w.store, engine}
 	return w
 }
 
@@ -190,7 +189,7 @@ func (w *pipeline) drawKeys(sessions []Session, groups [][]string) {
 
 // write writes the report in every format and checks its syntax.
 func (w *pipeline) write() {
-	r := report.Build(report.Meta{Version: "test"}, w.store.Snapshot(), w.collector)
+	r := report.Build(report.Meta{Version: "test"}, w.store.Snapshot())
 	doc := func(write func(io.Writer) error) string {
 		w.t.Helper()
 		var b bytes.Buffer

@@ -104,7 +104,7 @@ func (x *search) drive(ctx context.Context, rates []float64, concurrency []int, 
 
 // finished returns the requests of a run in the order of sending, nil for those without data.
 func (x *search) finished(run *workload.Run) []*report.Request {
-	built := report.Build(x.Meta(nil), x.engine.Store.Snapshot(), x.engine.Collector)
+	built := report.Build(x.Meta(nil), x.engine.Store.Snapshot())
 	byID := map[event.RequestID]*report.Request{}
 	for i := range built.Requests {
 		byID[built.Requests[i].ID] = &built.Requests[i]

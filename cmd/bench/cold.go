@@ -43,7 +43,7 @@ func (o *Benchmark) coldRequest(ctx context.Context, main *local.Engine, source 
 	once := *o
 	once.requests, once.repeats, once.warmup = 1, 1, 0
 	once.Outputs, once.Listen, once.Shown = session.Outputs{}, session.ListenFlags{}, false // only for the main run
-	s, err := once.Open(ctx, report.NewCollector())
+	s, err := once.Open(ctx, true)
 	if err != nil {
 		return q, run, err
 	}
@@ -66,7 +66,7 @@ func (o *Benchmark) coldRequest(ctx context.Context, main *local.Engine, source 
 		return q, run, err
 	}
 	took, snapshot := s.Clock.Now()-began, s.Store.Snapshot()
-	requests := report.Build(o.Meta(nil), snapshot, s.Collector).Requests
+	requests := report.Build(o.Meta(nil), snapshot).Requests
 	if len(requests) != 1 {
 		return q, run, fmt.Errorf("measure cold request: got %d requests, want 1", len(requests))
 	}

@@ -21,7 +21,7 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 		o.Remote = func(l *local.Engine) error { return o.target.addEngine(ctx, l) }
 		o.Adjust = o.adjust
 	}
-	s, err := o.Open(ctx, report.NewCollector())
+	s, err := o.Open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 	})
 	var built *report.Report
 	if log != nil { // with all events that a recording has
-		built = report.Build(o.Meta(err), s.Store.Snapshot(), s.Collector)
+		built = report.Build(o.Meta(err), s.Store.Snapshot())
 		built.AddBench(points(log, s.Store.Snapshot().Started), log.Failed, o.targets())
 		built.Bench.Capacity = found
 		o.addTo(built, spent)

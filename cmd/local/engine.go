@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/child"
@@ -40,10 +39,13 @@ type Scheduler interface {
 	Encode(ctx context.Context, text string) ([]int32, error)
 }
 
-// Open creates the session of a run, with a collector for its report; nil: none.
-func (r *Run) Open(ctx context.Context, collector *report.Collector) (*Engine, error) {
+// Open creates the session of a run. If it is to be reported, it keeps all requests.
+func (r *Run) Open(ctx context.Context, reported bool) (*Engine, error) {
 	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown, Meta: r.Meta(nil)}
-	made := session.Spec{Name: session.ExportName(r.At), Collector: collector}
+	made := session.Spec{Name: session.ExportName(r.At)}
+	if reported {
+		made.Options.Keep = store.DefaultKeep
+	}
 	if r.Shown {
 		made.Options.History = store.DefaultHistory
 	}

@@ -17,7 +17,7 @@ import (
 // headless runs the prompts without a screen, writes the generated texts, and returns the report, nil if nothing was
 // measured.
 func (r *Run) headless(ctx context.Context, prompts []engine.Request, texts, progress io.Writer) (built *report.Report, err error) {
-	e, err := r.Open(ctx, report.NewCollector())
+	e, err := r.Open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, texts, pro
 		return err
 	})
 	if measured { // with all events that a recording has
-		built = report.Build(r.Meta(err), e.Store.Snapshot(), e.Collector)
+		built = report.Build(r.Meta(err), e.Store.Snapshot())
 	}
 	return built, err
 }

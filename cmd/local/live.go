@@ -32,11 +32,7 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) (built *report
 			return nil, err
 		}
 	}
-	var collector *report.Collector
-	if r.Out.Reports() {
-		collector = report.NewCollector()
-	}
-	e, err := r.Open(ctx, collector)
+	e, err := r.Open(ctx, r.Out.Reports())
 	if err != nil {
 		return nil, exit.IgnoreClosed(err)
 	}
@@ -60,13 +56,13 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) (built *report
 			}
 		}()
 		err := r.Show(ctx, r.Screen(e, submit, note))
-		if collector != nil {
+		if r.Out.Reports() {
 			e.Sampler.Sample(e) // covers the end of the run
 		}
 		return err
 	})
-	if collector != nil { // with all events that a recording has
-		built = report.Build(r.Meta(err), e.Store.Snapshot(), collector)
+	if r.Out.Reports() { // with all events that a recording has
+		built = report.Build(r.Meta(err), e.Store.Snapshot())
 	}
 	return built, err
 }

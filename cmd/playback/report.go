@@ -58,26 +58,22 @@ func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes i
 // nil. notes receives what the recording lacks.
 func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *screen.View, trace *timeline.Trace, notes io.Writer) (*report.Report, error) {
 	var player *recording.Player
-	collectors, traced := map[int]*report.Collector{}, map[int]*timeline.Engine{} // by source
+	traced := map[int]*timeline.Engine{} // by source
 	var p *played
 	p = newPlayed(rec, func(source int) (*store.Store, event.Sink) {
-		c, opt := report.NewCollector(), p.storeOptions(player, judged.Targets)
-		collectors[source], opt.OnRequest = c, c.Request
+		opt := p.storeOptions(player, judged.Targets)
+		opt.Keep = store.DefaultKeep
+		s := store.New(opt)
 		if trace == nil {
-			s := store.New(opt)
-			return s, event.Tee{s, c}
+			return s, s
 		}
 		name := ""
 		if rec.MultiEngine {
 			name = rec.Engine(source).Name
 		}
 		t := trace.Engine(name)
-		traced[source], opt.OnRequest = t, func(r *store.Request) {
-			c.Request(r)
-			t.Request(r)
-		}
-		s := store.New(opt)
-		return s, event.Tee{s, c, t}
+		traced[source] = t
+		return s, event.Tee{s, t}
 	})
 	opt := p.options()
 	opt.Speed, opt.StopAtEnd = recording.Unpaced, true
@@ -105,7 +101,7 @@ func reportOf(ctx context.Context, rec *recording.Recording, name string, judged
 		if of.Machine == nil && rec.Engine(n).Local {
 			of.Machine = recordedMachine(rec.Conditions)
 		}
-		members = append(members, report.Member{Name: rec.Engine(n).Name, Snapshot: s, Report: report.Build(of, s, collectors[n])})
+		members = append(members, report.Member{Name: rec.Engine(n).Name, Snapshot: s, Report: report.Build(of, s)})
 	}
 	if !rec.MultiEngine {
 		return members[0].Report, err

@@ -145,14 +145,8 @@ func (x *export) session(name string, opt store.Options) *Session {
 	if x == nil {
 		return New(opt)
 	}
-	engine, also := x.exporter.Add(name, opt.Now), opt.OnRequest
-	opt.OnRequest = func(r *store.Request) {
-		engine.Request(r)
-		if also != nil {
-			also(r)
-		}
-	}
-	opt.OnGaps = engine.Gaps
+	engine := x.exporter.Add(name, opt.Now)
+	opt.OnRequest, opt.OnGaps = engine.Request, engine.Gaps
 	s := New(opt)
 	engine.Watch(s.Store.Snapshot)
 	s.AlsoTo(engine)

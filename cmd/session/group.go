@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/screen"
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -86,31 +85,19 @@ const ServerQueue = 512
 
 // Spec describes a session of a group.
 type Spec struct {
-	Name      string        // in exported metrics
-	Options   store.Options // the group sets the targets, and the clock if there is none
-	Collector *report.Collector
-	DropText  bool // collect no text
+	Name    string        // in exported metrics
+	Options store.Options // the group sets the targets, and the clock if there is none
 }
 
 // New creates a session with the outputs of the group. Record adds the recording.
 func (g *Group) New(spec Spec) *Session {
-	opt, c := spec.Options, spec.Collector
+	opt := spec.Options
 	opt.Targets = g.opt.View.Targets
 	if opt.Now == nil {
 		opt.Now = g.opt.Clock.Now
 	}
-	if c != nil {
-		opt.OnRequest = c.Request
-	}
 	s := g.export.session(spec.Name, opt)
 	s.sink[0] = g.opt.View.DropCastText(s.sink[0])
-	if s.Collector = c; c != nil {
-		var sink event.Sink = c
-		if spec.DropText {
-			sink = event.WithoutText{Sink: c}
-		}
-		s.AlsoTo(sink)
-	}
 	return s
 }
 

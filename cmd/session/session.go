@@ -22,8 +22,7 @@ import (
 
 // Session is a store with the sources that fill it and the other receivers of their events.
 type Session struct {
-	Store     *store.Store
-	Collector *report.Collector // nil: no report, or another collector
+	Store *store.Store
 
 	sink       event.Tee // the store is first
 	sources    []source

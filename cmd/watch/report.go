@@ -48,11 +48,9 @@ func (w *watcher) report(partial bool) *report.Report {
 		of := meta
 		of.Remote = !e.local()
 		s := e.session.Store.Snapshot()
-		collector := e.session.Collector
-		if collector == nil {
-			collector = report.NewCollector()
-		}
-		members = append(members, report.Member{Name: e.at, Snapshot: s, Report: report.Build(of, s, collector)})
+		built := report.Build(of, s)
+		built.DropText()
+		members = append(members, report.Member{Name: e.at, Snapshot: s, Report: built})
 	}
 	if len(members) == 1 && !w.opt.several() {
 		return members[0].Report

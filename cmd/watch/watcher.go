@@ -173,14 +173,14 @@ func (w *watcher) add(ctx context.Context, at string) error {
 	return w.addSocket(ctx, at)
 }
 
-// newSession creates the session of an engine. It collects everything for a report, except texts.
+// newSession creates the session of an engine. It keeps all requests for a report.
 func (w *watcher) newSession(name string, queue int) *session.Session {
-	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Budget: w.history}, DropText: true}
+	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Budget: w.history}}
 	if !w.opt.reported {
 		return w.group.New(made)
 	}
 	ending := &stoppableClock{clock: w.clock}
-	made.Collector, made.Options.Now, made.Options.Wall = report.NewCollector(), ending.now, ending.wall
+	made.Options.Keep, made.Options.Now, made.Options.Wall = store.DefaultKeep, ending.now, ending.wall
 	s := w.group.New(made)
 	s.AlsoTo(ending)
 	s.AtEnd(func() error { // before the recording is closed

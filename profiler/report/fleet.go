@@ -66,7 +66,7 @@ type Member struct {
 // what cannot be added, such as percentiles, is in the report of each engine.
 func BuildFleet(meta Meta, members []Member) *Report {
 	slices.SortStableFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	r := Build(meta, store.Empty(), NewCollector())
+	r := Build(meta, store.Empty())
 	f := &Fleet{Replicas: []Replica{}, Medians: []FleetNumber{}, Sums: []FleetNumber{}, Outliers: []Outlier{}, Differ: []Difference{}}
 	r.Fleet, r.Totals = f, Totals{}
 	var all []*fleet.Replica

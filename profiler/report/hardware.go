@@ -178,7 +178,7 @@ type Balance struct {
 
 func host(h *store.Host) Host {
 	out := Host{
-		Sampled: h.Sampled, Cores: []Number{}, Clocks: []Number{}, Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU),
+		Sampled: h.Sampled, Cores: []Number{}, Clocks: []Number{}, Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU), RunUsage: runUsage(h.Usage),
 	}
 	for _, hz := range h.Clocks {
 		out.Clocks = append(out.Clocks, Number(event.MeasuredValue(hz)))

@@ -153,8 +153,8 @@ type Verdict struct {
 	Try      string `json:"try"`
 }
 
-// Build returns the report of a run from its last snapshot and its collector.
-func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
+// Build returns the report of a run from its last snapshot. With store.Options.Keep it has the tokens of all requests.
+func Build(meta Meta, s *store.Snapshot) *Report {
 	r := &Report{
 		SchemaVersion: SchemaVersion, Version: meta.Version, Partial: meta.Partial,
 		Started:       s.Wall.Add(-time.Duration(s.Now - s.Started)).UTC().Truncate(time.Millisecond),
@@ -173,11 +173,13 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	if r.Configuration == nil {
 		r.Configuration = map[string]string{}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.Requests = c.build(s)
-	r.Host.RunUsage = c.usage.runUsage()
-	r.Omitted = Omissions{Requests: c.omittedRequests, Tokens: c.omittedTokens, Groups: s.Counts.OmittedGroups, Unmeasured: s.Counts.Unmeasured}
+	var tokens uint64
+	r.Requests, tokens = requests(s)
+	all := s.Counts.OmittedRequests + uint64(len(s.Requests)) // the first ones are no longer in Requests
+	r.Omitted = Omissions{
+		Requests: all - min(all, uint64(len(r.Requests))), Tokens: s.Counts.StampedTokens - tokens,
+		Groups: s.Counts.OmittedGroups, Unmeasured: s.Counts.Unmeasured,
+	}
 	for i := range r.Requests {
 		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
 	}

@@ -240,13 +240,13 @@ func TestJSONIsTheSameEachTime(t *testing.T) {
 
 // TestRemoteMachine checks that the report of another machine has nothing of this one.
 func TestRemoteMachine(t *testing.T) {
-	r := Build(Meta{Remote: true}, store.Empty(), NewCollector())
+	r := Build(Meta{Remote: true}, store.Empty())
 	if m := r.Machine; m.OS != nil || m.Arch != nil || m.CPU != nil || m.Cores != nil {
 		t.Errorf("machine = %s, want no properties", m.describe())
 	}
 	seen := store.Empty()
 	seen.Host.Cores = []float64{0, 1, 0}
-	if got := Build(Meta{Remote: true}, seen, NewCollector()).Machine.describe(); got != "3 cores" {
+	if got := Build(Meta{Remote: true}, seen).Machine.describe(); got != "3 cores" {
 		t.Errorf("machine with samples of three cores = %q", got)
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
+
+// MaxRequests is how many requests a report has at most. Further ones are counted.
+const MaxRequests = 1 << 14
 
 // Request is one request with all its metrics, defined in docs/metrics.md.
 type Request struct {
@@ -175,29 +179,20 @@ type Candidate struct {
 	LogProb Number `json:"logprob"`
 }
 
-// build returns all requests in the order in which they were enqueued.
-func (c *Collector) build(s *store.Snapshot) []Request {
-	open := make(map[event.RequestID]*store.Request)
-	for _, r := range s.Requests {
-		open[r.ID] = r
+// requests returns the requests of a snapshot in the order in which they were enqueued, at most MaxRequests, and how many
+// of their tokens are listed.
+func requests(s *store.Snapshot) (out []Request, tokens uint64) {
+	all := slices.Concat(s.Past, s.Requests)
+	slices.SortFunc(all, func(a, b *store.Request) int {
+		return cmp.Or(cmp.Compare(a.Enqueued, b.Enqueued), cmp.Compare(a.ID, b.ID))
+	})
+	out = make([]Request, 0, min(len(all), MaxRequests))
+	for _, r := range all[:cap(out)] {
+		q := NewRequest(s, r)
+		tokens += uint64(r.Stamped) - q.TokensCut
+		out = append(out, q)
 	}
-	out := make([]Request, 0, len(c.order))
-	for _, r := range c.order {
-		final := r.final
-		switch now := open[r.id]; {
-		case final == nil:
-			final = now
-		case now != nil && now.State.Final(): // with evidence that arrived after its end; an earlier report has less of it
-			later := *final
-			later.Stalls, later.Slow = now.Stalls, now.Slow
-			final = &later
-		}
-		if final == nil { // its end was dropped
-			final = &store.Request{ID: r.id, Enqueued: r.enqueued}
-		}
-		out = append(out, r.build(final, s))
-	}
-	return out
+	return out, tokens
 }
 
 // interval returns the time between two events, one of which is the enqueueing of the request: absent if llmtop was not
@@ -209,16 +204,16 @@ func interval(f *store.Request, from, to event.Time) Number {
 	return nanos(int64(to - from))
 }
 
-// build returns the request with its tokens.
-func (r *record) build(f *store.Request, s *store.Snapshot) Request {
+// NewRequest returns a request of a snapshot with the tokens that the store has.
+func NewRequest(s *store.Snapshot, f *store.Request) Request {
 	out := Request{
-		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
+		ID: f.ID, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
 		Enqueued: interval(f, s.Started, f.Enqueued),
 		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Inferred: f.QueueInferred(), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
-		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, TokensCut: r.omitted, stages: r.rows(f),
+		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, stages: stageRows(f),
 	}
 	if s.Totals().Padding.OK() && !f.Polled {
 		out.Padding = Number(event.MeasuredValue(float64(f.PadTokens)))
@@ -247,48 +242,43 @@ func (r *record) build(f *store.Request, s *store.Snapshot) Request {
 	for _, st := range f.Stalls {
 		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), *cause(&st.Explanation)})
 	}
-	out.Tokens, out.Text = r.describe()
-	if f.MissedStart {
-		for i := range out.Tokens {
-			out.Tokens[i].At = Number(event.Absent(event.NotReported))
-		}
-	}
+	out.addTokens(f)
 	out.Connect = Number(event.Absent(event.NotReported))
-	if r.asked != 0 {
-		out.Connect = nanos(max(int64(f.Enqueued-r.asked), 0))
+	if f.Asked != 0 {
+		out.Connect = nanos(max(int64(f.Enqueued-f.Asked), 0))
 	}
 	return out
 }
 
-// describe returns the tokens and their joined text, nil if there is no text or some tokens were cut.
-func (r *record) describe() ([]Token, *string) {
-	tokens := make([]Token, 0, len(r.tokens))
-	var all strings.Builder
-	for i := range r.tokens {
-		t := &r.tokens[i]
-		out := Token{Index: t.index, At: nanos(t.at), Step: t.step, Text: optionalText(t.text), Experts: t.picks, Top: []Candidate{}}
-		if t.n > 1 {
-			out.N = t.n
+// addTokens sets the tokens, and their joined text unless some are cut.
+func (q *Request) addTokens(f *store.Request) {
+	all := f.Tokens.All()
+	q.Tokens, q.TokensCut = make([]Token, 0, len(all)), uint64(f.Stamped)
+	var text strings.Builder
+	for i := range all {
+		t := &all[i]
+		out := Token{Index: int32(t.Index), At: interval(f, f.Enqueued, t.At), Step: t.Step, Text: optionalText(t.Text), Experts: t.Picks, Top: []Candidate{}}
+		if t.N > 1 {
+			out.N = int32(t.N)
 		}
-		if t.id >= 0 {
-			out.ID = &t.id
+		if t.ID >= 0 {
+			out.ID = &t.ID
 		}
-		if t.gap >= 0 {
-			out.Gap = nanos(t.gap)
+		if t.Nth > 0 && t.Gap >= 0 {
+			out.Gap = nanos(t.Gap)
 		}
-		if t.hasLogP {
-			out.LogProb = Number(event.MeasuredValue(float64(t.logP)))
+		if t.HasLP {
+			out.LogProb = Number(event.MeasuredValue(float64(t.LogP)))
 		}
-		for _, top := range t.top {
+		for _, top := range t.Top {
 			out.Top = append(out.Top, Candidate{top.ID, top.Text, Number(event.MeasuredValue(float64(top.LogP)))})
 		}
-		all.WriteString(t.text)
-		tokens = append(tokens, out)
+		text.WriteString(t.Text)
+		q.Tokens, q.TokensCut = append(q.Tokens, out), q.TokensCut-uint64(t.N)
 	}
-	if r.omitted > 0 {
-		return tokens, nil
+	if q.TokensCut == 0 && !f.Omitted.Detail {
+		q.Text = optionalText(text.String())
 	}
-	return tokens, optionalText(all.String())
 }
 
 // stageRow is a row of the CSV of stages.
@@ -298,31 +288,25 @@ type stageRow struct {
 	end   event.Time
 }
 
-// rows returns the stages of a request in the order in which they ended: the TTFT components with the times of the JSON
-// document, "other" after the last one, and the parts of components, summed over layers.
-func (r *record) rows(f *store.Request) []stageRow {
+// stageRows returns the stages of a request in the order in which they ended: the TTFT components with the times of the
+// JSON document, "other" after the last one, and the parts of components, summed over layers.
+func stageRows(f *store.Request) []stageRow {
 	var rows []stageRow
 	for _, p := range f.Parts {
-		row := stageRow{p.Stage, p.Dur, r.stages[p.Stage].end}
+		row := stageRow{stage: p.Stage, dur: p.Dur}
+		if i := slices.IndexFunc(f.Stages, func(s store.StageSum) bool { return s.Stage == p.Stage }); i >= 0 {
+			row.end = f.Stages[i].End
+		}
 		if p.Stage == event.StageNone {
 			row.end = f.First
 		}
 		rows = append(rows, row)
 	}
-	for i := range r.stages {
-		s, stage := r.stages[i], event.Stage(i)
-		if s.n > 0 && stage > event.StageSend {
-			rows = append(rows, stageRow{stage, time.Duration(s.dur), s.end})
+	for _, s := range f.Stages {
+		if s.Stage > event.StageSend {
+			rows = append(rows, stageRow{s.Stage, s.Dur, s.End})
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b stageRow) int {
-		switch {
-		case a.end < b.end:
-			return -1
-		case a.end > b.end:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(rows, func(a, b stageRow) int { return cmp.Compare(a.end, b.end) })
 	return rows
 }

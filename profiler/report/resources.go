@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // RunUsage is the resource use of the machine and of two processes over all samples: means over time, peaks, and sums.
@@ -45,125 +46,26 @@ type AcceleratorUse struct {
 	Absent     map[string]string `json:"absent,omitempty"`
 }
 
-// weightedMean accumulates a reading: its integral over the time in which it was available, and its peak.
-type weightedMean struct {
-	total, time, peak float64
-	seen              bool
-	absence           event.Reading // reason of the last absent reading
-}
-
-// add adds a reading for an interval of ns.
-func (g *weightedMean) add(r event.Reading, interval int64) {
-	if !r.OK() {
-		g.absence = r
-		return
+// runUsage returns the use of a machine; nil: no samples.
+func runUsage(u *store.HostUsage) RunUsage {
+	if u == nil {
+		u = new(store.HostUsage)
 	}
-	g.total, g.time, g.seen = g.total+r.V*float64(interval), g.time+float64(interval), true
-	g.peak = max(g.peak, r.V)
-}
-
-// mean is the mean over time.
-func (g *weightedMean) mean() Number {
-	if g.time == 0 {
-		return Number(g.absence)
-	}
-	return Measured(g.total / g.time)
-}
-
-// peakValue is the highest reading.
-func (g *weightedMean) peakValue() Number {
-	if !g.seen {
-		return Number(g.absence)
-	}
-	return Measured(g.peak)
-}
-
-// sum is the integral of a rate per second.
-func (g *weightedMean) sum() Number {
-	if g.time == 0 {
-		return Number(g.absence)
-	}
-	return Measured(g.total / 1e9)
-}
-
-// hostUsage accumulates the samples of a machine.
-type hostUsage struct {
-	begun                             bool
-	began                             event.Time // earliest event
-	until                             event.Time // time of the last sample
-	ns                                int64
-	cores                             int
-	cpu, frequency, memory, memoryAll weightedMean
-	engine, self                      processUsage
-	gpus                              []gpuUsage
-}
-
-type processUsage struct{ cpu, rss, peak, read, write, readOps, writeOps weightedMean }
-
-type gpuUsage struct {
-	name                string
-	util, power, memory weightedMean
-}
-
-// begin moves the start of the session to the time of an event, if that is earlier.
-func (u *hostUsage) begin(at event.Time) {
-	if at = max(at, 0); !u.begun || at < u.began {
-		u.begun, u.began = true, at
-	}
-}
-
-// add adds a sample. Its interval counts as far as it is within the session and not counted yet: an engine that was
-// already running sends its last sample again to those that connect.
-func (u *hostUsage) add(at event.Time, h *event.Host) {
-	if at < u.began {
-		return
-	}
-	interval := max(int64(at-max(u.began, u.until, at-event.Time(h.Interval))), 0)
-	u.until = max(u.until, at)
-	u.ns += interval
-	u.cores = max(u.cores, len(h.Cores))
-	u.cpu.add(h.CPU, interval)
-	u.frequency.add(h.Frequency, interval)
-	u.memory.add(h.MemUsed, interval)
-	u.memoryAll.add(h.MemTotal, interval)
-	u.engine.add(&h.Engine, interval)
-	u.self.add(&h.Self, interval)
-	for i, g := range h.GPUs {
-		if i == len(u.gpus) {
-			u.gpus = append(u.gpus, gpuUsage{name: g.Name})
-		}
-		u.gpus[i].util.add(g.Util, interval)
-		u.gpus[i].power.add(g.Power, interval)
-		u.gpus[i].memory.add(g.MemUsed, interval)
-	}
-}
-
-// add adds a sample of a process. interval is that of the sample.
-func (u *processUsage) add(p *event.Process, interval int64) {
-	if p.Interval > 0 {
-		interval = p.Interval
-	}
-	for g, r := range map[*weightedMean]event.Reading{
-		&u.cpu: p.CPU, &u.rss: p.RSS, &u.peak: p.Peak, &u.read: p.Read, &u.write: p.Write, &u.readOps: p.ReadOps, &u.writeOps: p.WriteOps,
-	} {
-		g.add(r, interval)
-	}
-}
-
-func (u *hostUsage) runUsage() RunUsage {
 	out := RunUsage{
-		CPU: u.cpu.mean(), Frequency: u.frequency.mean(), MemoryUsed: u.memory.mean(), MemoryPeak: u.memory.peakValue(),
-		Engine: u.engine.runUsage(u.cores), Self: u.self.runUsage(u.cores), GPUs: []AcceleratorUse{},
+		CPU: Number(u.CPU.Mean()), Frequency: Number(u.Frequency.Mean()), MemoryUsed: Number(u.Memory.Mean()), MemoryPeak: Number(u.Memory.Highest()),
+		Engine: processRunUsage(&u.Engine, u.Cores), Self: processRunUsage(&u.Self, u.Cores), GPUs: []AcceleratorUse{},
 	}
-	if u.ns > 0 {
-		out.Seconds = Measured(float64(u.ns) / 1e9)
+	if u.Nanos > 0 {
+		out.Seconds = Measured(float64(u.Nanos) / 1e9)
 	}
-	if all, ok := u.memoryAll.peakValue().Positive(); ok && out.MemoryPeak.OK() {
-		out.MemoryShare = Measured(out.MemoryPeak.V / all)
+	if all := Number(u.MemoryTotal.Highest()); out.MemoryPeak.OK() {
+		if v, ok := all.Positive(); ok {
+			out.MemoryShare = Measured(out.MemoryPeak.V / v)
+		}
 	}
-	for i := range u.gpus {
-		g := &u.gpus[i]
-		use := AcceleratorUse{Name: g.name, Util: g.util.mean(), Power: g.power.mean(), MemoryPeak: g.memory.peakValue()}
+	for i := range u.GPUs {
+		g := &u.GPUs[i]
+		use := AcceleratorUse{Name: g.Name, Util: Number(g.Util.Mean()), Power: Number(g.Power.Mean()), MemoryPeak: Number(g.Memory.Highest())}
 		use.Absent = absences(use)
 		out.GPUs = append(out.GPUs, use)
 	}
@@ -171,9 +73,10 @@ func (u *hostUsage) runUsage() RunUsage {
 	return out
 }
 
-func (u *processUsage) runUsage(cores int) ProcessRunUsage {
+func processRunUsage(u *store.ProcessUsage, cores int) ProcessRunUsage {
 	out := ProcessRunUsage{
-		CPU: u.cpu.mean(), RSS: u.rss.mean(), Peak: u.peak.peakValue(), Read: u.read.sum(), Write: u.write.sum(), ReadOps: u.readOps.sum(), WriteOps: u.writeOps.sum(),
+		CPU: Number(u.CPU.Mean()), RSS: Number(u.RSS.Mean()), Peak: Number(u.Peak.Highest()),
+		Read: Number(u.Read.Sum()), Write: Number(u.Write.Sum()), ReadOps: Number(u.ReadOps.Sum()), WriteOps: Number(u.WriteOps.Sum()),
 	}
 	if out.CPU.OK() && cores > 0 {
 		out.Utilisation = Measured(out.CPU.V / float64(cores))

@@ -12,36 +12,37 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// run is a session played into a store and a collector, with a manual clock.
+// run is a session played into a store that keeps all requests, with a manual clock.
 type run struct {
-	now       event.Time
-	store     *store.Store
-	collector *Collector
+	now   event.Time
+	store *store.Store
 }
 
-func newRun() *run {
-	r := &run{collector: NewCollector()}
+func newRun() *run { return runKeeping(store.DefaultKeep) }
+
+// runKeeping returns a run whose store keeps bytes of tokens.
+func runKeeping(bytes int) *run {
+	r := &run{}
 	r.store = store.New(store.Options{
-		Now:       func() event.Time { return r.now },
-		Wall:      func() time.Time { return time.Unix(1_700_000_000, int64(r.now)) },
-		OnRequest: r.collector.Request,
+		Now:  func() event.Time { return r.now },
+		Wall: func() time.Time { return time.Unix(1_700_000_000, int64(r.now)) },
+		Keep: bytes,
 	})
 	return r
 }
 
-// emit waits, then sends an event to both.
+// emit waits, then sends an event.
 func (r *run) emit(wait int64, e event.Event) {
 	r.now += event.Time(wait)
 	e.At = r.now
 	r.store.Emit(e)
-	r.collector.Emit(e)
 }
 
 func (r *run) stage(req event.RequestID, s event.Stage, layer int16, dur int64, n int32) {
 	r.emit(dur, event.Event{Kind: event.KindStage, Stage: s, Req: req, Layer: layer, Dur: dur, N: n})
 }
 
-func (r *run) build(meta Meta) *Report { return Build(meta, r.store.Snapshot(), r.collector) }
+func (r *run) build(meta Meta) *Report { return Build(meta, r.store.Snapshot()) }
 
 // load introduces an engine and loads a model in 40 ms.
 func (r *run) load() {

@@ -98,7 +98,7 @@ func (s *state) apply(e *event.Event) {
 		}
 	case event.KindHost:
 		if p, ok := e.Data.(*event.Host); ok && p != nil {
-			s.machine.apply(e.At, p)
+			s.machine.apply(s.started, e.At, p)
 			s.keepHost(e.At, p)
 		}
 	case event.KindUsage:

@@ -75,7 +75,7 @@ func (c *crowd) generate(m *modelRequest, n int32) {
 	c.token(int64(1+c.rng.IntN(int(us))), m.id, n)
 	m.state = event.StateDispatched
 	m.generated += int(n)
-	c.counts.GeneratedTokens += uint64(n)
+	c.counts.GeneratedTokens, c.counts.StampedTokens = c.counts.GeneratedTokens+uint64(n), c.counts.StampedTokens+uint64(n)
 	if m.first == 0 {
 		m.first = c.now
 		if m.tracked {

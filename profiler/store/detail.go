@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"unsafe"
 
@@ -23,6 +24,11 @@ func (t *Token) detailSize() (size int) {
 // appendToken appends a token to the bounded lists of a request.
 func (r *ring) appendToken(l *liveRequest, t Token) {
 	tokens, text, detail := r.bound(MaxTokens), r.bound(MaxText), r.bound(MaxDetail)
+	if size := int(unsafe.Sizeof(t)) + t.detailSize(); r.kept+size <= r.keep {
+		r.kept, tokens, detail = r.kept+size, math.MaxInt, math.MaxInt
+	} else {
+		l.bounded = true
+	}
 	l.text = append(l.text, t.Text...)
 	if cut := len(l.text) - text; cut > 0 { // cut a quarter at once, not at every token
 		l.text = append(l.text[:0], l.text[max(cut, text/4):]...)
@@ -40,6 +46,7 @@ func (r *ring) appendToken(l *liveRequest, t Token) {
 
 // trimDetail removes text, picks and alternatives from the oldest tokens until at most half of limit is left, in bytes.
 func (l *liveRequest) trimDetail(limit int) {
+	l.view.Omitted.Detail = true
 	if l.sharedTokens {
 		l.tokens, l.sharedTokens = slices.Clone(l.tokens), false
 	}

@@ -11,22 +11,24 @@ import (
 
 // liveRequest is a request of the ring with the state that its metrics are computed from.
 type liveRequest struct {
-	view            Request                // everything received so far
-	done            *Request               // final view; nil until the request has ended; shared by all snapshots
-	lastView        *Request               // the latest view that snapshots share; nil if outdated
-	itl             *metric.Sparse         // gaps; nil once the request has ended, like text
-	stageTime       [event.NumStages]int64 // ns per stage
-	pacedSinceToken int64                  // ns of pacing since the last token
-	passGaps        *metric.Sparse         // gaps between forward passes; nil: each generated one token
-	early           *lateGap               // the last of the first gaps, until there is a median to judge them by
-	lastStep        uint64                 // of the last token
-	pacedTotal      int64                  // ns of pacing between tokens
+	view            Request                    // everything received so far
+	done            *Request                   // final view; nil until the request has ended; shared by all snapshots
+	lastView        *Request                   // the latest view that snapshots share; nil if outdated
+	itl             *metric.Sparse             // gaps; nil once the request has ended, like text
+	stageTime       [event.StageSend + 1]int64 // ns per TTFT component
+	pacedSinceToken int64                      // ns of pacing since the last token
+	passGaps        *metric.Sparse             // gaps between forward passes; nil: each generated one token
+	early           *lateGap                   // the last of the first gaps, until there is a median to judge them by
+	lastStep        uint64                     // of the last token
+	pacedTotal      int64                      // ns of pacing between tokens
 	lastChoice      uint16
 	load            modelLoad // the last one before the first token
 	missedStart     bool      // its start was not received: there are no times before Dispatched or First
 	predatesClock   bool      // it started before the clock's epoch, see beforeClock
+	bounded         bool      // Options.Keep has no room for some of its tokens
 	sharedTokens    bool      // others have the list: its entries stay as they are
 	sharedGaps      bool      // the same
+	sharedStages    bool      // the same
 	atFirst         int32     // tokens that came with the first
 	later           int32     // Outcome.Later; -1: unknown
 	tokens          []Token   // the last ones, at most MaxTokens; nil once the request has ended
@@ -63,11 +65,11 @@ func (l *liveRequest) copy() *Request {
 
 // share returns the view for others: none of its lists is written to any more, except behind their ends.
 func (l *liveRequest) share() Request {
-	l.sharedTokens, l.sharedGaps = true, true
+	l.sharedTokens, l.sharedGaps, l.sharedStages = true, true, true
 	v := l.view
 	v.Layers = slices.Clone(v.Layers)
 	v.Gaps, v.Stalls, v.Late = slices.Clip(v.Gaps), slices.Clip(v.Stalls), slices.Clip(v.Late)
-	v.Spans = slices.Clip(v.Spans)
+	v.Spans, v.Stages = slices.Clip(v.Spans), slices.Clip(v.Stages)
 	return v
 }
 
@@ -111,6 +113,24 @@ func newSpan(e *event.Event) StageSpan {
 	return StageSpan{
 		Stage: e.Stage, Name: clip(e.Text, MaxName), Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
 	}
+}
+
+// addStage adds a stage to its sum.
+func (l *liveRequest) addStage(e *event.Event) {
+	if e.Stage == event.StageNone {
+		return
+	}
+	v := &l.view
+	i := slices.IndexFunc(v.Stages, func(s StageSum) bool { return s.Stage == e.Stage })
+	if i < 0 {
+		v.Stages = append(v.Stages, StageSum{e.Stage, time.Duration(e.Dur), e.At})
+		return
+	}
+	if l.sharedStages {
+		v.Stages, l.sharedStages = slices.Clone(v.Stages), false
+	}
+	s := &v.Stages[i]
+	s.Dur, s.End = time.Duration(event.Add(int64(s.Dur), e.Dur)), max(s.End, e.At)
 }
 
 // maxLayerTime clamps the time of one part of a layer, so that sums over layers do not overflow.

@@ -43,15 +43,15 @@ func (m *machine) size() int {
 	return int(unsafe.Sizeof(*m.host) + unsafe.Sizeof(*m.host.Host))
 }
 
-// apply stores a sample. Readings that are not in every sample keep their last value.
-func (m *machine) apply(at event.Time, p *event.Host) {
+// apply stores a sample of a session that began at a time. Readings that are not in every sample keep their last value.
+func (m *machine) apply(began, at event.Time, p *event.Host) {
 	h, now := *m.last(), *p
 	if len(p.ExpertsCached) > 0 {
 		h.ExpertsAt = at
 	} else {
 		now.ExpertsCached = h.ExpertsCached
 	}
-	h.Host, h.At, h.Sampled = &now, at, true
+	h.Host, h.At, h.Sampled, h.Usage = &now, at, true, h.Usage.with(began, at, p)
 	if p.Engine.PSS != (event.Reading{}) {
 		h.Inspection.PSS, h.Inspection.PSSAt = p.Engine.PSS, at
 	}

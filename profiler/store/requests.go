@@ -144,7 +144,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if o.Cached > o.Prompt && o.Prompt > 0 { // not a part of the prompt
 			o.Cached, o.AnyCached = 0, true
 		}
-		v.CachedTokens, v.PadTokens, v.Reuse = o.Cached, o.Padding, o.Reuse
+		v.CachedTokens, v.PadTokens, v.Reuse, v.Asked = o.Cached, o.Padding, o.Reuse, o.Asked
 		if v.AnyCached = o.AnyCached || o.Prompt == 0; !v.AnyCached {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
 		}
@@ -245,6 +245,7 @@ func (s *state) applyStage(e *event.Event) {
 	if l == nil {
 		return
 	}
+	l.addStage(e)
 	if e.Stage == event.StagePace {
 		l.pacedSinceToken = event.Add(l.pacedSinceToken, e.Dur)
 		return
@@ -256,7 +257,7 @@ func (s *state) applyStage(e *event.Event) {
 	if e.At != beforeClock {
 		l.addSpan(e, s.requests.bound(MaxSpans))
 	}
-	if e.Stage == event.StageNone || e.Stage == event.StageSend && l.view.First != 0 { // part of "other"; too late for TTFT
+	if e.Stage == event.StageNone || e.Stage > event.StageSend || e.Stage == event.StageSend && l.view.First != 0 { // part of "other"; of a component; too late for TTFT
 		return
 	}
 	l.stageTime[e.Stage] = event.Add(l.stageTime[e.Stage], e.Dur)

@@ -18,6 +18,7 @@ type ring struct {
 	halvings    int                     // how often the bounds of open requests are halved, see bound
 	viewedWith  settings                // settings that the views were computed with
 	past        []*Request              // requests that have left the list; shared with snapshots, so only appended to
+	keep, kept  int                     // bytes: Options.Keep, and used of them
 	evicted     evictedIDs
 	overflow    overflow
 }
@@ -119,10 +120,19 @@ func (r *ring) retire(ended *liveRequest) {
 		r.last = ended.older
 	}
 	r.evicted.add(ended.view.ID)
-	if len(r.past) >= MaxPast {
+	switch {
+	case r.keep > 0 && len(r.past) >= MaxKept:
+		return
+	case r.keep == 0 && len(r.past) >= MaxPast:
 		r.past = append(make([]*Request, 0, MaxPast), r.past[MaxPast/4:]...)
 	}
-	r.past = append(r.past, ended.slimCopy())
+	past := ended.slimCopy()
+	if r.keep > 0 && !ended.bounded {
+		kept := *past
+		kept.Layers, kept.Tokens = ended.done.Layers, ended.done.Tokens
+		past = &kept
+	}
+	r.past = append(r.past, past)
 }
 
 // bound returns how much of a list or text of full size one open request keeps. It halves with each doubling of the
@@ -132,8 +142,12 @@ func (r *ring) bound(full int) int { return full >> r.halvings }
 // fitBounds truncates a request to the current bounds.
 func (l *liveRequest) fitBounds(r *ring) {
 	v := &l.view
-	l.shorten(r.bound(MaxTokens), r.bound(MaxGaps), r.bound(MaxText))
-	if l.detailBytes > r.bound(MaxDetail) {
+	tokens := r.bound(MaxTokens)
+	if r.keep > 0 {
+		tokens = max(tokens, len(l.tokens)) // appendToken shortens the list when there is no room
+	}
+	l.shorten(tokens, r.bound(MaxGaps), r.bound(MaxText))
+	if r.keep == 0 && l.detailBytes > r.bound(MaxDetail) {
 		l.trimDetail(r.bound(MaxDetail))
 	}
 	if limit := r.bound(MaxText); len(v.Prompt) > limit {

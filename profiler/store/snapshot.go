@@ -85,6 +85,7 @@ type Counts struct {
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
 	AnyPrompt, AnyCached                            uint64 // ended requests whose prompt tokens, cached tokens are unknown
 	GeneratedTokens                                 uint64
+	StampedTokens                                   uint64  // of them, those that were reported one by one
 	AtLeast                                         bool    // GeneratedTokens is a lower bound, see event.Aggregates
 	Covered                                         int64   // ns that the counts of reports cover; 0: none
 	Steps                                           uint64  // forward passes
@@ -120,15 +121,18 @@ type Request struct {
 	MissedStart   bool   // its start was not received: Enqueued is when it was first seen
 	TextCut       bool   // the beginning of Text is missing
 	HitTarget     bool   // TTFT met its target
-	Slim          bool   // Layers, Gaps, Tokens, Text and Prompt are no longer kept
+	Slim          bool   // Gaps, Text and Prompt are no longer kept, nor Layers and Tokens unless Options.Keep has room
 	Choices       int    // answers that were generated together; 0 and 1: one
 	Slot          int    // of a polled request; else -1
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
+	Asked   event.Time // when a connection to the server was asked for, before Enqueued; 0: not known
 	Counted event.Time // when its TTFT entered the distributions; 0: it is in none
 
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
+
+	Stamped int // of Generated, reported one by one
 
 	Computed int // prompt tokens that were computed: not cached; 0: unknown
 
@@ -145,6 +149,7 @@ type Request struct {
 	Reuse    event.Reuse
 	Layers   []LayerPart
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
+	Stages   []StageSum  // all stages that have a number, in order of their first arrival
 
 	Gaps     []int64              // ns between consecutive tokens without pacing, newest last, at most MaxGaps
 	FirstGap int                  // index of Gaps[0] among all gaps of the request
@@ -152,7 +157,7 @@ type Request struct {
 	Late     []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
 	Slow     *verdict.Explanation // why TTFT is over its target; nil if it is not
 	ITL      metric.Summary
-	Tokens   TokenList // the last ones, at most MaxTokens
+	Tokens   TokenList // the last ones, at most MaxTokens; all while Options.Keep has room
 	Text     string    // raw generated text, the last MaxText bytes
 	Prompt   string
 	Targets  Targets
@@ -164,6 +169,7 @@ type Request struct {
 type Omitted struct {
 	Spans, Stalls  int  // number of omitted entries
 	Layers, Prompt bool // all layers, and the end of the prompt
+	Detail         bool // text, alternatives and picks of the oldest tokens
 }
 
 // StallCount returns the number of stalls of the request, omitted ones included.
@@ -179,6 +185,13 @@ type Part struct {
 
 // LayerPart is the prompt processing time of one layer.
 type LayerPart struct{ Attention, Router, Experts time.Duration }
+
+// StageSum is one stage of a request, over all its layers and repetitions.
+type StageSum struct {
+	Stage event.Stage
+	Dur   time.Duration
+	End   event.Time // of the last one
+}
 
 // Token is one generated token, or several that share a stamp.
 type Token struct {
@@ -323,6 +336,7 @@ type Host struct {
 	Sampled     bool        // a sample has arrived
 	Series      []HostPoint // oldest first, at most SeriesLen
 	Inspection  Inspection
+	Usage       *HostUsage // over the session; nil without samples
 	ExpertsAt   event.Time // when ExpertsCached was read; 0: never
 }
 

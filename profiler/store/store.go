@@ -10,21 +10,25 @@ import (
 
 // The bounds of the store, each with the memory that it allows.
 const (
-	MaxOpen     = 10_000 // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
-	MaxRequests = 256    // ended requests with per-token data: up to 90 KB each, 23 MB
-	MaxPast     = 8192   // ended requests before those, without per-token data: 1 KB each, 8 MB
-	MaxGaps     = 2048   // gaps per request, and marks of stalls: 8 and 4 bytes each, 24 KB
-	MaxTokens   = 512    // tokens per request: 160 bytes each and their detail while it is open, 40 to 110 bytes afterwards
-	MaxSpans    = 64     // stages per request: 64 bytes each, 4 KB
-	MaxText     = 8192   // bytes of generated text, and of the prompt, per request
-	MaxStalls   = 64     // stalls per request, the longest, and per session, the newest: 64 bytes each, 4 KB
-	MaxGroups   = 64     // LoRA adapters or tenants: 64 bytes each, 4 KB
-	MaxLog      = 100    // lines of the engine's log: up to MaxLine bytes each, 100 KB
-	MaxLine     = 1024   // bytes of a log line, label, group or token text
-	MaxName     = 64     // bytes of the name of an engine-specific stage or histogram
-	SeriesLen   = 600    // seconds of a time series: 500 bytes each, 300 KB
-	MaxLayers   = 512    // layers whose prompt processing is kept per request: 24 bytes each, 12 KB
+	MaxOpen     = 10_000  // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
+	MaxRequests = 256     // ended requests with per-token data: up to 90 KB each, 23 MB
+	MaxPast     = 8192    // ended requests before those, without per-token data: 1 KB each, 8 MB
+	MaxKept     = 1 << 14 // the same with Options.Keep: the first ones
+	MaxGaps     = 2048    // gaps per request, and marks of stalls: 8 and 4 bytes each, 24 KB
+	MaxTokens   = 512     // tokens per request: 160 bytes each and their detail while it is open, 40 to 110 bytes afterwards
+	MaxSpans    = 64      // stages per request: 64 bytes each, 4 KB
+	MaxText     = 8192    // bytes of generated text, and of the prompt, per request
+	MaxStalls   = 64      // stalls per request, the longest, and per session, the newest: 64 bytes each, 4 KB
+	MaxGroups   = 64      // LoRA adapters or tenants: 64 bytes each, 4 KB
+	MaxLog      = 100     // lines of the engine's log: up to MaxLine bytes each, 100 KB
+	MaxLine     = 1024    // bytes of a log line, label, group or token text
+	MaxName     = 64      // bytes of the name of an engine-specific stage or histogram
+	SeriesLen   = 600     // seconds of a time series: 500 bytes each, 300 KB
+	MaxLayers   = 512     // layers whose prompt processing is kept per request: 24 bytes each, 12 KB
 )
+
+// DefaultKeep is the usual Options.Keep.
+const DefaultKeep = 256 << 20
 
 // drainInterval is how long an event may wait in the queue if nobody takes snapshots and the queue does not fill.
 const drainInterval = 5 * time.Second
@@ -60,7 +64,10 @@ type Options struct {
 	History int
 	// Budget replaces History where many stores share a memory budget; nil: use History.
 	Budget *HistoryBudget
-	Queue  int // capacity of the event queue; 0: event.DefaultQueue
+	// Keep is how many bytes of tokens the store keeps of whole requests, for a report: DefaultKeep, or 0 to keep those of
+	// the newest requests only. Requests without room are as with 0.
+	Keep  int
+	Queue int // capacity of the event queue; 0: event.DefaultQueue
 	// OnRequest is called with each request that has ended. It runs with the store locked: it must not call Snapshot or
 	// Drain.
 	OnRequest func(*Request)
@@ -101,6 +108,7 @@ func New(opt Options) *Store {
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
 			core:       core{engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, onGaps: opt.OnGaps, counts: counts{groups: make(map[string]*groupSum)}},
+			requests:   ring{keep: opt.Keep},
 			latency:    latency{distributions: new(distributions)},
 			aggregates: aggregates{keep: trend},
 		},

@@ -26,8 +26,11 @@ func (s *state) applyToken(e *event.Event) {
 	k := StampedTokens(e)
 	l := s.openRequest(e.Req)
 	if l == nil {
-		if s.requests.addUnlistedTokens(e.Req, k) && e.At != beforeClock {
-			s.countGenerated(e.At, k)
+		if s.requests.addUnlistedTokens(e.Req, k) {
+			s.counts.StampedTokens += uint64(k)
+			if e.At != beforeClock {
+				s.countGenerated(e.At, k)
+			}
 		}
 		return
 	}
@@ -63,6 +66,8 @@ func (s *state) applyToken(e *event.Event) {
 	l.pacedSinceToken, l.lastStep, l.lastChoice = 0, e.Step, e.Choice
 	v.Last = at
 	v.Generated += k
+	v.Stamped += k
+	s.counts.StampedTokens += uint64(k)
 	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
 		s.countGenerated(at, k)
 	}
