@@ -4,7 +4,6 @@ package ui
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -88,9 +87,9 @@ type Config struct {
 	Choices  Choices
 	Remember func(Choices)
 
-	Input   io.Reader // nil: standard input
-	Output  *os.File  // nil: standard output
-	Environ []string  // nil: the environment of the process
+	Input   *os.File // nil: standard input
+	Output  *os.File // nil: standard output
+	Environ []string // nil: the environment of the process
 }
 
 // noteSeconds is how long Config.Note stays on the screen, in seconds.
@@ -127,12 +126,10 @@ type app struct {
 
 	w, h     int
 	blurred  bool
-	toast    string // note in the footer, removed when toastIn reaches 0
-	toastBad bool   // the toast is an error
-	toastIn  int    // remaining ticks of the toast
-	idle     bool   // the last snapshot was unchanged, or no request is running
-	frame    string
-	drawn    drawn
+	toast    string   // note in the footer, removed when toastIn reaches 0
+	toastBad bool     // the toast is an error
+	toastIn  int      // remaining ticks of the toast
+	idle     bool     // the last snapshot was unchanged, or no request is running
 	dirty    bool     // the frame is out of date
 	throttle throttle // bounds the bytes sent to the terminal
 
@@ -257,17 +254,8 @@ func (cfg Config) skin(palette int) *theme.Skin {
 	return theme.NewSkin(cfg.themes()[palette], cfg.Profile, glyphs)
 }
 
-// Init starts the ticking, and asks the terminal for its background if that decides the theme.
-func (a *app) Init() tea.Cmd { return tea.Batch(a.tick(), a.cfg.askBackground()) }
-
-// askBackground returns the command that asks the terminal for its background, whose answer may never come; nil if the
-// user has chosen a theme.
-func (cfg Config) askBackground() tea.Cmd {
-	if !cfg.DetectTheme || cfg.Profile == theme.NoColour {
-		return nil
-	}
-	return tea.RequestBackgroundColor
-}
+// Init starts the ticking.
+func (a *app) Init() tea.Cmd { return a.tick() }
 
 // themeOn returns the index of the theme for a background: the first dark or light one.
 func themeOn(background tea.BackgroundColorMsg) int {
@@ -275,27 +263,31 @@ func themeOn(background tea.BackgroundColorMsg) int {
 	return slices.IndexFunc(theme.Palettes(), func(p *theme.Palette) bool { return p.Dark == dark })
 }
 
-// View returns the last frame. It draws a new one only if something on the screen changed.
-func (a *app) View() tea.View {
-	if a.dirty && a.w > 0 && a.throttle.open() {
-		a.draw()
+// Draw draws a new frame if something on the screen changed.
+func (a *app) Draw() (*grid.Grid, *theme.Skin) {
+	if !a.dirty || a.w == 0 || !a.throttle.open() {
+		return nil, nil
 	}
-	v := tea.NewView(a.frame)
-	v.AltScreen, v.ReportFocus, v.WindowTitle = true, true, "llmtop"
-	if !a.cfg.NoMouse {
-		v.MouseMode = tea.MouseModeCellMotion
-		if _, ok := a.views[a.view].(view.Hoverer); ok { // moving the mouse over a token is enough to read it
-			v.MouseMode = tea.MouseModeAllMotion
-		}
+	a.draw()
+	return &a.grid, a.skin
+}
+
+// Mouse returns the mode of the mouse.
+func (a *app) Mouse() tea.MouseMode {
+	if a.cfg.NoMouse {
+		return tea.MouseModeNone
 	}
-	return v
+	if _, ok := a.views[a.view].(view.Hoverer); ok { // moving the mouse over a token is enough to read it
+		return tea.MouseModeAllMotion
+	}
+	return tea.MouseModeCellMotion
 }
 
 // Update handles one message. It never blocks.
-func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (a *app) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tickMsg:
-		return a, a.onTick()
+		return a.onTick()
 	case tea.WindowSizeMsg:
 		a.w, a.h = msg.Width, msg.Height
 		a.throttle.hurry()
@@ -309,7 +301,7 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		a.onClick(msg.X, msg.Y)
 	case tea.MouseMotionMsg:
 		if !a.hover(msg.X, msg.Y) {
-			return a, nil
+			return nil
 		}
 	case tea.MouseWheelMsg:
 		a.onWheel(msg.Button)
@@ -324,16 +316,16 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.BlurMsg:
 		a.blurred = true
-		return a, nil
+		return nil
 	case tea.FocusMsg, tea.ResumeMsg:
 		a.blurred = false
 	default:
-		return a, nil
+		return nil
 	}
 	a.dirty = true
 	cmd := a.after
 	a.after = nil
-	return a, cmd
+	return cmd
 }
 
 // restoreChoices applies the choices of the last session, except the theme, which Config.Theme sets.

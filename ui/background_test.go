@@ -2,9 +2,11 @@ package ui
 
 import (
 	"image/color"
+	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -30,7 +32,7 @@ func TestTheBackgroundIsAskedFor(t *testing.T) {
 		{Config{DetectTheme: true, Profile: theme.NoColour}, false},
 		{Config{Theme: "dark", Profile: theme.TrueColour}, false},
 	} {
-		if asks := c.cfg.askBackground() != nil; asks != c.asks {
+		if asks := strings.Contains(c.cfg.terminalQueries(), ansi.RequestBackgroundColor); asks != c.asks {
 			t.Errorf("%+v asks: %v", c.cfg, asks)
 		}
 	}

@@ -9,20 +9,6 @@ import (
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
-// drawn is the last frame, for the differences of the next one.
-type drawn struct {
-	grid    grid.Grid
-	skin    *theme.Skin
-	changes []byte // from the frame before; nil: written
-}
-
-// Changes implements painter.
-func (a *app) Changes() []byte {
-	changes := a.drawn.changes
-	a.drawn.changes = nil
-	return changes
-}
-
 // draw draws the frame of the current state.
 func (a *app) draw() {
 	a.dirty = false
@@ -79,19 +65,6 @@ func (a *app) draw() {
 	if a.palette.open {
 		a.palette.draw(all, a.skin)
 	}
-	a.encode()
-}
-
-// encode encodes the frame that was drawn, whole and as changes from the one before.
-func (a *app) encode() {
-	a.frame = a.grid.Encode(a.skin)
-	before := &a.drawn.grid
-	if a.drawn.skin != a.skin {
-		before = nil
-	}
-	a.drawn.changes = a.grid.Changes(before, a.skin)
-	a.drawn.grid.Copy(&a.grid)
-	a.drawn.skin = a.skin
 }
 
 // footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. From

@@ -179,7 +179,7 @@ func TestMouseSelectsExperts(t *testing.T) {
 			t.Errorf("a click on the first cell selects L%d e%d", first.Layer, first.Expert)
 		}
 		a.View()
-		if _, cmd := a.Update(tea.MouseMotionMsg{X: 0, Y: 0}); cmd != nil || a.dirty {
+		if cmd := a.Update(tea.MouseMotionMsg{X: 0, Y: 0}); cmd != nil || a.dirty {
 			t.Error("the mouse outside the map changes the frame")
 		}
 	}

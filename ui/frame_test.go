@@ -45,14 +45,26 @@ func sessionsOf(engines []viewtest.Engine) (out []Session) {
 func (a *app) press(keys ...string) (cmd tea.Cmd) {
 	for _, k := range keys {
 		a.throttle.frames = 0 // nobody presses as many keys in a tick
-		_, cmd = a.Update(keyPress(k))
+		cmd = a.Update(keyPress(k))
 	}
 	return cmd
 }
 
+// View returns the current frame as text: rows separated by newlines, with styles.
+func (a *app) View() tea.View {
+	a.Draw()
+	return tea.NewView(a.grid.Encode(a.skin))
+}
+
+// View returns the current frame as text.
+func (c *choice) View() tea.View {
+	g, skin := c.Draw()
+	return tea.NewView(g.Encode(skin))
+}
+
 // screen returns the frame as text without styles.
 func (a *app) screen() string {
-	a.View()
+	a.Draw()
 	return a.grid.Plain()
 }
 

@@ -69,7 +69,7 @@ func TestMouseOverTokens(t *testing.T) {
 		if len(seen) != m.Last-m.First+1 {
 			t.Errorf("%v: the mouse reaches %d of the tokens %d to %d", size, len(seen), m.First, m.Last)
 		}
-		if a.View().MouseMode != tea.MouseModeAllMotion {
+		if a.Mouse() != tea.MouseModeAllMotion {
 			t.Error("the view does not report mouse motion")
 		}
 	}

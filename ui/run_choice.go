@@ -79,19 +79,19 @@ func (c *choice) refresh() {
 // refreshEvery is the interval between updates of the candidates.
 const refreshEvery = time.Second / 2
 
-// Init implements tea.Model.
-func (c *choice) Init() tea.Cmd { return tea.Batch(c.tick(), c.cfg.askBackground()) }
+// Init implements screen.
+func (c *choice) Init() tea.Cmd { return c.tick() }
 
 func (c *choice) tick() tea.Cmd {
 	return tea.Tick(refreshEvery, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// Update implements tea.Model.
-func (c *choice) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+// Update implements screen.
+func (c *choice) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tickMsg:
 		c.refresh()
-		return c, c.tick()
+		return c.tick()
 	case tea.BackgroundColorMsg:
 		if !c.themeChosen {
 			c.theme = themeOn(msg)
@@ -101,18 +101,18 @@ func (c *choice) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		c.w, c.h = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		c.toast = ""
-		return c, c.key(msg.String())
+		return c.key(msg.String())
 	case tea.MouseClickMsg:
 		if i := c.at.Row(msg.X, msg.Y); i >= 0 {
 			if i == c.shown.Selected {
-				return c, c.pickSelected()
+				return c.pickSelected()
 			}
 			c.shown.Selected, c.userMoved = i, true
 		}
 	case tea.MouseWheelMsg:
 		c.move(map[bool]int{true: -1, false: 1}[msg.Button == tea.MouseWheelUp])
 	}
-	return c, nil
+	return nil
 }
 
 // key handles one key.
@@ -185,8 +185,16 @@ func (c *choice) choose(p Pick) tea.Cmd {
 	return tea.Quit
 }
 
-// View implements tea.Model.
-func (c *choice) View() tea.View {
+// Mouse implements screen.
+func (c *choice) Mouse() tea.MouseMode {
+	if c.cfg.NoMouse {
+		return tea.MouseModeNone
+	}
+	return tea.MouseModeCellMotion
+}
+
+// Draw implements screen.
+func (c *choice) Draw() (*grid.Grid, *theme.Skin) {
 	c.grid.Reset(c.w, c.h)
 	all := c.grid.All()
 	ctx := &pane.Frame{Skin: c.skin}
@@ -196,12 +204,7 @@ func (c *choice) View() tea.View {
 		c.shown.First = c.at.First
 		c.footer(all.Sub(0, c.h-1, c.w, 1))
 	}
-	v := tea.NewView(c.grid.Encode(c.skin))
-	v.AltScreen, v.WindowTitle = true, "llmtop"
-	if !c.cfg.NoMouse {
-		v.MouseMode = tea.MouseModeCellMotion
-	}
-	return v
+	return &c.grid, c.skin
 }
 
 // choiceKeys are the keys of the screen, the most important first.

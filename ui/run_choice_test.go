@@ -135,10 +135,10 @@ func TestMouseSelectsCandidates(t *testing.T) {
 	c := choosing(&rows, theme.TrueColour, false, 120, 36)
 	c.View()
 	click := tea.MouseClickMsg{X: 10, Y: c.at.At.Y + 2, Button: tea.MouseLeft}
-	if _, cmd := c.Update(click); cmd != nil || c.shown.Selected != 2 {
+	if cmd := c.Update(click); cmd != nil || c.shown.Selected != 2 {
 		t.Errorf("a click selects %d", c.shown.Selected)
 	}
-	if _, cmd := c.Update(click); cmd == nil || !slices.Equal(c.pick.Addresses, []string{"http://127.0.0.1:30000"}) {
+	if cmd := c.Update(click); cmd == nil || !slices.Equal(c.pick.Addresses, []string{"http://127.0.0.1:30000"}) {
 		t.Errorf("a second click picks %+v", c.pick)
 	}
 	c.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})

@@ -43,7 +43,7 @@ func (s *Headless) Type(character rune) {
 
 // do handles a key and then the result of its command.
 func (s *Headless) do(msg tea.Msg) (quit bool) {
-	_, cmd := s.app.Update(msg)
+	cmd := s.app.Update(msg)
 	if cmd == nil {
 		return false
 	}

@@ -4,13 +4,12 @@ package ui
 
 import (
 	"context"
-	"os"
 
 	tea "charm.land/bubbletea/v2"
 )
 
-// onSuspend does nothing on systems without SIGTSTP.
-func onSuspend(context.Context, *tea.Program, *os.File) func() { return func() {} }
+// onSignals does nothing on systems without signals of terminals. Sizes of a console arrive as input.
+func onSignals(context.Context, *tea.Program) (stop func()) { return func() {} }
 
 // suspend does nothing on systems without SIGTSTP.
 func suspend() {}

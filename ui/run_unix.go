@@ -4,62 +4,61 @@ package ui
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
-	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
 )
 
-// onSuspend suspends the program in order when the user presses ctrl+z or another process stops it (SIGTSTP): it
-// restores the terminal before the process stops and takes it again when the process continues. If no shell could
-// continue it, the screen stays and shows a note. After a stop that it could not see (SIGSTOP) it takes the terminal
-// again, too, because the shell has changed it. The returned function stops listening.
-func onSuspend(ctx context.Context, p *tea.Program, terminal *os.File) func() {
+// onSignals tells a program of signals of its terminal: that its size has changed (SIGWINCH), that the user presses
+// ctrl+z or another process stops it (SIGTSTP), and that it goes on after a stop that it could not see (SIGSTOP). If no
+// shell could continue it, it does not stop and shows a note. The returned function stops listening.
+func onSignals(ctx context.Context, p *tea.Program) (stop func()) {
 	end, done := make(chan struct{}), make(chan struct{})
-	s := &suspension{ctx: ctx, stops: make(chan os.Signal, 1), continued: make(chan os.Signal, 1)}
-	signal.Notify(s.stops, syscall.SIGTSTP)
-	signal.Notify(s.continued, syscall.SIGCONT)
+	resized, stops, continued := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	signal.Notify(stops, syscall.SIGTSTP)
+	signal.Notify(continued, syscall.SIGCONT)
 	go func() {
 		defer close(done)
 		for {
 			select {
 			case <-end:
 				return
-			case <-s.continued:
-				_, _ = term.MakeRaw(terminal.Fd()) // the error says that it is no terminal
-				p.Send(tea.RawMsg{Msg: ansi.SetModeBracketedPaste + ansi.HideCursor})
-				p.Send(tea.ClearScreen())
+			case <-resized:
+				p.Send(tea.WindowSizeMsg{})
 				continue
-			case <-s.stops:
+			case <-continued:
+				p.Send(continuedMsg{})
+				continue
+			case <-stops:
 			}
 			if !resumable() {
 				p.Send(noticeMsg("cannot suspend: no shell would resume llmtop"))
 				continue
 			}
 			resumed := make(chan struct{})
-			p.Send(tea.Exec(s, func(error) tea.Msg {
-				close(resumed)
-				return tea.ResumeMsg{}
-			})())
+			p.Send(suspendMsg(func() {
+				defer close(resumed)
+				stopUntilContinued(ctx, continued)
+			}))
 			select {
 			case <-end:
 				return
 			case <-resumed:
 			}
 			select {
-			case <-s.stops: // sent while the process was about to stop
+			case <-stops: // sent while the process was about to stop
 			default:
 			}
 		}
 	}()
 	return func() {
-		signal.Stop(s.stops)
-		signal.Stop(s.continued)
+		for _, c := range []chan os.Signal{resized, stops, continued} {
+			signal.Stop(c)
+		}
 		close(end)
 		<-done
 	}
@@ -83,35 +82,18 @@ func resumable() bool {
 	return err == nil && parentSession == session
 }
 
-// suspension stops the process while the terminal library has released the terminal. It is a tea.ExecCommand.
-type suspension struct {
-	ctx       context.Context // ends the screen
-	stops     chan os.Signal
-	continued chan os.Signal
-}
-
-// Run stops the whole job, as the terminal does on ctrl+z, and returns when it continues. It uses SIGSTOP, because
-// SIGTSTP no longer stops a Go program that listens for it.
-func (s *suspension) Run() error {
+// stopUntilContinued stops the whole job, as the terminal does on ctrl+z, and returns when it continues or ctx ends. It
+// uses SIGSTOP, because SIGTSTP no longer stops a Go program that listens for it.
+func stopUntilContinued(ctx context.Context, continued <-chan os.Signal) {
 	select {
-	case <-s.continued: // after an earlier stop
+	case <-continued: // after an earlier stop
 	default:
 	}
 	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil {
-		return err
+		return
 	}
 	select {
-	case <-s.continued:
-	case <-s.ctx.Done():
+	case <-continued:
+	case <-ctx.Done():
 	}
-	return nil
 }
-
-// SetStdin implements tea.ExecCommand.
-func (*suspension) SetStdin(io.Reader) {}
-
-// SetStdout implements tea.ExecCommand.
-func (*suspension) SetStdout(io.Writer) {}
-
-// SetStderr implements tea.ExecCommand.
-func (*suspension) SetStderr(io.Writer) {}

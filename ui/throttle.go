@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -21,8 +20,8 @@ const lowFPS = 2
 // throttle bounds the bytes sent to the terminal. It counts all writes. Credit accrues with time, up to one
 // second's worth; a frame that costs more than the credit delays the next ones.
 type throttle struct {
-	sent atomic.Int64 // bytes in total; written by the goroutine of the renderer
-	rate float64      // bytes/s
+	sent int64   // bytes in total
+	rate float64 // bytes/s
 	now  func() time.Time
 
 	charged   int64     // part of sent that was charged
@@ -66,7 +65,7 @@ func (l *throttle) open() bool {
 
 // charge charges the bytes sent since the last call.
 func (l *throttle) charge() {
-	now, sent := l.now(), l.sent.Load()
+	now, sent := l.now(), l.sent
 	if l.chargedAt.IsZero() {
 		l.chargedAt, l.secondStart = now, now
 	}

@@ -2,10 +2,9 @@ package ui
 
 import (
 	"fmt"
+	"io"
 	"testing"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -25,14 +24,18 @@ func busyMinute(cfg Config, rate float64, tokensPerSecond, w, h int) (whole, sec
 	start := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	from := s.Now
 	a.throttle.now = func() time.Time { return start.Add(time.Duration(s.Now - from)) }
-	write := func() { // as tty does
-		a.throttle.sent.Add(int64(len(ansi.SetModeSynchronizedOutput) + len(a.Changes()) + len(ansi.ResetModeSynchronizedOutput)))
+	d := display{out: io.Discard, sent: &a.throttle, synced: true}
+	draw := func() (drawn bool) {
+		before := a.throttle.sent
+		if frame, skin := a.Draw(); frame != nil {
+			d.paint(frame, skin, tea.MouseModeNone)
+		}
+		return a.throttle.sent > before
 	}
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
-	a.View()
-	write()
-	first := a.throttle.sent.Load()
-	words, last := viewtest.SplitWords(viewtest.AnswerText), ""
+	draw()
+	first := a.throttle.sent
+	words := viewtest.SplitWords(viewtest.AnswerText)
 	id, index := event.RequestID(100), 0
 	perTick := max(tokensPerSecond/a.cfg.FPS, 1)
 	var atSecond int64
@@ -47,17 +50,15 @@ func busyMinute(cfg Config, rate float64, tokensPerSecond, w, h int) (whole, sec
 		if tick%a.cfg.FPS == 0 {
 			s.Host()
 			s.ReportExperts()
-			now := a.throttle.sent.Load() - first
+			now := a.throttle.sent - first
 			second, atSecond = max(second, now-atSecond), now
 		}
 		a.onTick()
-		if frame := a.View().Content; frame != last {
-			last = frame
+		if draw() {
 			frames++
-			write()
 		}
 	}
-	return a.throttle.sent.Load() - first, second, frames
+	return a.throttle.sent - first, second, frames
 }
 
 // oneToken generates one token of a request, and finishes the request with its last token.
@@ -103,7 +104,7 @@ func TestKeysGoFirst(t *testing.T) {
 	a.throttle.now = func() time.Time { return now }
 	a.View() // the first frame does not wait
 	a.throttle.charge()
-	send := func(n int64) { a.throttle.sent.Add(n); a.throttle.charge() }
+	send := func(n int64) { a.throttle.sent += n; a.throttle.charge() }
 	send(normalRate + 1)
 	if a.throttle.open() {
 		t.Error("a frame is drawn without credit")

@@ -83,7 +83,7 @@ func (a *app) writeReport() {
 }
 
 // Copy implements view.Program.
-func (a *app) Copy(text string) { a.later(tea.SetClipboard(text)) }
+func (a *app) Copy(text string) { a.later(func() tea.Msg { return copyMsg(text) }) }
 
 func (a *app) nextWindow() {
 	a.panes.Window = (a.panes.Window + 1) % metric.NumWindows

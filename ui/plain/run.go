@@ -230,14 +230,8 @@ func (p *printer) readKeys() (keys <-chan byte, restore func()) {
 		return nil, func() {}
 	}
 	restore = func() {}
-	restored := terminal.Take(in, io.Discard, "")
-	if was, err := term.MakeRaw(in.Fd()); err == nil { // fails without a terminal: then keys arrive by line
-		restore, p.raw = func() {
-			_ = term.Restore(in.Fd(), was)
-			restored()
-		}, true
-	} else {
-		restored()
+	if p.raw = term.IsTerminal(in.Fd()); p.raw { // otherwise keys arrive by line
+		restore = terminal.Take(in, io.Discard, "", "")
 	}
 	ch := make(chan byte)
 	go func() { // ends with the program: a read of a terminal cannot be interrupted

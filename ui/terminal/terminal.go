@@ -1,5 +1,4 @@
-// Package terminal tracks the terminals whose state this program has changed, and restores them even if a signal kills
-// it.
+// Package terminal puts terminals into raw mode, and restores them even if a signal kills the program.
 package terminal
 
 import (
@@ -22,31 +21,47 @@ var taken = struct {
 
 // user is a screen or another reader of single keys.
 type user struct {
-	in    *os.File
-	state *term.State // nil: in is not a terminal
+	cook  func() // leaves raw mode
 	out   io.Writer
 	leave string
-	done  chan struct{} // closed when the user has restored the terminal
+	done  chan struct{} // closed when the terminal is restored
 }
 
-// Take stores the state of the terminal in, which the caller is about to change. The caller restores it and then calls
-// the returned function. If the program is killed before, GiveBack writes leave to out to undo what the caller has
-// written.
-func Take(in *os.File, out io.Writer, leave string) (restored func()) {
-	u := &user{in: in, out: out, leave: leave, done: make(chan struct{})}
-	u.state, _ = term.GetState(in.Fd()) // an error means that in is not a terminal
+// Take puts the terminal in into raw mode, unless it is none, and writes enter to out, a terminal that understands escape
+// sequences from then on. The returned function undoes all that, and writes leave. If the program is killed before,
+// GiveBack does it. The caller's next write reports a terminal that is gone.
+func Take(in *os.File, out io.Writer, enter, leave string) (restore func()) {
+	u := &user{out: out, leave: leave, done: make(chan struct{})}
 	taken.mu.Lock()
-	closing := taken.closing
-	taken.users[u] = struct{}{}
-	taken.mu.Unlock()
-	if closing {
+	if taken.closing {
+		taken.mu.Unlock()
 		select {} // block: nobody would restore this terminal
 	}
+	u.cook = makeRaw(in, out)
+	taken.users[u] = struct{}{}
+	taken.mu.Unlock()
+	_, _ = io.WriteString(out, enter)
 	return func() {
+		_, _ = io.WriteString(out, leave)
+		u.cook()
 		taken.mu.Lock()
 		delete(taken.users, u)
 		taken.mu.Unlock()
 		close(u.done)
+	}
+}
+
+// makeRaw changes the modes of the terminals and returns a function that restores them. The program ends or stops then:
+// there is nowhere to report an error.
+func makeRaw(in *os.File, out io.Writer) (cook func()) {
+	undo := understandEscapes(out)
+	state, err := term.MakeRaw(in.Fd())
+	if err != nil { // no terminal
+		return undo
+	}
+	return func() {
+		_ = term.Restore(in.Fd(), state)
+		undo()
 	}
 }
 
@@ -72,9 +87,7 @@ func GiveBack(patience time.Duration) {
 const writeWithin = 100 * time.Millisecond
 
 func (u *user) restore() {
-	if u.state != nil {
-		_ = term.Restore(u.in.Fd(), u.state) // the program ends: there is nowhere to report the error
-	}
+	u.cook()
 	wrote := make(chan struct{})
 	go func() {
 		defer close(wrote)

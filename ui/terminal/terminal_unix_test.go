@@ -37,13 +37,14 @@ type blocked chan struct{}
 
 // Write implements io.Writer.
 func (b blocked) Write(p []byte) (int, error) {
-	<-b
+	if len(p) > 0 {
+		<-b
+	}
 	return len(p), nil
 }
 
-// openTerminal opens a terminal and returns functions that set it to raw mode and report whether it is in its first
-// state.
-func openTerminal(t *testing.T) (terminal *os.File, change, restored func() bool) {
+// openTerminal opens a terminal and returns a function that reports whether it is in its first state.
+func openTerminal(t *testing.T) (terminal *os.File, restored func() bool) {
 	t.Helper()
 	master, terminal, err := pty.Open()
 	if err != nil {
@@ -58,28 +59,24 @@ func openTerminal(t *testing.T) (terminal *os.File, change, restored func() bool
 		t.Fatal(err)
 	}
 	return terminal, func() bool {
-			_, err := term.MakeRaw(terminal.Fd())
-			return err == nil
-		}, func() bool {
-			now, err := term.GetState(terminal.Fd())
-			return err == nil && *now == *before
-		}
+		now, err := term.GetState(terminal.Fd())
+		return err == nil && *now == *before
+	}
 }
 
 // TestGiveBack checks that a terminal whose user does not restore it in time is restored, even if it accepts no output,
 // and that one already restored is left alone.
 func TestGiveBack(t *testing.T) {
 	defer func() { taken.closing = false }()
-	slow, changeSlow, slowIsBack := openTerminal(t)
-	stuck, changeStuck, stuckIsBack := openTerminal(t)
-	ended, _, _ := openTerminal(t)
+	slow, slowIsBack := openTerminal(t)
+	stuck, stuckIsBack := openTerminal(t)
+	ended, endedIsBack := openTerminal(t)
 	var slowOut, endedOut output
 	never := make(blocked)
-	defer close(never)
-	endSlow := Take(slow, &slowOut, "leave")
-	endStuck := Take(stuck, never, "leave")
-	Take(ended, &endedOut, "leave")()
-	if !changeSlow() || !changeStuck() || slowIsBack() || stuckIsBack() {
+	endSlow := Take(slow, &slowOut, "", "leave")
+	endStuck := Take(stuck, never, "", "leave")
+	Take(ended, &endedOut, "enter", "left")()
+	if slowIsBack() || stuckIsBack() {
 		t.Fatal("the terminals are not raw")
 	}
 	GiveBack(0)
@@ -89,19 +86,20 @@ func TestGiveBack(t *testing.T) {
 	if !stuckIsBack() {
 		t.Error("a terminal that takes no output was not restored")
 	}
-	if got := endedOut.all(); got != "" {
-		t.Errorf("wrote %q to a terminal that was restored", got)
+	if got := endedOut.all(); got != "enterleft" || !endedIsBack() {
+		t.Errorf("wrote %q to a terminal that was restored: %v", got, endedIsBack())
 	}
 	endSlow()
+	close(never)
 	endStuck()
 }
 
 // TestGiveBackWaits checks that GiveBack waits for users that restore their terminals themselves.
 func TestGiveBackWaits(t *testing.T) {
 	defer func() { taken.closing = false }()
-	terminal, _, _ := openTerminal(t)
+	terminal, isBack := openTerminal(t)
 	var out output
-	restored := Take(terminal, &out, "leave")
+	restored := Take(terminal, &out, "enter", "left")
 	returned := make(chan struct{})
 	go func() {
 		GiveBack(time.Hour)
@@ -119,7 +117,7 @@ func TestGiveBackWaits(t *testing.T) {
 	}
 	restored()
 	<-returned
-	if got := out.all(); got != "" {
-		t.Errorf("wrote %q", got)
+	if got := out.all(); got != "enterleft" || !isBack() {
+		t.Errorf("wrote %q, restored: %v", got, isBack())
 	}
 }

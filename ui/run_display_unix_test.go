@@ -22,8 +22,11 @@ import (
 
 // scribbler draws random words, in random modes, until it has drawn enough and has its last size.
 type scribbler struct {
-	app    // Changes
 	random *rand.Rand
+	grid   grid.Grid
+	skin   *theme.Skin
+	w, h   int
+	dirty  bool
 	left   int
 	last   int // width
 	ended  chan<- string
@@ -35,33 +38,33 @@ func (s *scribbler) next() tea.Cmd {
 	return tea.Tick(time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-func (s *scribbler) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (s *scribbler) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		s.w, s.h, s.dirty = msg.Width, msg.Height, true
 	case tickMsg:
 		if s.left--; s.left <= 0 && s.w == s.last {
 			s.ended <- s.grid.Plain()
-			return s, nil
+			return nil
 		}
 		s.dirty = true
-		return s, s.next()
+		return s.next()
 	}
-	return s, nil
+	return nil
 }
 
-func (s *scribbler) View() tea.View {
-	if s.dirty && s.w > 0 {
-		s.grid.Reset(s.w, s.h)
-		for range s.random.IntN(200) {
-			s.grid.All().Text(s.random.IntN(s.w), s.random.IntN(s.h), grid.Fg(theme.Role(s.random.IntN(4))), "words"[:1+s.random.IntN(5)])
-		}
-		s.encode()
-		s.dirty = false
+func (s *scribbler) Mouse() tea.MouseMode { return tea.MouseMode(s.random.IntN(3)) }
+
+func (s *scribbler) Draw() (*grid.Grid, *theme.Skin) {
+	if !s.dirty || s.w == 0 {
+		return nil, nil
 	}
-	v := tea.NewView(s.frame)
-	v.AltScreen, v.MouseMode = true, tea.MouseMode(s.random.IntN(3))
-	return v
+	s.grid.Reset(s.w, s.h)
+	for range s.random.IntN(200) {
+		s.grid.All().Text(s.random.IntN(s.w), s.random.IntN(s.h), grid.Fg(theme.Role(s.random.IntN(4))), "words"[:1+s.random.IntN(5)])
+	}
+	s.dirty = false
+	return &s.grid, s.skin
 }
 
 // TestTerminalShowsTheLastFrame checks that no change is lost between frames, modes and sizes.
@@ -108,4 +111,21 @@ func TestTerminalShowsTheLastFrame(t *testing.T) {
 	terminal.Close()
 	<-read
 	master.Close()
+}
+
+// A terminal that does not know its size gets frames of a usual one.
+func TestTerminalWithoutSize(t *testing.T) {
+	master, terminal := openTerminal(t)
+	defer master.Close()
+	defer terminal.Close()
+	d := &display{out: terminal}
+	if got := d.size(); got != (tea.WindowSizeMsg{Width: 120, Height: 36}) {
+		t.Errorf("size %v", got)
+	}
+	if err := pty.Setsize(terminal, &pty.Winsize{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.size(); got != (tea.WindowSizeMsg{Width: unknownCols, Height: unknownRows}) {
+		t.Errorf("size %v of a terminal without one", got)
+	}
 }
