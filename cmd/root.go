@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,12 +20,18 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
+// gcPercent is how much the heap grows before garbage is collected: less than Go's 100, since the engine beside llmtop
+// needs the memory. GOGC overrides it.
+const gcPercent = 40
+
 // Main runs the command line and exits.
 func Main() {
 	if host.ChildMain() {
 		return
 	}
-	tuneGC()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	log.SetOutput(io.Discard) // messages of libraries about broken connections would disturb the screen
 	root := newRootCommand()
 	root.SetArgs(withVerb(root, os.Args[1:]))

@@ -7,7 +7,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/plain"
 )
@@ -17,7 +16,6 @@ func (v *View) Visible() bool { return v.Plain || v.Camera.Enabled() || console.
 
 // Show shows or records the screen, or prints plain lines, until the user or a signal ends it.
 func (v *View) Show(ctx context.Context, cfg ui.Config) error {
-	go func() { _ = host.ReleaseProgram() }() // without it, llmtop only takes more memory; the screen need not wait
 	switch {
 	case v.Camera.Enabled():
 		return exit.IgnoreClosed(v.Camera.live(ctx, cfg))
