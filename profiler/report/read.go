@@ -14,7 +14,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Read reads a document written by WriteJSON, of this schema version and within MaxDocument and MaxDecoded.
+// MaxDocument is the largest document that is read, in bytes: a token takes about 120.
+const MaxDocument = 128 << 20
+
+// Read reads a document written by WriteJSON, of this schema version and of at most MaxDocument bytes.
 func Read(r io.Reader) (*Report, error) {
 	src, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
 	if err != nil {
@@ -38,9 +41,6 @@ func Read(r io.Reader) (*Report, error) {
 		return nil, fmt.Errorf("read report: no schema_version: not a report of llmtop")
 	case *version.SchemaVersion != SchemaVersion:
 		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", *version.SchemaVersion, SchemaVersion)
-	}
-	if err := checkDecoded(src); err != nil {
-		return nil, err
 	}
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
