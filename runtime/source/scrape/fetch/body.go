@@ -106,10 +106,8 @@ func Phrase(err error) string {
 		return "the server does not speak TLS"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "no response in time"
-	case errors.Is(err, errLargeHeader), errors.Is(err, ErrTooLarge):
-		return errLargeHeader.Error()
-	case strings.Contains(err.Error(), headersExceeded):
-		return headersExceeded + " the limit"
+	case strings.Contains(err.Error(), "server response headers exceeded"), errors.Is(err, ErrTooLarge):
+		return "response header too large"
 	}
 	for _, known := range malformed {
 		if strings.Contains(err.Error(), known) {
@@ -119,9 +117,7 @@ func Phrase(err error) string {
 	return "the connection broke, or the response is not HTTP"
 }
 
-// headersExceeded and malformed are how errors of net/http begin that have no type. What follows quotes the response.
-const headersExceeded = "server response headers exceeded"
-
+// malformed is how errors of net/http begin that have no type. What follows quotes the response.
 var malformed = []string{
 	"malformed HTTP", "malformed MIME header", "malformed chunked encoding", "invalid byte in chunk length", "bad Content-Length",
 	"unsupported transfer encoding",

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 )
@@ -43,10 +42,7 @@ type Client struct {
 	opt       Options
 	header    http.Header // of every request without a body; never modified
 	transport *http.Transport
-	direct    bool                 // there is neither encryption nor a proxy
-	request   string               // of every direct request what follows the path
-	idle      atomic.Pointer[conn] // the connection that is free; nil: none
-	malformed atomic.Int64         // numbers of answers in JSON that are not plausible, since they were last asked for
+	malformed atomic.Int64 // numbers of answers in JSON that are not plausible, since they were last asked for
 }
 
 // New prepares requests to an address; it sends nothing yet. Errors: an invalid address.
@@ -65,33 +61,19 @@ func New(address string, opt Options) (*Client, error) {
 	if opt.Key != "" {
 		header.Set("Authorization", "Bearer "+opt.Key)
 	}
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
-	ascii := strings.IndexFunc(base.Host, func(r rune) bool { return r > unicode.MaxASCII || r == '%' }) < 0 // others need an encoding
-	direct := base.Scheme == "http" && proxy == nil && err == nil && ascii
-	var request strings.Builder
-	request.WriteString(" HTTP/1.1\r\nHost: " + base.Host + "\r\n")
-	_ = header.Write(&request) // a builder has no errors
-	request.WriteString("\r\n")
-	return &Client{base: *base, opt: opt, header: header, direct: direct, request: request.String(), transport: &http.Transport{
+	return &Client{base: *base, opt: opt, header: header, transport: &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
+		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // decompressed here, where the size is limited
 		MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: idleTimeout,
 	}}, nil
 }
 
-var dialer = net.Dialer{Timeout: dialTimeout}
-
 // Address returns the address of the server.
 func (c *Client) Address() string { return c.base.String() }
 
 // Close closes idle connections.
-func (c *Client) Close() {
-	c.transport.CloseIdleConnections()
-	if k := c.idle.Swap(nil); k != nil {
-		_ = k.Close()
-	}
-}
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Response is the response of a server. Its body is limited in size and time.
 type Response struct {
@@ -155,13 +137,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 	path, at.RawQuery, _ = strings.Cut(path, "?")
 	at.Path += path
 	for range maxRedirects + 1 {
-		var answer *http.Response
-		var err error
-		if c.direct && method == http.MethodGet {
-			answer, err = c.get(ctx, &at)
-		} else {
-			answer, err = c.roundTrip(ctx, method, &at, content)
-		}
+		answer, err := c.roundTrip(ctx, method, &at, content)
 		if err != nil {
 			return nil, err
 		}
