@@ -19,19 +19,16 @@ const maxSeries = 4096
 type Gatherer struct {
 	*index       // for the kind of engine, shared
 	metrics      []metric
-	*reader              // nil between texts
-	round        uint64  // number of the text, from 1
-	lastComplete uint64  // last round that was read to the end
-	hitsAhead    float64 // tokens from a cache counted before the prompts that they are of
-	lines        textLines
+	*reader               // nil between texts
+	round        uint64   // number of the text, from 1
+	lastComplete uint64   // last round that was read to the end
+	hitsAhead    float64  // tokens from a cache counted before the prompts that they are of
 	models       []string // in the last text
 	adapters     []string // LoRA adapters in the last text
 	adaptersAt   float64  // Unix time in s of adapters
 	rankLabel    string   // label of data-parallel ranks; "": as its name says
 	experts      expertRanks
 	last         lastSeries
-	added        knownLine // the last sample that was added to a series, addedTo, without head and number
-	addedTo      *series
 	label        string // the last label that labelValue was asked for in this line, and its value
 	value        []byte
 
@@ -101,7 +98,6 @@ type metric struct {
 type series struct {
 	metric *metric
 	set    *labelSet
-	number uint32 // in textLines; 0: none
 
 	round uint64  // in which it was last seen
 	next  float64 // value in that round

@@ -43,10 +43,9 @@ func (g *Gatherer) Read(r io.Reader) error {
 	g.adapters, g.adaptersAt = nil, -1
 	g.experts.text = nil
 	found := false
-	for g.scan.NextLine() {
+	for g.scan.Next() {
 		found = g.readLine() || found
 	}
-	g.lines.end()
 	switch err := g.scan.Err(); {
 	case err != nil:
 		return err
@@ -60,61 +59,15 @@ func (g *Gatherer) Read(r io.Reader) error {
 	return nil
 }
 
-// readLine processes a line. It reports whether it has a sample that counts.
+// readLine processes a line with a sample. It reports whether the sample counts.
 func (g *Gatherer) readLine() (counts bool) {
-	head := g.scan.Head()
-	if known := g.lines.find(head); known != nil {
-		g.scan.Skip()
-		return known.series > 0 && g.again(known, g.lines.series[known.series-1])
-	}
-	if !g.scan.Parse() {
-		g.lines.learn(knownLine{}, nil)
-		return false
-	}
-	refs := g.named[string(g.scan.Name())]
-	g.added, g.addedTo, g.label = knownLine{}, nil, ""
-	applied := 0 // metrics that the line is of
-	for _, t := range refs {
+	g.label = ""
+	for _, t := range g.named[string(g.scan.Name())] {
 		if m := &g.metrics[t.metric]; g.applies(m) {
 			counts = g.sample(m, t.part) || counts
-			applied++
 		}
-	}
-	if g.scan.IsHead() && (applied == 0 || applied == 1 && g.addedTo != nil) {
-		g.added.head = head
-		g.lines.learn(g.added, g.addedTo)
-	} else {
-		g.lines.learn(knownLine{}, nil)
 	}
 	return counts
-}
-
-// again processes a line of a series that the previous text had. It reports whether the sample counts.
-func (g *Gatherer) again(k *knownLine, s *series) bool {
-	g.begin(s)
-	v, ok := g.scan.Value()
-	if !ok || v < 0 {
-		return false
-	}
-	s.metric.round = g.round
-	g.add(k, s, v)
-	return true
-}
-
-// add adds a sample to its series.
-func (g *Gatherer) add(k *knownLine, s *series, v float64) {
-	switch k.part {
-	case valuePart:
-		if s.metric.role != kvConfig {
-			s.next = v
-		}
-	case bucketPart:
-		s.addBucket(k.bound, v)
-	case sumPart:
-		s.nextSum = v
-	case countPart:
-		s.nextCount, s.countRound = v, g.round
-	}
 }
 
 // applies reports whether the labels of the line are those of a metric with its name.
@@ -145,14 +98,20 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		return false
 	}
 	m.round = g.round
-	k := knownLine{part: p}
-	if p == bucketPart {
-		if k.bound, ok = prom.ParseBound(le); !ok {
-			return true
+	switch p {
+	case valuePart:
+		if m.role != kvConfig {
+			s.next = v
 		}
+	case bucketPart:
+		if bound, ok := prom.ParseBound(le); ok {
+			s.addBucket(bound, v)
+		}
+	case sumPart:
+		s.nextSum = v
+	case countPart:
+		s.nextCount, s.countRound = v, g.round
 	}
-	g.add(&k, s, v)
-	g.added, g.addedTo = k, s
 	return true
 }
 

@@ -22,8 +22,6 @@ type Scanner struct {
 	err        error
 	skipLine   bool // skip to the end of a line that is too long
 
-	text               []byte // the line
-	last               int    // where its last word begins, with the space before it
 	name, labels, rest []byte
 	malformed, samples int
 }
@@ -36,46 +34,19 @@ func (s *Scanner) Reset(r io.Reader) { *s = Scanner{r: r, buf: s.buf} }
 
 // Next advances to the next sample; false at the end or on an error.
 func (s *Scanner) Next() bool {
-	for s.NextLine() {
-		if s.Parse() {
-			return true
-		}
-	}
-	return false
-}
-
-// NextLine advances to the next line that should be a sample, for Parse or Skip; false at the end or on an error.
-func (s *Scanner) NextLine() bool {
 	for {
 		line, ok := s.line()
-		if !ok || len(line) > 0 && line[0] != '#' {
-			s.text, s.last = line, max(bytes.LastIndexByte(line, ' '), 0)
-			return ok
+		switch {
+		case !ok:
+			return false
+		case len(line) == 0 || line[0] == '#':
+		case s.parse(line):
+			s.samples++
+			return true
+		default:
+			s.malformed++
 		}
 	}
-}
-
-// Parse parses the line as a sample. It reports false if the line is malformed.
-func (s *Scanner) Parse() bool {
-	if s.parse(s.text) {
-		s.samples++
-		return true
-	}
-	s.malformed++
-	return false
-}
-
-// Head returns a hash of the line up to the space before its last word, valid only in this process: in most texts of the
-// name and the labels, see IsHead.
-func (s *Scanner) Head() uint64 { return Hash(s.text[:s.last]) }
-
-// IsHead reports whether the parsed name and labels are all before the last word of the line.
-func (s *Scanner) IsHead() bool { return len(s.text)-len(s.rest) == s.last }
-
-// Skip makes the last word the value, for a line whose head was that of a sample before: Name and Labels are not set.
-func (s *Scanner) Skip() {
-	s.samples++
-	s.rest = s.text[s.last:]
 }
 
 // Err returns the error that ended the text; nil at its end.
