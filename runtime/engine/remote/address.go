@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 // API is an HTTP interface for generation.
@@ -39,8 +40,8 @@ func (a API) path() string {
 	}[a]
 }
 
-// lines reports whether answers are NDJSON, not server-sent events.
-func (a API) lines() bool { return a == Ollama || a == OllamaChat }
+// dialect returns how answers are written.
+func (a API) dialect() *answers.Dialect { return answers.Of(a.path()) }
 
 // IsAddress reports whether a command-line argument is the address of a server.
 func IsAddress(word string) bool {

@@ -41,7 +41,7 @@ func (s *server) body(r *engine.Request, fresh bool) ([]byte, error) {
 			out["prompt"] = r.IDs
 		}
 	}
-	if s.api.lines() {
+	if s.api.dialect().Lines {
 		out["options"] = s.options(r)
 	} else {
 		s.openAI(out, r, fresh)

@@ -83,6 +83,14 @@ func find(v any, depth int) string {
 	return ""
 }
 
+// plain formats an error of encoding/json without Go types.
+func plain(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("field %s holds a %s", clean.Quote(wrong.Field), clean.Name(wrong.Value))
+	}
+	return err
+}
+
 // brief returns text from outside as one line of limited length.
 func brief(text string) string {
 	return clean.Cut(strings.Join(strings.Fields(clean.Line(text)), " "), clean.MaxMessage)

@@ -1,19 +1,21 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/source/streamed"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 // request is a request in progress. Its fields belong to its own goroutine.
@@ -23,18 +25,12 @@ type request struct {
 	want   engine.Request
 	began  event.Time // before connecting
 
-	x        exchange
-	queued   sync.Once  // guards the queued event
-	sent     event.Time // set with the queued event
-	first    event.Time // time of the first token; 0: none yet
-	unnamed  streamed.Unnamed[generated]
-	answers  bool // there was text that is not reasoning
-	counter  streamed.Counter
-	reported int // tokens generated so far, as last reported by the server
-	text     strings.Builder
-	ids      []int32
-	outcome  event.Outcome
-	last     chunk // last counts and durations that the server reported
+	x      exchange
+	queued sync.Once  // guards the queued event
+	sent   event.Time // set with the queued event
+	answer answers.Answer
+	text   strings.Builder
+	ids    []int32
 }
 
 // errUnended means that an answer stopped without a finish reason.
@@ -42,7 +38,7 @@ var errUnended = errors.New("the answer stopped without a finish reason")
 
 func newRequest(c *Client, id event.RequestID, want engine.Request) *request {
 	q := &request{client: c, id: id, want: want}
-	q.unnamed.Count = q.token
+	q.answer.Token = q.token
 	return q
 }
 
@@ -72,17 +68,14 @@ func (q *request) exchange(ctx context.Context, body []byte, alive func()) error
 	if q.x.StatusCode != http.StatusOK {
 		return refusal(q.x.Response, secret(c.opt.Key))
 	}
-	in := newLines(q.x.Body, func() event.Time {
-		alive()
-		return q.x.read()
-	})
-	if c.server.api.lines() {
-		return q.read(objects{in})
-	}
-	if kind, _, err := mime.ParseMediaType(q.x.Header.Get("Content-Type")); err == nil && kind == "application/json" {
+	dialect := c.server.api.dialect()
+	if kind, _, err := mime.ParseMediaType(q.x.Header.Get("Content-Type")); err == nil && kind == "application/json" && !dialect.Lines {
 		return errors.New("the server does not stream: it answered with one JSON document")
 	}
-	return q.read(newEvents(in))
+	return q.read(answers.NewStream(dialect, answers.Limited(q.x.Body, maxStream, errLongAnswer), func() event.Time {
+		alive()
+		return q.x.read()
+	}))
 }
 
 // queue emits the queued event, once the time of sending is set. It may be called from any goroutine.
@@ -92,7 +85,7 @@ func (q *request) queue() {
 		if q.sent, wrote = q.x.sent(); !wrote {
 			q.sent = q.began
 		}
-		info := &event.Request{Group: q.want.Group, Label: q.want.Label, MaxTokens: q.want.MaxTokens, Probe: q.want.Probe, ColdLater: q.client.server.api.lines()}
+		info := &event.Request{Group: q.want.Group, Label: q.want.Label, MaxTokens: q.want.MaxTokens, Probe: q.want.Probe, ColdLater: q.client.server.api.dialect().Lines}
 		if q.want.SendText {
 			info.Prompt = q.want.Text
 		}
@@ -105,35 +98,51 @@ func (q *request) emit(e event.Event) {
 	q.client.sink.Emit(e)
 }
 
+// Limits of one answer, so that an endless answer cannot fill the memory. Long outputs have some 100,000 tokens, each
+// less than 1 KB with everything sent around it.
+const (
+	maxStream = 512 << 20 // bytes
+	maxTokens = 1 << 18   // unless the request allows more
+	maxText   = 1 << 20   // bytes of text kept in a Result
+	maxPiece  = 64 << 10  // bytes of text in one event
+)
+
+// errLongLine and errLongAnswer mean that answers.MaxMessage or maxStream was exceeded.
+var (
+	errLongLine   = errors.New("the server sent a line of more than 8 MiB")
+	errLongAnswer = errors.New("the server sent an answer of more than 512 MiB")
+)
+
 // read reads the answer to its end.
-func (q *request) read(in messages) error {
-	var c chunk
+func (q *request) read(in *answers.Reader) error {
+	in.Texts = true
 	for {
-		value, failed, at, err := in.next()
+		m, err := in.Next()
 		switch {
-		case err == io.EOF && q.outcome.Reason == "":
+		case err == io.EOF && q.answer.Sum.Why == "":
 			return errUnended
 		case err == io.EOF:
 			return nil
-		case errors.Is(err, errLongLine), errors.Is(err, errLongAnswer):
+		case errors.Is(err, answers.ErrLong):
+			return errLongLine
+		case errors.Is(err, errLongAnswer):
 			return err
-		case err != nil:
+		case err != nil && m == nil:
 			return broken(err)
-		case string(value) == "[DONE]":
-			return q.drain()
+		case m.Failed:
+			why := words(secret(q.client.opt.Key).hide(m.Failure))
+			return fmt.Errorf("the server failed: %s", cmp.Or(why, "an error without a message"))
+		case m.Wrong != nil:
+			return fmt.Errorf("read answer: %w", plain(m.Wrong))
 		}
-		if err := c.read(value); err != nil && !failed {
-			return err
-		}
-		if err := c.failure(failed, value, secret(q.client.opt.Key)); err != nil {
-			return fmt.Errorf("the server failed: %w", err)
-		}
-		q.take(&c, at)
-		if most := max(maxTokens, 2*q.want.MaxTokens); q.counter.Total() > most {
+		q.queue()
+		q.answer.Add(m)
+		if most := max(maxTokens, 2*q.want.MaxTokens); q.answer.Counter.Total() > most {
 			return fmt.Errorf("the server sent more than %d tokens", most)
 		}
-		if c.Done {
-			return q.drain()
+		if m.Done {
+			q.drain()
+			return nil
 		}
 	}
 }
@@ -143,103 +152,70 @@ const drainWithin = 100 * time.Millisecond
 
 // drain reads the rest of the stream, so that the server can finish before the connection closes. It stops if the
 // server sends on.
-func (q *request) drain() error {
+func (q *request) drain() {
 	defer time.AfterFunc(drainWithin, func() { _ = q.x.Body.Close() }).Stop()
-	_, _ = io.Copy(io.Discard, io.LimitReader(q.x.Body, reads)) // no useful data follows
-	if q.outcome.Reason == "" {
-		q.outcome.Reason = reasonDone
-	}
-	return nil
+	_, _ = io.Copy(io.Discard, io.LimitReader(q.x.Body, 4<<10)) // no useful data follows
 }
 
 // reasonDone is the reason if the server reports only that the request is complete.
 const reasonDone = "done"
 
-// take processes one message.
-func (q *request) take(c *chunk, at event.Time) {
-	has := c.content(q.client.server.api)
-	total := c.total()
-	q.queue()
-	if has.finish != "" {
-		q.outcome.Reason = brief(has.finish)
-	}
-	if c.Usage != nil || c.Timings != nil || c.Metrics != nil || c.Done {
-		q.report(c)
-	}
-	q.answers = q.answers || has.answer > 0
-	q.unnamed.Add(generated{has, total, at}, has.text != "", len(has.ids)+has.logs > 0 || c.named(q.client.server.api))
-	q.reported = max(q.reported, total)
-}
-
-// generated is a message with text.
-type generated struct {
-	content
-	total int // the server's count so far; 0: none
-	at    event.Time
-}
-
 // token emits the tokens of a message.
-func (q *request) token(has generated) {
-	n, before := q.counter.Add(streamed.Part{
-		At: has.at, Tokens: max(len(has.ids), has.logs), Answer: has.answer, Reasoning: has.reasoning,
-	}, has.total)
-	if n == 0 {
-		return // more text of a token already counted
-	}
-	if q.first == 0 {
-		q.first = has.at
-	}
-	e := event.Event{Kind: event.KindToken, At: has.at, ID: -1, N: int32(n), Index: int32(before)}
-	if ids, ok := tokenIDs(has.ids); ok {
-		if len(ids) == 1 {
-			e.ID = ids[0]
+func (q *request) token(p *answers.Part, n, before int) {
+	e := event.Event{Kind: event.KindToken, At: p.At, ID: -1, N: int32(n), Index: int32(before), Choice: uint16(p.Choice)}
+	if !slices.Contains(p.IDs, -1) {
+		if len(p.IDs) == 1 {
+			e.ID = p.IDs[0]
 		}
-		q.ids = append(q.ids, ids...)
+		q.ids = append(q.ids, p.IDs...)
 	}
 	if q.want.SendText {
-		if e.Text = has.text; len(e.Text) > maxPiece {
+		if e.Text = p.Text; len(e.Text) > maxPiece {
 			e.Text = strings.Clone(e.Text[:maxPiece]) // a copy, so that the rest is not kept in memory
 		}
-		q.text.WriteString(has.text[:min(len(has.text), maxText-q.text.Len())])
+		q.text.WriteString(p.Text[:min(len(p.Text), maxText-q.text.Len())])
 	}
 	q.emit(e)
 }
 
-// report stores the counts and durations in a message. Fields that the message lacks keep their values.
-func (q *request) report(c *chunk) {
-	if c.Usage != nil {
-		q.last.Usage = c.Usage
+// outcome returns the counts of the answer: those of the server, or what is known of the request, or else the counted ones.
+func (q *request) outcome() event.Outcome {
+	s := &q.answer.Sum
+	if s.Prompt == 0 {
+		s.Prompt = len(q.want.IDs)
 	}
-	if c.Timings != nil {
-		q.last.Timings = c.Timings
+	if !q.client.opt.Cached && q.client.Fresh() {
+		s.CachedKnown = true // nothing is, unless the server reports it
 	}
-	if c.Metrics != nil {
-		q.last.Metrics = c.Metrics
+	out := q.answer.Outcome()
+	if out.Reason = s.Why; s.Done {
+		out.Reason = cmp.Or(s.Why, reasonDone)
 	}
-	if c.Done {
-		q.last.ollamaTimes = c.ollamaTimes
-	}
+	out.Asked = q.began
+	return out
 }
 
-// finish emits the end of the request.
+// finish emits the end of the request, and the server's durations before the first token, as stages that end at the first
+// token: the server does not report when they really ended.
 func (q *request) finish(err error) engine.Result {
 	q.queue()
-	q.unnamed.End(q.answers || q.outcome.Reason != "")
-	q.account()
-	q.stages()
+	q.answer.End()
+	outcome := q.outcome()
+	for _, stage := range slices.Backward(q.answer.Stages()) {
+		stage.At = q.answer.First
+		q.emit(stage)
+	}
 	state := event.StateFinished
 	switch {
 	case errors.Is(err, errCancelled):
-		state, q.outcome.Reason, err = event.StateCancelled, "cancelled", nil
+		state, outcome.Reason, err = event.StateCancelled, "cancelled", nil
 	case err != nil:
-		state, q.outcome.Reason = event.StateFailed, q.reason(err)
-	case q.reported == 0 && q.first != 0:
+		state, outcome.Reason = event.StateFailed, q.reason(err)
+	case q.answer.Sum.Generated == 0 && q.answer.First != 0:
 		q.client.uncounted.Add(1)
-	case q.outcome.AnyLater:
+	case outcome.AnyLater:
 		q.client.unstreamed.Add(1)
 	}
-	outcome := q.outcome
-	outcome.Asked = q.began
 	q.emit(event.Event{Kind: event.KindRequest, At: q.client.opt.Clock.Now(), State: state, Data: &outcome})
 	return engine.Result{Outcome: outcome, State: state, IDs: q.ids, Text: q.text.String(), Err: err}
 }

@@ -326,7 +326,7 @@ func TestEveryEventLacksTheKey(t *testing.T) {
 // TestRecordedAnswers: the results of recorded answers. llama.cpp's completion is from a real server, the others are
 // made after the servers' sources.
 func TestRecordedAnswers(t *testing.T) {
-	recorded := answers(t)
+	recorded := recorded(t)
 	for name, c := range map[string]struct {
 		api    API
 		text   string
@@ -342,11 +342,7 @@ func TestRecordedAnswers(t *testing.T) {
 		sink := &eventtest.Log{}
 		q := newRequest(&Client{sink: sink, server: server{api: c.api}}, 1, engine.Request{Text: "x", SendText: true})
 		q.x.Response = answer("")
-		var in messages = newEvents(pieces(recorded[name], 50))
-		if c.api.lines() {
-			in = objects{pieces(recorded[name], 50)}
-		}
-		got := q.finish(q.read(in))
+		got := q.finish(q.read(pieces(c.api, recorded[name], 50)))
 		var counts []int
 		for _, e := range sink.OfKind(event.KindToken) {
 			counts = append(counts, int(e.N))

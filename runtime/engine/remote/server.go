@@ -191,11 +191,11 @@ func (s *server) settle(want API) error {
 	if s.api == Auto {
 		s.api = OpenAIChat
 	}
-	if s.api.lines() && s.kind != ollama {
+	if s.api.dialect().Lines && s.kind != ollama {
 		return fmt.Errorf("API %s needs Ollama, and this server is %s", s.api, s.name)
 	}
 	s.caps = event.CapTokens | event.CapText | event.CapPrompt | event.CapCancel
-	if s.kind == llamaServer || s.api.lines() {
+	if s.kind == llamaServer || s.api.dialect().Lines {
 		s.caps |= event.CapStages
 	}
 	return nil

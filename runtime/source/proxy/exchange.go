@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/routed"
 )
 
@@ -19,21 +19,21 @@ import (
 type exchange struct {
 	proxy   *Proxy
 	writer  http.ResponseWriter
-	dialect *dialect
+	dialect *answers.Dialect
 	id      event.RequestID
 	group   string
 	client  context.Context // ends when the client goes away
 	began   event.Time
 
-	mu     sync.Mutex      // guards the fields below: the request may still be sent while the answer arrives
-	sent   event.Time      // when the first byte was sent to the server; 0: not yet
-	body   *picker         // extracts fields of the request body; nil: unreadable, or already emitted
-	text   []byte          // the body until it is sent, if it is compared
-	long   bool            // the body is not compared: too much text is held
-	prompt chan comparison // gets what the prompt has in common with earlier ones; nil: it is not compared
-	queued bool            // the queued event was emitted
-	model  string          // the requested model
-	upload error           // error of reading the client's body; nil: none
+	mu     sync.Mutex       // guards the fields below: the request may still be sent while the answer arrives
+	sent   event.Time       // when the first byte was sent to the server; 0: not yet
+	body   *answers.Request // reads the request body; nil: unreadable, or already emitted
+	text   []byte           // the body until it is sent, if it is compared
+	long   bool             // the body is not compared: too much text is held
+	prompt chan comparison  // gets what the prompt has in common with earlier ones; nil: it is not compared
+	queued bool             // the queued event was emitted
+	model  string           // the requested model
+	upload error            // error of reading the client's body; nil: none
 	end
 	status   int
 	observer *observer     // nil: no answer to observe
@@ -47,9 +47,6 @@ type end struct {
 	refused      bool       // the server did not answer
 	disconnected bool       // the client disconnected
 }
-
-// limits are the request fields that limit the number of output tokens.
-var limits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict"}
 
 // exchangeKey is the context key of a request's exchange.
 type exchangeKey struct{}
@@ -65,7 +62,7 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	if r.Method != http.MethodPost || r.Header.Get("Upgrade") != "" {
 		return x
 	}
-	if x.dialect = dialectOf(r.URL.Path); x.dialect == nil {
+	if x.dialect = answers.Of(r.URL.Path); x.dialect == nil {
 		return x
 	}
 	x.id = event.RequestID(p.last.Add(1))
@@ -73,7 +70,7 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 		x.group = clean.Cut(r.Header.Get(p.opt.GroupHeader), maxName)
 	}
 	if e := r.Header.Get("Content-Encoding"); e == "" || e == "identity" {
-		x.body = newPicker(slices.Concat(limits, []string{"model"})...)
+		x.body = answers.NewRequest()
 	}
 	return x
 }
@@ -95,7 +92,7 @@ func (x *exchange) trace() *httptrace.ClientTrace {
 	}
 }
 
-// prompt is a request body. It passes everything on and extracts a few names and numbers (see limits).
+// prompt is a request body. It passes everything on, and a Request reads it.
 type prompt struct {
 	io.ReadCloser
 	x *exchange
@@ -107,7 +104,7 @@ func (b *prompt) Read(p []byte) (int, error) {
 	b.x.mu.Lock()
 	defer b.x.mu.Unlock()
 	if b.x.body != nil {
-		b.x.body.feed(p[:n])
+		b.x.body.Feed(p[:n])
 		b.x.hold(p[:n])
 	}
 	if err != nil && err != io.EOF {
@@ -119,18 +116,18 @@ func (b *prompt) Read(p []byte) (int, error) {
 // answer is the body of an answer. The observer gets a copy.
 type answer struct {
 	io.ReadCloser
-	x   *exchange
-	tap *tap
+	x    *exchange
+	feed *answers.Feed
 }
 
 // Read implements io.Reader. A second call means that the bytes of the first are on their way to the client, so it
 // wakes the observer first.
 func (a *answer) Read(p []byte) (int, error) {
-	a.tap.wake()
+	a.feed.Wake()
 	n, err := a.ReadCloser.Read(p)
 	now := a.x.proxy.opt.Clock.Now()
 	if n > 0 {
-		a.tap.put(p[:n], now)
+		a.feed.Put(p[:n], now)
 	}
 	if err != nil {
 		_ = a.x.ended(now, err, false)
@@ -165,17 +162,17 @@ func (x *exchange) answered(res *http.Response) {
 		x.proxy.link.provider("llama.cpp")
 	}
 	x.status, x.observer, x.final = res.StatusCode, o, make(chan struct{})
-	res.Body = &answer{res.Body, x, o.tap}
+	res.Body = &answer{res.Body, x, o.feed}
 	header := res.Header.Clone() // the client's copy may change
 	x.proxy.observers.Go(func() {
 		o.run(x.status, header)
-		if err := x.picks(&o.sum); err != nil {
+		if err := x.picks(&o.Sum); err != nil {
 			x.proxy.warn(uncountedPicks(err))
 			if !errors.Is(err, errNoUsage) && !errors.Is(err, routed.ErrShape) {
-				o.sum.malformed++
+				o.Sum.Malformed++
 			}
 		}
-		x.proxy.link.malformed(o.sum.malformed)
+		x.proxy.link.malformed(o.Sum.Malformed)
 		<-x.final
 		x.finish()
 	})
@@ -199,7 +196,7 @@ func (x *exchange) close() {
 		return
 	}
 	close(x.final)
-	o.tap.close()
+	o.feed.Close()
 }
 
 func (x *exchange) emit(e event.Event) {
@@ -219,13 +216,10 @@ func (x *exchange) queue() {
 	if x.sent == 0 {
 		x.sent = x.began
 	}
-	info := &event.Request{Group: x.group, Label: x.dialect.name, Chat: x.dialect.chat, ColdLater: x.dialect.bare}
+	info := &event.Request{Group: x.group, Label: x.dialect.Name, Chat: x.dialect.Chat, ColdLater: x.dialect.Lines}
 	if x.body != nil {
-		x.model = clean.Cut(x.body.word("model"), maxName)
-		info.Model = x.model
-		for _, name := range limits {
-			info.MaxTokens = max(info.MaxTokens, x.body.count(name))
-		}
+		x.model = clean.Cut(x.body.Model(), maxName)
+		info.Model, info.MaxTokens = x.model, x.body.MaxTokens()
 	}
 	x.body = nil
 	x.compare()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
@@ -21,11 +22,11 @@ const unended = "the stream stopped before its final message"
 func (x *exchange) finish() {
 	var (
 		outcome event.Outcome
-		sum     fact
+		sum     answers.Message
 	)
 	o := x.observer
 	if o != nil {
-		outcome, sum = o.outcome(), o.sum
+		outcome, sum = o.Outcome(), o.Sum
 		if o.stages(x.sent) {
 			x.proxy.link.can(event.CapStages)
 		}
@@ -33,7 +34,7 @@ func (x *exchange) finish() {
 			x.warnings(o, outcome.AnyLater)
 		}
 	}
-	if sum.model == "" && x.model != "" && !x.refused {
+	if sum.Model == "" && x.model != "" && !x.refused {
 		x.proxy.link.model(x.model)
 	}
 	var state event.State
@@ -50,7 +51,7 @@ func (x *exchange) finish() {
 
 // warnings counts what could not be measured in a complete answer. unknown: how many of its tokens were streamed.
 func (x *exchange) warnings(o *observer, unknown bool) {
-	switch c, total := &o.counter, o.sum.generated; {
+	switch c, total := &o.Counter, o.Sum.Generated; {
 	case o.unread != "":
 		x.proxy.warn(unread(o.unread))
 	case unknown:
@@ -63,18 +64,21 @@ func (x *exchange) warnings(o *observer, unknown bool) {
 }
 
 // verdict returns the final state of the request, and the reason.
-func (x *exchange) verdict(sum *fact, o *observer) (event.State, string) {
+func (x *exchange) verdict(sum *answers.Message, o *observer) (event.State, string) {
 	switch {
-	case x.disconnected && (o == nil || !sum.done && sum.why == "" && !sum.failed):
+	case x.disconnected && (o == nil || !sum.Done && sum.Why == "" && !sum.Failed):
 		return event.StateCancelled, "cancelled"
 	case x.refused:
 		return event.StateFailed, plain(x.err)
 	case x.status < 200 || x.status > 299:
 		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", x.status, http.StatusText(x.status))) + kind(sum)
-	case sum.failed:
+	case sum.Failed:
 		return event.StateFailed, "the server reported an error" + kind(sum)
-	case sum.done || sum.why != "":
-		return event.StateFinished, sum.why
+	case sum.Done || sum.Why != "":
+		if sum.Why == "" && x.dialect.Lines {
+			return event.StateFinished, "stop" // old versions of Ollama send no reason
+		}
+		return event.StateFinished, sum.Why
 	case x.err != io.EOF:
 		if !errors.Is(x.err, errClientBody) {
 			x.proxy.link.recheck()
@@ -88,11 +92,11 @@ func (x *exchange) verdict(sum *fact, o *observer) (event.State, string) {
 	return event.StateFinished, ""
 }
 
-func kind(sum *fact) string {
-	if sum.kind == "" {
+func kind(sum *answers.Message) string {
+	if sum.Kind == "" {
 		return ""
 	}
-	return " (" + sum.kind + ")"
+	return " (" + sum.Kind + ")"
 }
 
 // plain formats a connection error for users. It quotes nothing of the request and of the answer.

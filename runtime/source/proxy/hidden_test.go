@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 // TestTokensThatWereNotStreamed checks in each dialect that TPOT counts neither reasoning that the server counts and hides,
@@ -51,8 +53,8 @@ func TestTokensThatWereNotStreamed(t *testing.T) {
 		for _, p := range c.pieces {
 			pieces = append(pieces, []byte(p))
 		}
-		o, _ := observe(dialectOf(c.path), http.StatusOK, typed(c.kind, ""), pieces)
-		got := o.outcome()
+		o, _ := observe(answers.Of(c.path), http.StatusOK, typed(c.kind, ""), pieces)
+		got := o.Outcome()
 		if got.AnyLater {
 			got.Later = -1
 		}

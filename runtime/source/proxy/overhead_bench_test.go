@@ -19,6 +19,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 // delays are the waiting times of a client, with the same server, directly or through the proxy.
@@ -216,31 +217,14 @@ func BenchmarkObserve(b *testing.B) {
 	header := typed(stream, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		o := newObserver(&dialects[0], event.Discard{}.Emit, func(string) {}, func(string) {})
+		o := newObserver(&answers.Dialects[0], event.Discard{}.Emit, func(string) {}, func(string) {})
 		for i, p := range pieces {
-			o.tap.put(p, event.Time(i+1))
+			o.feed.Put(p, event.Time(i+1))
 		}
-		o.tap.close()
-		if o.run(http.StatusOK, header); o.counter.Total() != len(pieces) {
-			b.Fatalf("%d tokens", o.counter.Total())
+		o.feed.Close()
+		if o.run(http.StatusOK, header); o.Counter.Total() != len(pieces) {
+			b.Fatalf("%d tokens", o.Counter.Total())
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pieces)), "ns/message")
-}
-
-// BenchmarkPicker measures the cost per forwarded request byte.
-func BenchmarkPicker(b *testing.B) {
-	body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat(`It was the best of times,\nit was \"the worst\" of times. `, 20000) + `"}],"max_tokens":5}`)
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		p := newPicker("model", "max_tokens")
-		for rest := body; len(rest) > 0; {
-			n := min(len(rest), passes)
-			p.feed(rest[:n])
-			rest = rest[n:]
-		}
-		if p.count("max_tokens") != 5 {
-			b.Fatal("not found")
-		}
-	}
 }

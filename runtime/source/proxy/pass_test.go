@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 // exchangeRaw sends bytes to an address and returns what the server behind it received: request line, header, body and
@@ -163,8 +165,8 @@ func FuzzPass(f *testing.F) {
 	r := behind(f, http.HandlerFunc(whim))
 	f.Fuzz(func(t *testing.T, seed uint64, body []byte) {
 		paths := []string{"/unknown", "/v1/embeddings"}
-		for _, d := range dialects {
-			paths = append(paths, d.path)
+		for _, d := range answers.Dialects {
+			paths = append(paths, d.Path)
 		}
 		to := fmt.Sprintf("%s?seed=%d", paths[seed%uint64(len(paths))], seed)
 		direct := ask(t, r.client, http.MethodPost, r.server.URL+to, body)

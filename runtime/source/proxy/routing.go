@@ -4,28 +4,22 @@ import (
 	"errors"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/routed"
 )
-
-// route records the expert picks of a message; the first message with picks counts.
-func (f *fact) route(text blob, answers int) {
-	if f.routed == "" && text != "" {
-		f.routed, f.answers = string(text), answers
-	}
-}
 
 // errNoUsage means that picks cannot be counted because the prompt's share is unknown.
 var errNoUsage = errors.New("the answer has no token usage, so prompt and output picks cannot be separated")
 
-// rows returns how many tokens an answer has picks for, and how many of them are prompt tokens: all tokens but the
+// pickedRows returns how many tokens an answer has picks for, and how many of them are prompt tokens: all tokens but the
 // last, without those at the beginning that the client did not request. reported is the number of tokens in the
 // answer's picks, 0 if unknown.
-func (f *fact) rows(reported int) (rows, prompt int) {
-	rows = f.prompt + f.generated - 1
-	if reported == 0 || reported > rows || f.answers > 1 {
-		return rows, f.prompt
+func pickedRows(sum *answers.Message, reported int) (rows, prompt int) {
+	rows = sum.Prompt + sum.Generated - 1
+	if reported == 0 || reported > rows || sum.Answers > 1 {
+		return rows, sum.Prompt
 	}
-	return reported, max(f.prompt-(rows-reported), 0)
+	return reported, max(sum.Prompt-(rows-reported), 0)
 }
 
 // uncountedPicks returns the warning for picks that were not counted.
@@ -41,19 +35,19 @@ func uncountedPicks(why error) warning {
 }
 
 // picks counts the expert picks of a completed answer.
-func (x *exchange) picks(f *fact) error {
-	if f.routed == "" {
+func (x *exchange) picks(sum *answers.Message) error {
+	if sum.Routed == "" {
 		return nil
 	}
-	if f.prompt == 0 || f.generated == 0 {
+	if sum.Prompt == 0 || sum.Generated == 0 {
 		return errNoUsage
 	}
-	rows, _ := f.rows(0)
-	p, err := routed.Decode([]byte(f.routed), x.proxy.opt.ExpertsUsed, rows)
+	rows, _ := pickedRows(sum, 0)
+	p, err := routed.Decode([]byte(sum.Routed), x.proxy.opt.ExpertsUsed, rows)
 	if err != nil {
 		return err
 	}
-	_, prompt := f.rows(p.Tokens)
+	_, prompt := pickedRows(sum, p.Tokens)
 	counts, err := x.proxy.picks.Add(p, prompt)
 	if err != nil {
 		return err

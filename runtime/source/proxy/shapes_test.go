@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 func sample(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
+	text, err := os.ReadFile(filepath.Join("..", "answers", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +157,8 @@ func TestShapes(t *testing.T) {
 			if logged.outcome != s.outcome {
 				t.Errorf("outcome %+v, want %+v", logged.outcome, s.outcome)
 			}
-			d := dialectOf(s.path)
-			want := event.Request{Label: s.label, MaxTokens: s.max, Chat: d.chat, ColdLater: d.bare, Model: requestedModel(s.request)}
+			d := answers.Of(s.path)
+			want := event.Request{Label: s.label, MaxTokens: s.max, Chat: d.Chat, ColdLater: d.Lines, Model: requestedModel(s.request)}
 			if logged.request != want {
 				t.Errorf("request %+v, want %+v", logged.request, want)
 			}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
-	"github.com/llmtop/llmtop/runtime/source/sse"
 )
 
 // loadsPath is the endpoint where a llama-server with several models streams the events of model loads.
@@ -138,7 +138,7 @@ func (p *pacedReader) Read(b []byte) (int, error) {
 
 // readLoads reads messages until the stream ends; the error is then io.EOF. It skips malformed messages.
 func readLoads(from io.Reader, handle func(*loadMessage)) error {
-	lines, e := bufio.NewReaderSize(from, 32<<10), sse.Event{Max: maxLoadMessage}
+	lines, e := bufio.NewReaderSize(from, 32<<10), answers.Event{Max: maxLoadMessage}
 	e.Begin()
 	for {
 		line, err := lines.ReadSlice('\n')

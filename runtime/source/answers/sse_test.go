@@ -1,4 +1,4 @@
-package sse
+package answers
 
 import (
 	"reflect"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// read returns the events of a text in short form.
-func read(text string, limit int) (out []string) {
+// readEvents returns the events of a text in short form.
+func readEvents(text string, limit int) (out []string) {
 	e := Event{Max: limit}
 	e.Begin()
 	for line := range strings.SplitSeq(text, "\n") {
@@ -27,7 +27,7 @@ func read(text string, limit int) (out []string) {
 	return out
 }
 
-func TestEvents(t *testing.T) {
+func TestSentEvents(t *testing.T) {
 	for text, want := range map[string][]string{
 		"data: a\ndata:b\n\n: comment\n\nid: 1\n\ndata: c\n\n": {"a\nb", "c"},
 		"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n":       {"a"}, // only a byte order mark at the very start is skipped
@@ -38,17 +38,17 @@ func TestEvents(t *testing.T) {
 		"data: 1234\ndata: 5678\ndata\n\ndata\n\n":             {"over", ""},
 		"data: not ended":                                      nil,
 	} {
-		if got := read(text, 8); !reflect.DeepEqual(got, want) {
+		if got := readEvents(text, 8); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
 
-func FuzzEvents(f *testing.F) {
+func FuzzSentEvents(f *testing.F) {
 	f.Add("data: a\n\nevent: error\ndata: b\n\n")
 	f.Add("\xef\xbb\xbferror: {}\n\n:\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, e := range read(text, 64) {
+		for _, e := range readEvents(text, 64) {
 			if len(e) > 64+len(" failed")+1 { // the line feed before data beyond the limit is kept
 				t.Fatalf("%d bytes", len(e))
 			}

@@ -1,4 +1,4 @@
-package streamed
+package answers
 
 import (
 	"unicode"
@@ -15,12 +15,12 @@ const (
 
 // Pieces returns about how many tokens a text has at least: its words, numbers and runs of punctuation, and for scripts
 // that do not separate words every second character. A text that is not empty has at least one.
-func Pieces[T string | []byte](text T) (n int) {
+func Pieces(text string) (n int) {
 	last, wide := space, 0
 	for i := 0; i < len(text); {
 		r, size := rune(text[i]), 1
 		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
+			r, size = utf8.DecodeRuneInString(text[i:])
 		}
 		i += size
 		kind := other

@@ -1,43 +1,19 @@
-// Package streamed counts the tokens of streamed answers, for the proxy and for the client of benchmarks.
-package streamed
+package answers
 
 import "github.com/llmtop/llmtop/profiler/event"
-
-// Part is generated text in one message of an answer.
-type Part struct {
-	At                event.Time // when it was read
-	Choice            int        // number of the answer, of a request for several
-	Tokens            int        // its token ids or log probabilities; 0: not reported
-	Answer, Reasoning int        // pieces of its text, see Pieces
-}
-
-// Usage are the server's final counts of tokens.
-type Usage struct {
-	Generated int // reasoning included; 0: not reported
-	Reasoning int // 0: not reported
-}
-
-// NewUsage returns the counts of a server that may leave reasoning out of the generated tokens. total includes the prompt;
-// 0: not reported.
-func NewUsage(prompt, generated, reasoning, total int) Usage {
-	if reasoning > generated || total > 0 && total == prompt+generated+reasoning {
-		generated += reasoning
-	}
-	return Usage{generated, reasoning}
-}
 
 // MaxChoices is how many choices of a request are counted apart.
 const MaxChoices = 128
 
 // Counter counts the tokens of one answer. The zero value is ready.
 type Counter struct {
-	choices           []choice
+	choices           []counted
 	guessed           bool // a message with text had no token count
 	answer, reasoning int  // pieces of all choices
 }
 
-// choice counts one of the answers.
-type choice struct {
+// counted counts one of the answers.
+type counted struct {
 	tokens                   int
 	first                    event.Time // when its first message was read
 	firstTokens, firstPieces int        // of what was read then
@@ -46,10 +22,10 @@ type choice struct {
 // Add counts a part and returns how many tokens of its choice are new, and how many came before. These are its token ids or
 // log probabilities, or the growth of the server's running count, which is one of that choice, or else 1. total is that
 // count in the same message; 0: none.
-func (c *Counter) Add(p Part, total int) (n, before int) {
+func (c *Counter) Add(p *Part, total int) (n, before int) {
 	i := min(p.Choice, MaxChoices-1)
 	for len(c.choices) <= i {
-		c.choices = append(c.choices, choice{})
+		c.choices = append(c.choices, counted{})
 	}
 	one := &c.choices[i]
 	n, before = 1, one.tokens
@@ -88,26 +64,27 @@ func (c *Counter) Total() (n int) {
 // Choices returns how many answers there are.
 func (c *Counter) Choices() int { return len(c.choices) }
 
-// Later returns how many tokens were streamed after the first message of each choice; false if that is unknown. If messages
-// had no count, the server's total counts them, without the reasoning that it reports if none was streamed. Far more tokens
+// Later returns how many tokens were streamed after the first message of each choice; false if that is unknown. generated
+// and reasoning are the server's totals, with the reasoning in the first too; 0: not reported. If messages had no count, the
+// total counts them, without the reasoning that the server reports if none was streamed. Far more tokens
 // than the text can have are tokens that were not streamed, far fewer than messages are messages that are no tokens: then it
 // is unknown.
-func (c *Counter) Later(u Usage) (n int, ok bool) {
+func (c *Counter) Later(generated, reasoning int) (n int, ok bool) {
 	var first, firstPieces int
 	for i := range c.choices {
 		first, firstPieces = first+c.choices[i].firstTokens, firstPieces+c.choices[i].firstPieces
 	}
 	counted := c.Total()
-	n = u.Generated
+	n = generated
 	if c.reasoning == 0 {
-		n -= u.Reasoning
+		n -= reasoning
 	}
 	switch {
-	case !c.guessed && n-counted > len(c.choices), len(c.choices) > 1 && n < counted, u.Generated == 0:
+	case !c.guessed && n-counted > len(c.choices), len(c.choices) > 1 && n < counted, generated == 0:
 		return counted - first, true // the total is missing, or of one choice, or not only of what was streamed
 	case !c.guessed, n >= counted && n-counted <= len(c.choices): // the token that ends a text has no message
 		return max(n, counted) - first, true
-	case !c.plausible(u, n, counted):
+	case !c.plausible(reasoning, n, counted):
 		return 0, false
 	case n > counted: // messages hold several tokens: the first ones by their share of the text
 		pieces := c.answer + c.reasoning
@@ -117,13 +94,13 @@ func (c *Counter) Later(u Usage) (n int, ok bool) {
 }
 
 // plausible reports whether the messages can hold n tokens, and their text the tokens of each kind.
-func (c *Counter) plausible(u Usage, n, messages int) bool {
+func (c *Counter) plausible(reasoning, n, messages int) bool {
 	fits := func(tokens, pieces int) bool { return tokens-pieces <= max(pieces/4, 2) }
 	switch {
 	case messages-n > max(n/4, 2):
 		return false
-	case c.reasoning == 0 || u.Reasoning == 0:
+	case c.reasoning == 0 || reasoning == 0:
 		return fits(n, c.answer+c.reasoning)
 	}
-	return fits(u.Reasoning, c.reasoning) && fits(n-u.Reasoning, c.answer)
+	return fits(reasoning, c.reasoning) && fits(n-reasoning, c.answer)
 }

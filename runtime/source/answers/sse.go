@@ -1,9 +1,9 @@
-// Package sse assembles server-sent events from lines (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-package sse
+package answers
 
 import "bytes"
 
-// Event is the event being read. Comments and fields other than data are skipped, except "event: error" and the field
+// Event is the server-sent event being read from lines
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Comments and fields other than data are skipped, except "event: error" and the field
 // "error", with which llama.cpp reports a failed request. Set Max before the first line.
 type Event struct {
 	Max    int    // limit of Data in bytes

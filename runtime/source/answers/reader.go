@@ -1,0 +1,238 @@
+// Package answers reads what clients ask inference servers over HTTP, and what these answer, in the interfaces of OpenAI,
+// Anthropic, Ollama and llama.cpp. A Request reads the body of a request. A Reader cuts an answer into Messages, each with
+// the time at which its last byte was read, and an Answer counts their tokens.
+package answers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// MaxMessage limits one message of a stream, and the whole answer if it is not a stream, in bytes. The longest regular
+// message, the token ids of a full context at the end of an Ollama answer, has a few MB.
+const MaxMessage = 8 << 20
+
+var (
+	// ErrLong means that a message is longer than MaxMessage. The messages after it can be read.
+	ErrLong = errors.New("a message of more than 8 MiB")
+	// ErrJSON means that a message is not JSON: Message.Wrong has the cause. The messages after it can be read.
+	ErrJSON = errors.New("a message is not JSON")
+)
+
+// form is how an answer is divided into messages.
+type form uint8
+
+const (
+	sentEvents form = iota // server-sent events
+	jsonLines              // one JSON value in each non-empty line
+	document               // a single JSON value
+)
+
+// Reader cuts an answer into messages.
+type Reader struct {
+	// Texts keeps the generated text and the token ids in messages; otherwise they are only counted.
+	Texts bool
+
+	dialect *Dialect
+	form    form
+	lines   lines
+	event   Event
+	at      func() event.Time
+	ended   bool // the document was read
+}
+
+// NewStream returns a reader of an answer that is a stream in the form of its dialect. at returns the time of the last read
+// of from.
+func NewStream(d *Dialect, from io.Reader, at func() event.Time) *Reader {
+	r := &Reader{dialect: d, lines: lines{from: from}, event: Event{Max: MaxMessage}, at: at}
+	if d.Lines {
+		r.form = jsonLines
+	}
+	return r
+}
+
+var errKind = errors.New("neither JSON nor a stream of events")
+
+// NewReader returns a reader of an answer with a header: by its content type, or if that is missing by the dialect. It
+// returns io.EOF if the status says all.
+func NewReader(d *Dialect, status int, header http.Header, from io.Reader, at func() event.Time) (*Reader, error) {
+	from, err := decoded(from, header)
+	if err != nil {
+		return nil, err
+	}
+	r := NewStream(d, from, at)
+	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil {
+		kind = ""
+	}
+	switch {
+	case kind == "text/event-stream":
+		r.form = sentEvents
+	case kind == "application/x-ndjson", kind == "application/jsonl", kind == "" && d.Lines:
+		r.form = jsonLines
+	case kind == "application/json", kind == "application/problem+json":
+		r.form = document
+	case kind == "" && status == http.StatusOK:
+	case status != http.StatusOK:
+		return nil, io.EOF
+	default:
+		return nil, errKind
+	}
+	return r, nil
+}
+
+// Streams reports whether the answer is a stream of messages.
+func (r *Reader) Streams() bool { return r.form != document }
+
+// Next returns the next message. Errors: io.EOF at the end, ErrLong, ErrJSON with the message, and those of reading.
+func (r *Reader) Next() (*Message, error) {
+	v, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{At: v.at, Torn: v.torn, whole: !r.Streams(), texts: r.Texts}
+	if string(v.bytes) == "[DONE]" {
+		m.Done = true
+		return m, nil
+	}
+	if bad := r.dialect.read(m, v.bytes); bad != nil {
+		m.Wrong, err = bad, ErrJSON
+	}
+	if v.failed && !m.Failed {
+		m.Failed, m.Failure = true, bytes.Clone(v.bytes)
+	}
+	for i := range m.Parts {
+		m.Parts[i].At = m.At
+		m.Named = m.Named || m.Parts[i].Tokens > 0
+	}
+	return m, err
+}
+
+// value is one JSON value of an answer.
+type value struct {
+	bytes  []byte // valid until the next call of next
+	failed bool   // the server marks it as an error
+	torn   bool   // the stream stopped inside it or right after it
+	at     event.Time
+}
+
+// next returns the next value. Errors: those of lines, and ErrLong.
+func (r *Reader) next() (value, error) {
+	switch r.form {
+	case sentEvents:
+		return r.nextEvent()
+	case jsonLines:
+		for {
+			line, err := r.lines.next()
+			if line = bytes.TrimSpace(line); err != nil || len(line) > 0 {
+				return value{bytes: line, torn: r.lines.torn, at: r.at()}, err
+			}
+		}
+	}
+	if r.ended {
+		return value{}, io.EOF
+	}
+	r.ended = true
+	all, err := io.ReadAll(io.LimitReader(r.lines.from, MaxMessage+1))
+	if err == nil && len(all) > MaxMessage {
+		err = ErrLong
+	}
+	return value{bytes: all, at: r.at()}, err
+}
+
+// nextEvent returns the next event with data.
+func (r *Reader) nextEvent() (value, error) {
+	e := &r.event
+	e.Begin()
+	for {
+		line, err := r.lines.next()
+		ended := false
+		switch {
+		case err == ErrLong:
+			e.Over = true
+			continue
+		case err != nil && e.Over, err == io.EOF && e.Some: // the last event needs no blank line after it
+			ended = true
+		case err != nil:
+			return value{}, err
+		default:
+			ended = e.Line(line)
+		}
+		switch {
+		case !ended:
+		case e.Over:
+			return value{}, ErrLong
+		default:
+			return value{e.Data, e.Failed, err == io.EOF, r.at()}, nil
+		}
+	}
+}
+
+// maxDecoded limits the decompressed size of one answer, in bytes. It limits CPU time: the data is not kept.
+const maxDecoded = 1 << 30
+
+var (
+	errEncoding = errors.New("unsupported compression")
+	errUnfolds  = errors.New("more than 1 GiB after decompression")
+)
+
+// decoded returns a reader of the decompressed answer. A read that returns bytes consumes no more of from than it
+// needs.
+func decoded(from io.Reader, header http.Header) (io.Reader, error) {
+	encodings := header.Values("Content-Encoding")
+	if len(encodings) > 1 {
+		return nil, errEncoding
+	}
+	if len(encodings) == 0 {
+		return from, nil
+	}
+	var (
+		r   io.Reader
+		err error
+	)
+	switch strings.ToLower(strings.TrimSpace(encodings[0])) {
+	case "", "identity":
+		return from, nil
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(from)
+	case "deflate":
+		r, err = zlib.NewReader(from)
+	case "zstd":
+		r, err = zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+	default:
+		err = errEncoding
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Limited(r, maxDecoded, errUnfolds), nil
+}
+
+// limited is a reader with a limit on its length.
+type limited struct {
+	from io.Reader
+	left int // bytes
+	over error
+}
+
+// Limited returns a reader of from that fails with over after most bytes.
+func Limited(from io.Reader, most int, over error) io.Reader { return &limited{from, most, over} }
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	if l.left -= n; l.left < 0 {
+		return n, l.over
+	}
+	return n, err
+}
