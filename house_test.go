@@ -31,9 +31,8 @@ var rules = []struct {
 	{"ui/table", []string{"ui/sanitize", "profiler"}},
 	{"ui/pane", []string{"ui/grid", "ui/table", "ui/sanitize", "theme", "profiler"}},
 	{"ui/input", []string{"ui/pane", "ui/grid", "ui/sanitize", "theme"}},
-	{"ui/polled", []string{"ui/pane", "ui/grid", "ui/sanitize", "theme", "profiler"}},
-	{"ui/chrome", []string{"ui/polled", "ui/pane", "ui/grid", "ui/sanitize", "theme", "profiler"}},
-	{"ui/view", []string{"ui/view", "ui/polled", "ui/chrome", "ui/input", "ui/pane", "ui/table", "ui/grid", "ui/sanitize", "theme", "profiler"}},
+	{"ui/chrome", []string{"ui/pane", "ui/grid", "ui/sanitize", "theme", "profiler"}},
+	{"ui/view", []string{"ui/view", "ui/chrome", "ui/input", "ui/pane", "ui/table", "ui/grid", "ui/sanitize", "theme", "profiler"}},
 	{"ui", []string{"ui", "theme", "profiler"}},
 	{"runtime", []string{"runtime", "profiler/event", "profiler/clean", "profiler/metric"}}, // metric: to format sizes in errors
 	{"cmd/session", slices.Concat(outside, []string{"cmd/session", "cmd/screen", "cmd/files", "cmd/console", "cmd/exit", "cmd/version"})},

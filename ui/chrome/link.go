@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -131,11 +130,46 @@ func (t *Status) Problems() (out []string) {
 	return out
 }
 
+// lossCounters are the counters of the trace receiver that should stay 0, with their descriptions.
+var lossCounters = []struct{ name, one, many string }{
+	{"exports_refused", "export was refused", "exports were refused"},
+	{"spans_rejected", "span was rejected", "spans were rejected"},
+	{"spans_late", "span arrived too late", "spans arrived too late"},
+	{"spans_dropped", "span was dropped: the rest of its trace did not arrive", "spans were dropped: the rest of their traces did not arrive"},
+}
+
+// LosesTraces reports whether a counter of the trace receiver, which should stay 0, counts incomplete traces.
+func LosesTraces(name string) bool {
+	return slices.ContainsFunc(lossCounters, func(l struct{ name, one, many string }) bool { return l.name == name })
+}
+
+// traceLossWarnings describes received traces that are incomplete; nil if none is.
+func traceLossWarnings(s *store.Snapshot) []string {
+	if s.Counters == nil {
+		return nil
+	}
+	words := ""
+	for _, l := range lossCounters {
+		n := s.Counters.Get(l.name)
+		switch {
+		case !n.OK() || n.V <= 0:
+		case n.V == 1:
+			words += ", 1 " + l.one
+		default:
+			words += ", " + metric.Count(n.V) + " " + l.many
+		}
+	}
+	if words == "" {
+		return nil
+	}
+	return []string{"some received traces are incomplete: " + words[2:] + "; see the log for causes"}
+}
+
 // DrawWarnings writes the problems of the data, not of the engine: of the connection, of received traces and of the
 // recording. It returns the rows used.
 func DrawWarnings(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	y := 0
-	for _, n := range slices.Concat(LinkWarnings(c, s), polled.TraceLossWarnings(s), c.Problems) {
+	for _, n := range slices.Concat(LinkWarnings(c, s), traceLossWarnings(s), c.Problems) {
 		for i, line := range grid.Wrap(nil, n, a.W-2) {
 			if i == 0 {
 				a.Cell(0, y, pane.Bad.With(grid.Bold), c.Skin.Glyphs.Bad)

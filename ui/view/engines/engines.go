@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -114,11 +113,11 @@ func engineDetail(c *pane.Frame, a grid.Area, r Row) {
 		return // never identified
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
-	if s.Reported() {
-		polled.DrawCounters(rest, polled.DrawOrigins(c, rest, s), s)
+	if s.Aggregates != nil {
+		drawCounters(rest, drawOrigins(c, rest, s), s)
 		return
 	}
-	polled.DrawCounters(rest, engineCaps(c, rest, e.Caps), s)
+	drawCounters(rest, engineCaps(c, rest, e.Caps), s)
 }
 
 // capNames are the capabilities of an engine: data that it reports and commands that it accepts.

@@ -12,7 +12,6 @@ import (
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -102,7 +101,7 @@ func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListP
 	cols := listColumnsFor(in.W, rows, c)
 	engineHead(in, cols)
 	detail := min(6, max(in.H-8, 0))
-	if len(rows) > 0 && polled.HasAggregates(rows[min(selected, len(rows)-1)].Snapshot) {
+	if s := rows[min(selected, len(rows)-1)].Snapshot; s.Aggregates != nil || s.Counters != nil {
 		detail = min(12, max(in.H-8, 0))
 	}
 	room := max(in.H-3-detail, 1) // rows for engines, without head, rule and sums

@@ -1,10 +1,7 @@
 package latency
 
 import (
-	"math"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -14,20 +11,15 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-// DrawITL draws the gaps of every token: percentiles, a chart, and the strip of the current request.
+// DrawITL draws the gaps of every token: percentiles, a chart, and the strip of the current request. Without them it draws
+// the latencies that the server counts, or else the TPOT of polled slots, or of llmtop's probes, and says so in its title.
 func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, "every token, "+c.Window.String())
 	sum := s.Latency.ITL[c.Window]
 	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
-		switch {
-		case c.Waiting(in, s):
-		case s.Current != nil && !s.Engine.Caps.Has(event.CapTokens):
-			c.Absent(in, pane.Dim, "ITL: not reported by this engine", "")
-		default:
-			c.Absent(in, pane.Dim, "no token yet", c.Suggest)
-		}
+		drawWithoutGaps(a, s, c)
 		return
 	}
+	in := c.Box(a, "every token, "+c.Window.String())
 	drawGapStats(in, 0, sum, s, c)
 	strip := 1
 	switch {
@@ -39,13 +31,54 @@ func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		strip = max(in.H-1, 1)
 	}
 	if in.H >= 5 {
-		drawLatencyChart(in.Sub(0, 1, in.W, in.H-1-strip), s, c)
+		t := itlTrend(s)
+		t.drawChart(c, in.Sub(0, 1, in.W, in.H-1-strip))
 	}
 	if in.H >= 2 {
 		drawStrip(in.Sub(0, in.H-strip, in.W, strip), s.Current, c)
 	}
 	drawChartKey(a, c)
 }
+
+// drawWithoutGaps draws the pane without measured gaps.
+func drawWithoutGaps(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	slots, probes := slotCount(s) > 0, s.Probes().Last != nil && !measured(s)
+	switch {
+	case s.Aggregates != nil && len(s.Aggregates.Histograms) > 0:
+		c.Title = "Latency"
+		in := c.Box(a, "engine histograms, "+c.Window.String())
+		n := percentileTable(c, in, s) + 1
+		rest := in.Sub(0, n, in.W, in.H-n)
+		switch {
+		case slots:
+			drawRequestTable(rest, slotColumns(s), slotsOf(s), 0)
+		case !drawTrends(c, rest, s):
+			ratesIfRoom(c, rest, s)
+		}
+	case slots:
+		c.Title = "TPOT"
+		in := c.Box(a, "from slot progress between two polls, newest first", "newest first")
+		if probeLine(c, in, 0, s) {
+			in = in.Sub(0, 2, in.W, in.H-2)
+		}
+		drawRequestTable(in, slotColumns(s), slotsOf(s), 0)
+	case probes:
+		c.Title = "Latency"
+		probeLine(c, c.Box(a, ""), 0, s)
+	case s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens):
+		c.Absent(c.Box(a, ""), pane.Dim, noITL, "measure it with llmtop proxy")
+	default:
+		switch in := c.Box(a, "every token, "+c.Window.String()); {
+		case c.Waiting(in, s):
+		case s.Current != nil && !s.Engine.Caps.Has(event.CapTokens):
+			c.Absent(in, pane.Dim, noITL, "")
+		default:
+			c.Absent(in, pane.Dim, "no token yet", c.Suggest)
+		}
+	}
+}
+
+const noITL = "ITL: not reported by this engine"
 
 // drawGapStats writes the percentiles of the window and the number of stalls at fixed columns.
 func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *pane.Frame) {
@@ -83,47 +116,6 @@ func drawChartKey(a grid.Area, c *pane.Frame) {
 		c.Foot(a, pane.Dim, "column: 1 s, in the strip 1 token; "+c.AxisWords()+"; "+string(c.Skin.Glyphs.Stall)+": stall")
 	}
 }
-
-func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	pts := s.Latency.Series
-	if len(pts) < 2 {
-		c.Absent(a, pane.Dim, "the chart starts after two seconds of tokens", "")
-		return
-	}
-	cols := min(len(pts), a.W)
-	pts = pts[len(pts)-cols:]
-	top := 0.0
-	for _, p := range pts {
-		if p.Count > 0 {
-			top = max(top, float64(p.P99))
-		}
-	}
-	top = grid.NiceTop(top)
-	c.Scratch.Chart("latency").Draw(a, grid.Curves{
-		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
-		Roles: latencyRoles, Log: c.LogAxis, Fill: true,
-		Stall: func(i int) bool { return pts[i].Stalls > 0 || stalledIn(s.Latency.Stalls, pts[i].At) },
-		Label: pane.AxisLabel(pane.TimeAxis, top),
-		At: func(series, i int) float64 {
-			switch p := pts[i]; {
-			case p.Count == 0:
-				return math.NaN()
-			case series == 0:
-				return float64(p.P99)
-			default:
-				return float64(p.P50)
-			}
-		},
-	}, c.Skin)
-	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), pts[len(pts)-1].At, len(pts))
-}
-
-// stalledIn reports whether one of the kept stalls ended in the second that starts at t.
-func stalledIn(stalls []store.Stall, t event.Time) bool {
-	return slices.ContainsFunc(stalls, func(s store.Stall) bool { return s.At >= t && s.At < t+event.Time(time.Second) })
-}
-
-var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
 
 // drawStrip draws the gaps of a request token by token, the newest at the right, with its TPOT. A full column is
 // stripTop times the median gap.

@@ -2,6 +2,7 @@ package latency
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -9,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/table"
 )
@@ -29,14 +29,8 @@ func drawLatency(a grid.Area, page, next Page, s *store.Snapshot, c *pane.Frame)
 	if next != page {
 		c.Foot(a, pane.Dim, "tab "+next.String())
 	}
-	if s.AggregateOnly() {
-		polled.DrawLatency(c, in, page == PageOverTime, s)
-		return
-	}
-	if len(s.Requests) == 0 {
-		if !c.Waiting(in, s) {
-			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
-		}
+	if !measured(s) {
+		drawUnmeasured(c, in, page, s)
 		return
 	}
 	drawCompliance(c, in, s)
@@ -60,6 +54,54 @@ func drawLatency(a grid.Area, page, next Page, s *store.Snapshot, c *pane.Frame)
 	itlChart(c, rest.Sub(0, 0, w, rest.H/2), s)
 	scatter(c, rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s)
 	latencyRight(c, right, s, gap)
+}
+
+// measured reports whether llmtop has measured requests one by one: not its own probes, and not slots that were polled.
+func measured(s *store.Snapshot) bool {
+	return slices.ContainsFunc(s.Requests, func(r *store.Request) bool { return !r.Polled && !s.Excluded(r) })
+}
+
+// noLatency is why there are no latencies, measureLatency how to get them.
+const (
+	noLatency      = "latencies: not reported by this engine"
+	measureLatency = "measure them with llmtop attach --probe or llmtop proxy"
+)
+
+// drawUnmeasured draws the view without measured requests: what the server counts, llmtop's probes and the polled slots,
+// as far as there are any.
+func drawUnmeasured(c *pane.Frame, a grid.Area, page Page, s *store.Snapshot) {
+	if page == PageOverTime && drawTrends(c, a, s) {
+		return
+	}
+	n := 0
+	if s.Aggregates != nil && len(s.Aggregates.Histograms) > 0 {
+		n = percentileTable(c, a, s)
+		n += bucketNote(c, a.Sub(0, n, a.W, a.H-n), s)
+		if probeLine(c, a, n+1, s) {
+			n++
+		}
+		n += 2
+	} else if drawProbes(c, a, s) {
+		return
+	}
+	n += slotRequests(c, a.Sub(0, n, a.W, a.H-n), s)
+	switch rest := a.Sub(0, n, a.W, a.H-n); {
+	case n > 0:
+		if !drawTrends(c, rest, s) {
+			ratesIfRoom(c, rest, s)
+		}
+	case s.Aggregates != nil:
+		c.Absent(a, pane.Dim, noLatency, measureLatency)
+	case !c.Waiting(a, s):
+		c.Absent(a, pane.Dim, "no request yet", c.Suggest)
+	}
+}
+
+// ratesIfRoom draws the throughput chart below the latencies, if there is room.
+func ratesIfRoom(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if pts := c.Rates(s); a.H >= 6 && len(pts) >= 2 {
+		pane.DrawRatesChart(a, pts, c)
+	}
 }
 
 // heatmapFrom is the minimum height of the right half for the heatmap.
@@ -201,43 +243,16 @@ func keptOf(kept int, all uint64, name string) string {
 	return words
 }
 
-// percentileTable lists the percentiles of every latency over the selected window and returns the rows used.
-func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
-	const names, col = 10, 10
-	heads := [...]string{"p50", "p90", "p95", "p99", "max", "mean", "samples"}
-	for i, h := range heads {
-		if x := names + (i+1)*col; x <= a.W {
-			a.Right(x, 0, pane.Heading, h)
-		}
-	}
-	for y := range store.Latencies {
-		row := &store.Latencies[y]
-		a.Text(0, 1+y, pane.Dim, row.Title)
-		sum := &row.In(&s.Latency)[c.Window]
-		if sum.Count == 0 {
-			a.Right(names+col, 1+y, pane.Dim, "-")
-			continue
-		}
-		for i, v := range [...]int64{sum.P50, sum.P90, sum.P95, sum.P99, sum.Max, int64(sum.Mean)} {
-			if x := names + (i+1)*col; x <= a.W {
-				a.Right(x, 1+y, pane.Data, metric.Duration(v))
-			}
-		}
-		if x := names + len(heads)*col; x <= a.W {
-			a.Right(x, 1+y, pane.Plain, metric.Count(float64(sum.Count)))
-		}
-	}
-	return 1 + len(store.Latencies)
+// itlChart draws the measured ITL per second.
+func itlChart(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	t := itlTrend(s)
+	t.draw(c, a)
 }
 
-// itlChart draws ITL per second.
-func itlChart(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	l := a.Line(0, 0)
-	l.Put(pane.Heading, "ITL").Gap(2).Put(grid.Fg(theme.SeriesP50), "p50").Gap(1).Put(grid.Fg(theme.SeriesP99), "p99").Put(pane.Dim, "  1 column = 1 s")
-	l.Fit(grid.Piece{Style: pane.Dim, Words: ", " + c.AxisWords()})
-	if a.H >= 3 {
-		drawLatencyChart(a.Sub(0, 1, a.W, a.H-1), s, c)
-	}
+// itlHeatmap draws the measured ITL over time.
+func itlHeatmap(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	t := itlTrend(s)
+	t.drawHeat(c, a)
 }
 
 // scatter draws TTFT by computed prompt tokens of every warm request, with a linear fit.

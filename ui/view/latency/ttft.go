@@ -10,21 +10,14 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// DrawTTFT draws the newest requests, one bar of TTFT components each.
+// DrawTTFT draws the newest requests, one bar of TTFT components each, or else the means of what a server counts.
 func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.Box(a, "time to first token by component")
-	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
-		polled.DrawLoad(in, s, c)
-		return
-	}
-	if len(s.Requests) == 0 {
-		if !c.Waiting(in, s) && !polled.DrawLoadOnly(c, in, s, "no request yet") {
-			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
-		}
+	if !measured(s) {
+		drawUnmeasuredTTFT(c, in, s)
 		return
 	}
 	bars, parts, foot := shareRows(in.H, s)

@@ -7,7 +7,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/view"
 )
 
@@ -21,7 +20,12 @@ type View struct {
 func (v *View) Name() string { return "Latency" }
 
 // Missing implements view.Offerer.
-func (v *View) Missing(s *store.Snapshot) (why, advice string) { return polled.MissingLatency(s) }
+func (v *View) Missing(s *store.Snapshot) (why, advice string) {
+	if s.NoPerRequest() && len(s.Aggregates.Histograms)+len(s.Requests) == 0 {
+		return noLatency, measureLatency
+	}
+	return "", ""
+}
 
 // Draw implements view.View.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
@@ -37,9 +41,9 @@ var allPages = []Page{PageAll, PageDistributions, PageOverTime, PagePrompt}
 // pagesOf returns the pages that have data.
 func pagesOf(s *store.Snapshot) []Page {
 	switch {
-	case !s.AggregateOnly() && len(s.Requests) > 0:
+	case measured(s):
 		return allPages
-	case s.AggregateOnly() && polled.HasTrends(s):
+	case HasTrends(s):
 		return []Page{PageAll, PageOverTime}
 	}
 	return []Page{PageAll}

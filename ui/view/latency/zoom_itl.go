@@ -21,7 +21,8 @@ func ZoomITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.Box(a, "every token, "+c.Window.String()+"; pacing excluded")
 	drawGapStats(in, 0, s.Latency.ITL[c.Window], s, c)
 	lower := min(max(in.H/2, 8), in.H-6)
-	drawLatencyChart(in.Sub(0, 2, in.W, in.H-lower-5), s, c)
+	t := itlTrend(s)
+	t.drawChart(c, in.Sub(0, 2, in.W, in.H-lower-5))
 	drawStrip(in.Sub(0, in.H-lower-2, in.W, 2), s.Current, c)
 	b := in.Sub(0, in.H-lower+1, in.W, lower-1)
 	third := b.W / 3

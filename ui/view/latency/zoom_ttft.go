@@ -8,7 +8,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 )
 
 // ttftColumn is a column of the zoomed TTFT table.
@@ -20,8 +19,8 @@ type ttftColumn struct {
 
 // ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
 func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
-	if len(s.Requests) == 0 {
-		DrawTTFT(a, s, c)
+	if !measured(s) {
+		zoomUnmeasured(c, c.Box(a, "time to first token by component"), s)
 		return
 	}
 	in := c.Box(a, "requests, newest first; components add up to TTFT")
@@ -33,7 +32,8 @@ func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
 	lower := lowerRows(rest, s)
 	table := min(len(s.Requests)+1, rest.H-lower)
-	drawTTFTTable(rest.Sub(0, 0, rest.W, table), s, scroll)
+	*scroll = min(*scroll, max(len(s.Requests)-(table-1), 0))
+	drawRequestTable(rest.Sub(0, 0, rest.W, table), ttftColumns(), s.Requests, *scroll)
 	if lower > 0 {
 		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, c)
 	}
@@ -60,8 +60,8 @@ func drawLower(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		pane.DrawLayers(a.Sub(a.W/2+1, 0, a.W-a.W/2-1, a.H), r, c)
 	}
 	if len(s.Load) > 0 {
-		polled.LoadTitle(left, s)
-		polled.DrawLoad(left.Sub(0, 1, min(left.W, polled.WidestLoad), left.H-1), s, c)
+		loadTitle(left, s)
+		drawLoad(left.Sub(0, 1, min(left.W, widestLoad), left.H-1), s, c)
 	}
 }
 
@@ -75,22 +75,8 @@ func withTTFTOrNewest(rs []*store.Request) *store.Request {
 
 // ttftColumns returns the columns of the table by importance; those that do not fit are omitted at the right.
 func ttftColumns() []ttftColumn {
-	sec := func(get func(*store.Request) event.Reading) func(*store.Request) (string, grid.Style) {
-		return func(r *store.Request) (string, grid.Style) {
-			v := get(r)
-			if !v.OK() {
-				return "-", pane.Dim
-			}
-			return metric.Seconds(v.V), pane.Plain
-		}
-	}
 	cols := []ttftColumn{
-		{"TTFT", 9, func(r *store.Request) (string, grid.Style) {
-			if !r.TTFT.OK() {
-				return "-", pane.Dim
-			}
-			return metric.Seconds(r.TTFT.V), pane.Loud
-		}},
+		{"TTFT", 9, readingCell(func(r *store.Request) event.Reading { return r.TTFT }, metric.Seconds, pane.Loud)},
 		{"prompt", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.PromptTokens) + " t", pane.Plain }},
 		{"gen", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.Generated) + " t", pane.Plain }},
 	}
@@ -98,16 +84,22 @@ func ttftColumns() []ttftColumn {
 		cols = append(cols, ttftColumn{pane.ComponentLook(st).Name, 10, partCell(st)})
 	}
 	return append(cols,
-		ttftColumn{"TPOT", 9, sec(func(r *store.Request) event.Reading { return r.TPOT })},
-		ttftColumn{"E2EL", 9, sec(func(r *store.Request) event.Reading { return r.E2EL })},
-		ttftColumn{"decode/s", 9, func(r *store.Request) (string, grid.Style) {
-			if !r.DecodeRate.OK() {
-				return "-", pane.Dim
-			}
-			return metric.Rate(r.DecodeRate.V), pane.Plain
-		}},
-		ttftColumn{"paced", 9, sec(func(r *store.Request) event.Reading { return r.Paced })},
+		ttftColumn{"TPOT", 9, readingCell(func(r *store.Request) event.Reading { return r.TPOT }, metric.Seconds, pane.Plain)},
+		ttftColumn{"E2EL", 9, readingCell(func(r *store.Request) event.Reading { return r.E2EL }, metric.Seconds, pane.Plain)},
+		ttftColumn{"decode/s", 9, readingCell(func(r *store.Request) event.Reading { return r.DecodeRate }, metric.Rate, pane.Plain)},
+		ttftColumn{"paced", 9, readingCell(func(r *store.Request) event.Reading { return r.Paced }, metric.Seconds, pane.Plain)},
 	)
+}
+
+// readingCell returns the cell function of a reading.
+func readingCell(get func(*store.Request) event.Reading, format func(float64) string, st grid.Style) func(*store.Request) (string, grid.Style) {
+	return func(r *store.Request) (string, grid.Style) {
+		v := get(r)
+		if !v.OK() {
+			return "-", pane.Dim
+		}
+		return format(v.V), st
+	}
 }
 
 // partCell returns the cell function of one component.
@@ -126,17 +118,22 @@ func partCell(st event.Stage) func(*store.Request) (string, grid.Style) {
 	}
 }
 
-func drawTTFTTable(a grid.Area, s *store.Snapshot, scroll *int) {
-	const name = 26
-	*scroll = min(*scroll, max(len(s.Requests)-(a.H-1), 0))
-	rs := s.Requests[*scroll:]
-	a.Text(0, 0, pane.Heading, "request")
-	for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
-		drawName(a, y+1, 16, r)
-		a.Clip(16, y+1, 9, pane.StateStyle(r.State), r.State.String())
+// drawRequestTable lists requests from the one at first on, with those columns that have values, as far as they fit.
+func drawRequestTable(a grid.Area, cols []ttftColumn, requests []*store.Request, first int) {
+	rs := requests[first:]
+	shown := rs[:min(len(rs), max(a.H-1, 0))]
+	x := 26
+	if a.W < 60 {
+		x = 8
 	}
-	x := name
-	for _, col := range ttftColumns() {
+	a.Text(0, 0, pane.Heading, "request")
+	for y, r := range shown {
+		drawName(a, y+1, min(x, 16), r)
+		if x > 16 {
+			a.Clip(16, y+1, 9, pane.StateStyle(r.State), r.State.String())
+		}
+	}
+	for _, col := range cols {
 		if !anyCell(rs, col) {
 			continue
 		}
@@ -144,8 +141,12 @@ func drawTTFTTable(a grid.Area, s *store.Snapshot, scroll *int) {
 			return
 		}
 		a.Right(x+col.w-1, 0, pane.Heading, col.title)
-		for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
+		for y, r := range shown {
 			words, st := col.cell(r)
+			if grid.Width(words) >= col.w {
+				a.Elide(x+1, y+1, col.w-2, st, words, '…')
+				continue
+			}
 			a.Right(x+col.w-1, y+1, st, words)
 		}
 		x += col.w

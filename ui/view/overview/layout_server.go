@@ -2,7 +2,7 @@ package overview
 
 import (
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/ui/polled"
+	"github.com/llmtop/llmtop/ui/view/latency"
 )
 
 // serverLayout returns the overview of a server with aggregate metrics only: instead of text, tokens and usually router
@@ -25,7 +25,7 @@ func serverLayout(s *store.Snapshot, w int) Layout {
 		middle.panes, middle.parts = append(middle.panes, Machine), append(middle.parts, 1)
 	}
 	first := layoutRow{panes: []ID{TTFT, ITL}, parts: []int{1, 1}, weight: 6}
-	if polled.HasTrends(s) {
+	if latency.HasTrends(s) {
 		first.weight, last.weight = 8, last.weight-1
 	}
 	return Layout{rows: []layoutRow{first, middle, last}}

@@ -4,7 +4,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/view/experts"
 	"github.com/llmtop/llmtop/ui/view/latency"
 	"github.com/llmtop/llmtop/ui/view/system"
@@ -41,7 +40,7 @@ type form struct {
 	windowed bool
 }
 
-// forms holds the form of each pane for engines that report single requests.
+// forms holds the form of each pane.
 var forms = [NumPanes]form{
 	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.scroll) }, true},
 	{latency.DrawITL, same(latency.ZoomITL), true},
@@ -54,23 +53,9 @@ var forms = [NumPanes]form{
 	{drawBreakdown, same(drawBreakdown), false},
 }
 
-// polledForms holds the panes that differ for engines with aggregate metrics only.
-var polledForms = map[ID]form{
-	TTFT: {polled.DrawTTFT, same(polled.ZoomTTFT), true},
-	ITL:  {polled.DrawITL, same(polled.DrawITL), true},
-}
-
 // same makes the zoomed form of a pane that does not scroll.
 func same(draw func(grid.Area, *store.Snapshot, *pane.Frame)) func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom) {
 	return func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { draw(a, s, c) }
-}
-
-// formOf returns the form of a pane for the kind of engine.
-func formOf(id ID, s *store.Snapshot) form {
-	if f, ok := polledForms[id]; ok && s.AggregateOnly() {
-		return f
-	}
-	return forms[id]
 }
 
 // Zoom is the state of a pane in full screen.
@@ -82,7 +67,7 @@ type Zoom struct {
 // Draw draws one pane in the overview, or in full screen if z is not nil.
 func Draw(id ID, a grid.Area, s *store.Snapshot, f *pane.Frame, focused bool, z *Zoom) {
 	f.Title, f.Focused = id.String(), focused
-	form := formOf(id, s)
+	form := &forms[id]
 	draw := func(s *store.Snapshot) {
 		switch {
 		case a.W < pane.LeastWidth || a.H < pane.LeastHeight:

@@ -9,13 +9,12 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.Box(a, rateCovers("tokens/s", s)...)
-	if !s.Reported() && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+	if s.Aggregates == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
 		if !c.Waiting(in, s) {
 			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
 		}
@@ -43,21 +42,20 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	drawKV(r, s, c)
 	drawLast(r, s, c, drawBandwidth)
 	drawDrafts(r, s)
-	out, in := true, true
-	if s.Reported() {
-		polled.DrawCacheHits(r, s)
-		out, in = s.Aggregates.Generated.Origin != event.NotReported, s.Aggregates.Prompt.Origin != event.NotReported
+	if s.Aggregates != nil {
+		drawCacheHits(r, s)
 	}
-	drawTotals(r, s, out, in)
-	if s.Reported() {
-		if s.Throughput.Requests.OK() {
-			if a, ok := r.Next("requests"); ok {
-				pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
-			}
+	drawTotals(r, s)
+	if s.Aggregates == nil {
+		return
+	}
+	if s.Throughput.Requests.OK() {
+		if a, ok := r.Next("requests"); ok {
+			pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
 		}
-		polled.DrawRankLoad(r, s, c)
-		polled.DrawMore(r, s, c)
 	}
+	drawRankLoad(r, s, c)
+	drawMore(r, s, c)
 }
 
 // drawLast draws rows of rates: the last ones, dimmed, of an idle engine.
@@ -202,28 +200,26 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	}
 }
 
-// drawTotals writes the totals of the session; out and in: tokens generated and of prompts are reported.
-func drawTotals(r *pane.RowWriter, s *store.Snapshot, out, in bool) {
+// drawTotals writes the totals of the session.
+func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
 	a, ok := r.Next("session")
 	if !ok {
 		return
 	}
-	n := s.Counts
+	n, t := s.Counts, s.Totals()
 	l := a.Line(1, 0)
-	if out {
-		words := metric.Count(float64(n.GeneratedTokens))
-		if n.AtLeast {
+	put := func(v event.Reading, atLeast bool, unit string) bool {
+		if v.Origin == event.NotReported {
+			return false
+		}
+		words := metric.Count(v.V)
+		if atLeast {
 			words += "+"
 		}
-		l.Put(pane.Plain, words).Put(pane.Dim, " out ")
+		l.Put(pane.Plain, words).Put(pane.Dim, unit)
+		return true
 	}
-	if in {
-		words := metric.Count(float64(n.PromptTokens))
-		if s.Totals().PromptAtLeast {
-			words += "+"
-		}
-		l.Put(pane.Plain, words).Put(pane.Dim, " in ")
-	}
+	out, in := put(t.Generated, t.AtLeast, " out "), put(t.Prompt, t.PromptAtLeast, " in ")
 	if !out && !in {
 		l.Put(pane.Dim, event.NotReported.String())
 	}
@@ -236,7 +232,7 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot, out, in bool) {
 			l.Fit(grid.Piece{Style: k.st, Words: " " + metric.Count(float64(k.n)) + k.word})
 		}
 	}
-	if seen := s.Totals().FinishedSeen; seen.OK() {
+	if seen := t.FinishedSeen; seen.OK() {
 		l.Fit(grid.Piece{Style: pane.Plain, Words: " " + metric.Count(seen.V) + "+ done"})
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + store.MissedByPolls + ")"})
 	}

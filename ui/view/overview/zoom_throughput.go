@@ -15,7 +15,7 @@ import (
 
 // zoomThroughput draws all throughput numbers at the left and their charts at the right.
 func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	if len(s.Requests) == 0 && !s.Reported() {
+	if len(s.Requests) == 0 && s.Aggregates == nil {
 		drawThroughput(a, s, c)
 		return
 	}
@@ -118,7 +118,7 @@ func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
 		{"cached", t.Cached, cached, "tokens"},
 		{"padding", t.Padding, metric.Count, "tokens"},
 	} {
-		if s.Reported() && v.r.Origin == event.NotReported {
+		if v.r.Origin == event.NotReported {
 			continue
 		}
 		a, ok := r.Next(v.name)

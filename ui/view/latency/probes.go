@@ -1,4 +1,4 @@
-package polled
+package latency
 
 import (
 	"strconv"

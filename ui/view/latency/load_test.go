@@ -1,4 +1,4 @@
-package polled
+package latency
 
 import (
 	"strings"
@@ -31,8 +31,8 @@ func TestLoadBeforeTheSession(t *testing.T) {
 		var g grid.Grid
 		g.Reset(48, 4)
 		snap := s.Snapshot()
-		LoadTitle(g.All(), snap)
-		DrawLoad(g.All().Sub(0, 1, 48, 3), snap, &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}})
+		loadTitle(g.All(), snap)
+		drawLoad(g.All().Sub(0, 1, 48, 3), snap, &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}})
 		screen := g.Plain()
 		if !strings.Contains(screen, tt.want) || strings.Contains(screen, "lengths only") != (tt.begin < 0) {
 			t.Errorf("%s:\n%s", name, screen)

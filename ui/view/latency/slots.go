@@ -1,4 +1,4 @@
-package polled
+package latency
 
 import (
 	"slices"
@@ -151,4 +151,66 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[pane.ComponentLook(event.StagePrompt).Fill]},
 		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[pane.ComponentLook(event.StageFirst).Fill]},
 	}, c.Skin.Colour(), gl)
+}
+
+// slotsOf returns the requests that were polled from slots, newest first.
+func slotsOf(s *store.Snapshot) (out []*store.Request) {
+	for _, r := range s.Requests {
+		if r.Polled {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// slotCount returns the number of requests polled from slots.
+func slotCount(s *store.Snapshot) int { return len(slotsOf(s)) }
+
+// slotColumns returns the columns of requests that were polled from slots. Their TPOT is the time between two polls divided
+// by the tokens between them. What they generated after their last poll is unknown, so that their tokens are a lower bound.
+func slotColumns(s *store.Snapshot) []ttftColumn {
+	style := func(r *store.Request) grid.Style {
+		if r.State.Final() {
+			return pane.Dim
+		}
+		return pane.Plain
+	}
+	count := func(n func(*store.Request) int) func(*store.Request) (string, grid.Style) {
+		return func(r *store.Request) (string, grid.Style) { return strconv.Itoa(n(r)), style(r) }
+	}
+	cols := []ttftColumn{
+		{"TPOT", 9, readingCell(func(r *store.Request) event.Reading { return r.TPOT }, metric.Seconds, pane.Data)},
+		{"decode/s", 9, readingCell(func(r *store.Request) event.Reading { return r.DecodeRate }, metric.Rate, pane.Data)},
+		{"gen", 8, func(r *store.Request) (string, grid.Style) {
+			if r.State.Final() {
+				return strconv.Itoa(r.Generated) + "+", style(r)
+			}
+			return strconv.Itoa(r.Generated), style(r)
+		}},
+		{"prompt", 8, count(func(r *store.Request) int { return max(r.PromptTokens, r.PromptDone) })},
+		{"cached", 8, count(func(r *store.Request) int { return r.CachedTokens })},
+		{"slot", 5, count(func(r *store.Request) int { return r.Slot })},
+	}
+	if len(s.Aggregates.Models) > 1 {
+		cols = append(cols, ttftColumn{"model", 32, func(r *store.Request) (string, grid.Style) {
+			return sanitize.Line(r.Model), pane.Dim
+		}})
+	}
+	return cols
+}
+
+// slotRequests lists polled requests in the upper half of an area and returns the rows used, 0 without any.
+func slotRequests(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	list := slotsOf(s)
+	n := min(len(list)+1, a.H/2)
+	if n < 2 {
+		return 0
+	}
+	drawRequestTable(a.Sub(0, 0, a.W, n), slotColumns(s), list, 0)
+	a.Elide(0, n+1, a.W, pane.Dim, "from slot progress between two polls, newest first", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, n+2, a.W, pane.Dim, pane.FirstFitting(a.W,
+		"percentiles and other latencies are not reported, as "+store.MissedByPolls+": measure them with llmtop attach --probe or llmtop proxy",
+		"percentiles and other latencies are not reported: measure them with llmtop attach --probe or llmtop proxy",
+		"others: measure with llmtop attach --probe or llmtop proxy"), c.Skin.Glyphs.Ellipsis)
+	return n + 4
 }

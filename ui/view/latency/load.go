@@ -1,4 +1,4 @@
-package polled
+package latency
 
 import (
 	"slices"
@@ -14,10 +14,10 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// DrawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
+// drawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
 // wide as needed, up to half of the area. Where not all stages fit, the shortest share the last row. Where their times
 // are unknown, all bars begin at the left.
-func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
+func drawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 	gl := c.Skin.Glyphs
 	if len(s.Load) == 0 {
 		c.Waiting(a, s)
@@ -86,8 +86,8 @@ func unplacedLoad(s *store.Snapshot) bool {
 	return slices.ContainsFunc(s.Load, func(p store.StageSpan) bool { return p.End <= 1 })
 }
 
-// LoadTitle draws the heading above DrawLoad.
-func LoadTitle(a grid.Area, s *store.Snapshot) {
+// loadTitle draws the heading above drawLoad.
+func loadTitle(a grid.Area, s *store.Snapshot) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "Model load")
 	if unplacedLoad(s) {
@@ -105,7 +105,7 @@ func loadStageName(p store.StageSpan) string {
 
 // loadProgress returns the reported progress of the load stages.
 func loadProgress(s *store.Snapshot) (words string) {
-	if !s.Reported() {
+	if s.Aggregates == nil {
 		return ""
 	}
 	for _, n := range s.Aggregates.More {
@@ -117,26 +117,26 @@ func loadProgress(s *store.Snapshot) (words string) {
 	return words
 }
 
-// DrawLoadOnly draws the model load of an attached engine while nothing else is known of it, with a note on what is
+// drawLoadOnly draws the model load of an attached engine while nothing else is known of it, with a note on what is
 // missing; false if no load was reported.
-func DrawLoadOnly(c *pane.Frame, a grid.Area, s *store.Snapshot, missing string) bool {
+func drawLoadOnly(c *pane.Frame, a grid.Area, s *store.Snapshot, missing string) bool {
 	if len(s.Load) == 0 || s.Engine.Remote.Link == event.LinkNone || a.H < 4 {
 		return false
 	}
-	LoadTitle(a, s)
-	y := DrawLoad(a.Sub(0, 1, min(a.W, WidestLoad), a.H-2), s, c) + 2
+	loadTitle(a, s)
+	y := drawLoad(a.Sub(0, 1, min(a.W, widestLoad), a.H-2), s, c) + 2
 	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, missing, c.Skin.Glyphs.Ellipsis)
 	return true
 }
 
-// startupPrefix is the name prefix of reported startup phase durations, which have no start time.
-const startupPrefix = "startup_"
+// StartupPrefix is the name prefix of reported startup phase durations, which have no start time.
+const StartupPrefix = "startup_"
 
 // startupPhases returns the reported duration of each startup phase, in s.
 func startupPhases(s *store.Snapshot) (out []pane.TimePart) {
 	for _, n := range s.Aggregates.More {
-		if phase, is := strings.CutPrefix(n.Name, startupPrefix); is && n.OK() {
-			name, _ := nameAndFormat(phase)
+		if phase, is := strings.CutPrefix(n.Name, StartupPrefix); is && n.OK() {
+			name, _ := pane.NumberName(phase)
 			out = append(out, pane.TimePart{Name: name, Share: n.V})
 		}
 	}
@@ -154,7 +154,7 @@ func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bo
 		return false
 	}
 	a.Text(0, 0, pane.Heading, "Engine startup")
-	bars := a.Sub(0, 1, min(a.W, WidestLoad), a.H-1)
+	bars := a.Sub(0, 1, min(a.W, widestLoad), a.H-1)
 	const numbers = 10
 	names = min(names, bars.W/2)
 	for y, p := range list {
@@ -172,30 +172,29 @@ func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bo
 	return true
 }
 
-// WidestLoad is the maximum width of the load waterfall in cells, so that the eye finds the number at the end of a row.
-const WidestLoad = 100
+// widestLoad is the maximum width of the load waterfall in cells, so that the eye finds the number at the end of a row.
+const widestLoad = 100
 
-// ZoomTTFT draws the TTFT of an engine with aggregate metrics and, where there is room, its startup or load below.
-func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	if s.Engine.State <= event.EngineLoading {
-		DrawTTFT(a, s, c)
+// zoomUnmeasured draws TTFT without measured requests and, where there is room, the startup or load below.
+func zoomUnmeasured(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if s.Engine.State <= event.EngineLoading || s.Aggregates == nil {
+		drawUnmeasuredTTFT(c, a, s)
 		return
 	}
-	a = ttftBox(c, a)
-	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(s.Aggregates) && s.Probes().Last != nil // aggregateTTFT draws TTFT itself, not the startup in its place
+	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(s.Aggregates) && s.Probes().Last != nil // it draws TTFT itself, not the startup in its place
 	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
-		drawTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
+		drawUnmeasuredTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
 		drawStartup(c, a.Sub(0, a.H-n-2, a.W, n+2), s, "")
 		return
 	}
 	rows := min(len(s.Load), a.H/2)
 	if rows < 2 || noRequestData(s.Aggregates) || a.H-rows < leastTTFTRows {
-		drawTTFT(c, a, s)
+		drawUnmeasuredTTFT(c, a, s)
 		return
 	}
-	drawTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
-	LoadTitle(a.Sub(0, a.H-rows-1, a.W, 1), s)
-	DrawLoad(a.Sub(0, a.H-rows, min(a.W, WidestLoad), rows), s, c)
+	drawUnmeasuredTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
+	loadTitle(a.Sub(0, a.H-rows-1, a.W, 1), s)
+	drawLoad(a.Sub(0, a.H-rows, min(a.W, widestLoad), rows), s, c)
 }
 
 // leastTTFTRows is the minimum number of rows above the load.

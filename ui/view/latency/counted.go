@@ -1,4 +1,4 @@
-package polled
+package latency
 
 import (
 	"cmp"
@@ -12,43 +12,39 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// DrawTTFT draws the TTFT pane of an engine with aggregate metrics.
-func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := ttftBox(c, a)
-	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
-		DrawLoad(in, s, c)
-		return
-	}
-	drawTTFT(c, in, s)
-}
-
 const noTTFT = "TTFT: not reported by this engine"
 
-func ttftBox(c *pane.Frame, a grid.Area) grid.Area {
-	return c.Box(a, "time to first token by component")
-}
-
-// drawTTFT draws the mean TTFT by component, one bar per window. Without latency histograms it shows probes, the load,
-// or the requests in slots.
-func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	r, known := s.Aggregates, countsTTFT(s.Aggregates)
-	switch {
-	case !known && drawProbes(c, a, s):
-		return
-	case noRequestData(r) && DrawLoadOnly(c, a, s, noTTFT):
-		return
-	case !known && len(r.Slots)+len(r.Models) > 0:
-		drawSlots(c, a, s)
-		return
-	case !known && drawStartup(c, a, s, "; TTFT: not reported"):
-		return
-	case !known && s.Engine.Reason != "":
-		c.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
-		return
-	case !known:
-		c.Absent(a, pane.Dim, noTTFT, "")
+// drawUnmeasuredTTFT draws TTFT without measured requests: the mean TTFT by component that a server counts, one bar per
+// window, or else llmtop's probes, the load, or the requests in slots.
+func drawUnmeasuredTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
+		drawLoad(a, s, c)
 		return
 	}
+	r := s.Aggregates
+	if r == nil {
+		if !c.Waiting(a, s) && !drawLoadOnly(c, a, s, "no request yet") {
+			c.Absent(a, pane.Dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	switch known := countsTTFT(r); {
+	case !known && drawProbes(c, a, s), noRequestData(r) && drawLoadOnly(c, a, s, noTTFT):
+	case known:
+		drawCountedTTFT(c, a, s)
+	case len(r.Slots)+len(r.Models) > 0:
+		drawSlots(c, a, s)
+	case drawStartup(c, a, s, "; TTFT: not reported"):
+	case s.Engine.Reason != "":
+		c.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
+	default:
+		c.Absent(a, pane.Dim, noTTFT, "")
+	}
+}
+
+// drawCountedTTFT draws the mean TTFT that a server counts, and its components.
+func drawCountedTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	r := s.Aggregates
 	top := longestTTFT(r)
 	if top == 0 && drawStartup(c, a, s, "; no request since llmtop attached") {
 		return
@@ -100,31 +96,11 @@ func apartWords(parts []store.ServerPart) string {
 // earlierTTFT describes the TTFT before llmtop attached; "" if it is unknown.
 func earlierTTFT(r *store.Aggregates) string {
 	for _, t := range earlierTimes(r) {
-		if t.name == event.HistogramTTFT {
-			return metric.Count(float64(t.sum.Count)) + " before, mean TTFT " + metric.Duration(int64(t.sum.Mean))
+		if t.name == store.Latencies[store.TTFT].Name {
+			return metric.Count(float64(t.Count)) + " before, mean TTFT " + metric.Duration(int64(t.Mean))
 		}
 	}
 	return ""
-}
-
-// namedTimes is a row of the table of histograms.
-type namedTimes struct {
-	name string
-	sum  metric.Distribution
-}
-
-// earlierTimes returns what the engine had counted before llmtop attached.
-func earlierTimes(r *store.Aggregates) (out []namedTimes) {
-	if r.Earlier == nil {
-		return nil
-	}
-	for i := range r.Earlier.Histograms {
-		t := &r.Earlier.Histograms[i]
-		var b metric.Buckets
-		b.Add(t)
-		out = append(out, namedTimes{t.Name, b.Summary()})
-	}
-	return out
 }
 
 // longestTTFT returns the longest bar of all windows in ns, 0 without any.
