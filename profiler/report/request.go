@@ -257,7 +257,7 @@ func (q *Request) addTokens(f *store.Request) {
 	var text strings.Builder
 	for i := range all {
 		t := &all[i]
-		out := Token{Index: int32(t.Index), At: interval(f, f.Enqueued, t.At), Step: t.Step, Text: optionalText(t.Text), Experts: t.Picks, Top: []Candidate{}}
+		out := Token{Index: int32(max(t.Index, 0)), At: interval(f, f.Enqueued, t.At), Step: t.Step, Text: optionalText(t.Text), Experts: t.Picks, Top: []Candidate{}}
 		if t.N > 1 {
 			out.N = int32(t.N)
 		}

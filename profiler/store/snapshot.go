@@ -198,9 +198,10 @@ type Token struct {
 	ID    int32
 	N     int // tokens that share the stamp, at least 1
 	Nth   int // tokens of the request received before it, as in Stall.Index
-	Index int // position in the generated text, as reported by the engine
+	Index int // position in the generated text, as reported by the engine; -1: not reported
 	At    event.Time
 	Gap   int64  // ns since the previous token without pacing; 0 for the first token, -1 if unknown
+	Paced int64  // ns of pacing since the previous token
 	Step  uint64 // number of the forward pass, 0 unknown
 	Split event.Split
 	Text  string

@@ -113,6 +113,7 @@ func (c *tokenCodec) token(t *Token) {
 	t.Index = int(c.number(int64(t.Index), int64(p.Index+p.N)))
 	t.At = event.Time(c.number(int64(t.At), int64(p.At)))
 	t.Gap = c.number(t.Gap, int64(t.At-p.At))
+	t.Paced = c.number(t.Paced, 0)
 	t.Step = uint64(c.number(int64(t.Step), int64(p.Step+1)))
 	now, last := t.Split.Parts(), p.Split.Parts()
 	for i, v := range now {

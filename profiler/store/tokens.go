@@ -38,7 +38,7 @@ func (s *state) applyToken(e *event.Event) {
 	at := max(e.At, v.Last, v.Enqueued)
 	s.requests.setState(l, max(v.State, event.StateDispatched))
 	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: int(l.atFirst)}
-	gap, last := int64(-1), l.choices.Add(e.Choice, at, k, all)
+	gap, paced, last := int64(-1), int64(0), l.choices.Add(e.Choice, at, k, all)
 	all.Add(at, k)
 	v.Choices, l.atFirst = len(l.choices), int32(min(all.AtFirst, event.MaxTokens))
 	if v.First == 0 {
@@ -55,7 +55,6 @@ func (s *state) applyToken(e *event.Event) {
 			s.explainTTFT(l)
 		}
 	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
-		var paced int64
 		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
 		if !s.excluded(l) {
@@ -81,7 +80,7 @@ func (s *state) applyToken(e *event.Event) {
 		read = readAlone(s)
 	}
 	s.requests.appendToken(l, Token{
-		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
+		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, -1)), At: at, Gap: gap, Paced: paced, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
 	})
 }

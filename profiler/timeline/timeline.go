@@ -3,6 +3,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"unsafe"
@@ -33,7 +34,7 @@ type Engine struct {
 	model string
 	end   event.Time // of the newest event
 
-	requests  map[event.RequestID]*request
+	requests  map[key]request
 	passes    []pass
 	usage     []usage
 	counters  []counter
@@ -44,20 +45,16 @@ type Engine struct {
 	dropped   uint64
 }
 
-// request is what the trace knows of a request.
-type request struct {
-	final  *store.Request // nil: nothing but tokens
-	tokens []token
+// key identifies a request. An engine that restarted uses its ids again.
+type key struct {
+	id       event.RequestID
+	enqueued event.Time
 }
 
-// token is one token, several of the same time, or a deliberate wait.
-type token struct {
-	at     event.Time
-	paced  int64 // ns of the wait; 0: a token
-	index  int32
-	n      int32
-	step   uint64
-	picked []uint16
+// request is a request with the tokens of all snapshots.
+type request struct {
+	*store.Request
+	tokens []store.Token
 }
 
 // pass is one forward pass.
@@ -94,7 +91,7 @@ func New() *Trace { return &Trace{} }
 
 // Engine adds an engine with a name, "" for that of its events.
 func (t *Trace) Engine(name string) *Engine {
-	e := &Engine{trace: t, name: name, requests: map[event.RequestID]*request{}, generated: map[event.Time]int{}}
+	e := &Engine{trace: t, name: name, requests: map[key]request{}, generated: map[event.Time]int{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.engines = append(t.engines, e)
@@ -108,43 +105,36 @@ func (t *Trace) Keep(name string) {
 	t.engines = slices.DeleteFunc(t.engines, func(e *Engine) bool { return e.name != name })
 }
 
-// Request adds the times and the metrics of a request, or replaces them: pass it as store.Options.OnRequest, and pass
-// the requests of the last snapshot. Requests of polled slots have no exact times and are left out.
-func (e *Engine) Request(r *store.Request) {
-	if r.Polled {
-		return
-	}
-	e.trace.mu.Lock()
-	defer e.trace.mu.Unlock()
-	slim := *r
-	slim.Tokens, slim.Gaps, slim.Layers, slim.Text, slim.Prompt = store.TokenList{}, nil, nil, "", ""
-	if q := e.request(r.ID); q != nil && (q.final != nil || e.room(int(unsafe.Sizeof(slim)))) {
-		q.final = &slim
-	}
-}
-
-// Snapshot adds the engine, the model and the requests of the last snapshot of a store.
+// Snapshot adds the engine, the model and the requests of a snapshot of a store. Of several, the oldest comes first.
 func (e *Engine) Snapshot(s *store.Snapshot) {
 	e.trace.mu.Lock()
+	defer e.trace.mu.Unlock()
 	e.info, e.model, e.end = s.Engine, s.Model.Name, max(e.end, s.Now)
 	e.dropped = s.Drops.Total()
-	e.trace.mu.Unlock()
-	for _, r := range s.Past {
-		e.Request(r)
-	}
-	for _, r := range s.Requests {
-		e.Request(r)
+	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+		for _, r := range list {
+			e.request(r)
+		}
 	}
 }
 
-// request returns what is known of a request, nil if there is no memory for it.
-func (e *Engine) request(id event.RequestID) *request {
-	q := e.requests[id]
-	if q == nil && e.room(int(unsafe.Sizeof(request{}))) {
-		q = &request{}
-		e.requests[id] = q
+// request adds a request, or replaces it. Requests of polled slots have no exact times and are left out.
+func (e *Engine) request(r *store.Request) {
+	if r.Polled || r.Enqueued == 0 {
+		return
 	}
-	return q
+	k := key{r.ID, r.Enqueued}
+	tokens := r.Tokens.All()
+	if before := e.requests[k].tokens; len(before) > 0 { // an earlier snapshot may have tokens that this one lacks
+		n := len(before)
+		if len(tokens) > 0 {
+			n, _ = slices.BinarySearchFunc(before, tokens[0].Nth, func(t store.Token, nth int) int { return cmp.Compare(t.Nth, nth) })
+		}
+		if n > 0 {
+			tokens = slices.Concat(before[:n], tokens)
+		}
+	}
+	e.requests[k] = request{r, tokens}
 }
 
 // room takes memory, or counts an omitted event if there is too little.
@@ -184,26 +174,7 @@ func (e *Engine) Emit(v event.Event) {
 		data, _ := v.Data.(*event.Pass)
 		e.passes = append(e.passes, pass{v.At, max(v.Dur, 0), v.Step, v.N, v.Prompt, v.Split, data})
 	case v.Kind == event.KindToken:
-		n := int32(store.StampedTokens(&v))
-		e.generated[v.At/1e9] += int(n)
-		e.token(v.Req, token{at: v.At, index: v.Index, n: n, step: v.Step, picked: v.Picks})
-	case v.Kind == event.KindStage && v.Stage == event.StagePace && v.Dur > 0:
-		e.token(v.Req, token{at: v.At, paced: v.Dur})
-	}
-}
-
-// token adds a token to its request. Tokens of the same time are one.
-func (e *Engine) token(id event.RequestID, t token) {
-	q := e.request(id)
-	if q == nil {
-		return
-	}
-	if n := len(q.tokens); n > 0 && q.tokens[n-1].at == t.at && q.tokens[n-1].paced == 0 && t.paced == 0 {
-		q.tokens[n-1].n += t.n
-		return
-	}
-	if e.room(int(unsafe.Sizeof(t)) + 2*len(t.picked)) {
-		q.tokens = append(q.tokens, t)
+		e.generated[v.At/1e9] += store.StampedTokens(&v)
 	}
 }
 

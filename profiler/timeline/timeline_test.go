@@ -122,7 +122,7 @@ func newSession() *session {
 	s := &session{trace: New()}
 	s.engine = s.trace.Engine("")
 	s.store = store.New(store.Options{
-		Now: func() event.Time { return s.now }, Wall: func() time.Time { return time.Unix(1000, 0) }, OnRequest: s.engine.Request,
+		Now: func() event.Time { return s.now }, Wall: func() time.Time { return time.Unix(1000, 0) }, Keep: store.DefaultKeep,
 	})
 	return s
 }
@@ -324,4 +324,41 @@ func TestRandomTimelines(t *testing.T) {
 		}
 		read(t, s.end())
 	})
+}
+
+// TestSnapshotsOfALongRequest adds a request whose first tokens only an earlier snapshot has.
+func TestSnapshotsOfALongRequest(t *testing.T) {
+	s := newSession()
+	s.store = store.New(store.Options{Now: func() event.Time { return s.now }, Wall: func() time.Time { return time.Unix(1000, 0) }})
+	s.emit(event.Event{Kind: event.KindRequest, State: event.StateQueued, Req: 1, At: 10 * ms, Layer: -1, Data: &event.Request{}})
+	generate := func(n int32) {
+		for range n {
+			if s.now += 10 * ms; s.now%(50*ms) == 0 {
+				s.emit(event.Event{Kind: event.KindStage, Stage: event.StagePace, Req: 1, At: s.now - 6*ms, Dur: int64(4 * ms), Layer: -1})
+			}
+			s.emit(event.Event{Kind: event.KindToken, Req: 1, At: s.now, N: 1, ID: -1, Index: -1, Layer: -1})
+		}
+	}
+	generate(store.MaxTokens)
+	early := s.store.Snapshot()
+	generate(store.MaxTokens / 2)
+	late := New()
+	late.Engine("").Snapshot(s.store.Snapshot())
+	s.engine.Snapshot(early)
+	all := read(t, s.end())
+	if n, lost := len(slicesNamed(all, "token")), s.trace.Omitted(); n != store.MaxTokens*3/2-1+len(slicesNamed(all, "tokens in")) || lost != 0 {
+		t.Errorf("%d slices of tokens, %d omitted", n, lost)
+	}
+	paced := slicesNamed(all, "paced")
+	if want := store.MaxTokens * 3 / 2 / 5; len(paced) < want-1 || len(paced) > want+1 || *paced[0].Dur != 4e3 {
+		t.Errorf("%d pauses, want %d, the first %+v", len(paced), want, paced[0])
+	}
+	for _, e := range slicesNamed(read(t, late), "token") {
+		if e.Phase == "X" && *e.Dur > 10e3 {
+			t.Fatalf("a slice from before the tokens that are kept: %+v", e)
+		}
+	}
+	if late.Omitted() == 0 {
+		t.Error("the tokens that are no longer kept do not count as omitted")
+	}
 }

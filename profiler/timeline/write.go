@@ -32,7 +32,7 @@ func (t *Trace) Write(to io.Writer, program string) error {
 	_, _ = out.WriteString("],\"displayTimeUnit\":\"ms\",\"otherData\":")
 	if w.err == nil {
 		w.err = w.json.Encode(map[string]string{
-			"program": program, "time 0": began, "dropped events": fmt.Sprint(dropped), "omitted events": fmt.Sprint(t.omitted),
+			"program": program, "time 0": began, "dropped events": fmt.Sprint(dropped), "omitted events": fmt.Sprint(t.lacking()),
 		})
 	}
 	_, _ = out.WriteString("}\n")
@@ -45,11 +45,24 @@ func (t *Trace) Write(to io.Writer, program string) error {
 	return nil
 }
 
-// Omitted returns the number of events that were not kept because there were too many.
+// Omitted returns the number of events and tokens that were not kept because there were too many.
 func (t *Trace) Omitted() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.omitted
+	return t.lacking()
+}
+
+func (t *Trace) lacking() uint64 {
+	n := t.omitted
+	for _, e := range t.engines {
+		for _, r := range e.requests {
+			n += uint64(r.Stamped)
+			for i := range r.tokens {
+				n -= uint64(r.tokens[i].N)
+			}
+		}
+	}
+	return n
 }
 
 // write writes all tracks of an engine.

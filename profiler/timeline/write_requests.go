@@ -11,19 +11,14 @@ import (
 
 // run is a request on its track, and its wait for it.
 type run struct {
-	*request
-	r *store.Request
+	request
 	span
 }
 
 // writeRequests writes the requests: where they waited, and below it where they ran.
 func (e *Engine) writeRequests(w *writer) {
 	var waits, runs []run
-	for _, q := range e.requests {
-		r := q.final
-		if r == nil || r.Enqueued == 0 {
-			continue
-		}
+	for _, r := range e.requests {
 		end := r.Closed
 		if end == 0 {
 			end = max(e.end, r.Last, r.Enqueued)
@@ -34,12 +29,12 @@ func (e *Engine) writeRequests(w *writer) {
 			if queued {
 				start = end
 			}
-			waits = append(waits, run{q, r, span{start: r.Enqueued, end: start}})
+			waits = append(waits, run{r, span{start: r.Enqueued, end: start}})
 			if queued {
 				continue
 			}
 		}
-		runs = append(runs, run{q, r, span{start: min(start, end), end: end}})
+		runs = append(runs, run{r, span{start: min(start, end), end: end}})
 	}
 	for _, group := range []struct {
 		name  string
@@ -47,7 +42,7 @@ func (e *Engine) writeRequests(w *writer) {
 		write func(*writer, *run, int)
 	}{{"waiting", waits, e.writeWait}, {"requests", runs, e.writeRun}} {
 		slices.SortFunc(group.runs, func(a, b run) int {
-			return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.start, b.start), cmp.Compare(a.r.ID, b.r.ID))
+			return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.start, b.start), cmp.Compare(a.ID, b.ID))
 		})
 		spans := make([]span, len(group.runs))
 		for i := range group.runs {
@@ -61,12 +56,12 @@ func (e *Engine) writeRequests(w *writer) {
 }
 
 func (e *Engine) writeWait(w *writer, q *run, track int) {
-	w.slice(track, "queue", fmt.Sprintf("queue #%d", q.r.ID), q.start, q.end, args{"request": q.r.ID, "state": q.r.State.String()})
+	w.slice(track, "queue", fmt.Sprintf("queue #%d", q.ID), q.start, q.end, args{"request": q.ID, "state": q.State.String()})
 }
 
 // writeRun writes a request, its stages before the first token, and its tokens.
 func (e *Engine) writeRun(w *writer, q *run, track int) {
-	r := q.r
+	r := q.Request
 	a := args{"request": r.ID, "state": r.State.String()}
 	for name, text := range map[string]string{"reason": r.Reason, "label": r.Label, "group": r.Group, "model": r.Model} {
 		if text != "" {
@@ -133,7 +128,7 @@ func writeStages(w *writer, track int, spans []store.StageSpan, from, to event.T
 
 // writeTokens writes the decoding of a request: a slice for the time before each token. Stalls have their cause.
 func (e *Engine) writeTokens(w *writer, q *run, track int) {
-	r, stalls := q.r, map[event.Time]*store.Stall{}
+	r, stalls := q.Request, map[event.Time]*store.Stall{}
 	for i := range r.Stalls {
 		stalls[r.Stalls[i].At] = &r.Stalls[i]
 	}
@@ -146,36 +141,43 @@ func (e *Engine) writeTokens(w *writer, q *run, track int) {
 	a.set("decode_tokens_per_s", r.DecodeRate)
 	w.slice(track, "decode", "decode", r.First, last, a)
 	from := r.First
-	for i := range q.tokens {
+	for i := 0; i < len(q.tokens); i++ {
 		t := &q.tokens[i]
-		if t.at <= from || t.at > last {
+		if gap := event.Time(t.Gap*int64(t.N) + t.Paced); i == 0 && t.Nth > 0 && t.Gap >= 0 {
+			from = max(from, t.At-gap) // those before are no longer kept
+		}
+		if t.At <= from || t.At > last {
 			continue
 		}
-		if t.paced > 0 {
-			w.slice(track, "pace", "paced", max(from, t.at-event.Time(t.paced)), t.at, nil)
-			from = t.at
-			continue
+		if t.Paced > 0 {
+			until := min(from+event.Time(t.Paced), t.At)
+			w.slice(track, "pace", "paced", from, until, nil)
+			from = until
 		}
-		name, category, a := "token", "token", args{"index": t.index}
-		if t.index < 0 {
+		name, category, a := "token", "token", args{"index": t.Index}
+		if t.Index < 0 {
 			delete(a, "index")
 		}
-		if t.n > 1 {
-			name, a["tokens"] = "tokens", t.n
+		n := t.N
+		for ; i+1 < len(q.tokens) && q.tokens[i+1].At == t.At; i++ {
+			n += q.tokens[i+1].N
 		}
-		if t.step > 0 {
-			a["pass"] = t.step
+		if n > 1 {
+			name, a["tokens"] = "tokens", n
 		}
-		if len(t.picked) > 0 {
-			a["experts"] = t.picked
+		if t.Step > 0 {
+			a["pass"] = t.Step
 		}
-		if s := stalls[t.at]; s != nil {
+		if len(t.Picks) > 0 {
+			a["experts"] = t.Picks
+		}
+		if s := stalls[t.At]; s != nil {
 			name, category = "stall: "+s.Words(), "stall"
 			a["cause"], a["evidence"] = s.Cause.String(), s.Evidence
 			a.seconds("lost_s", s.Lost)
 			a.seconds("explained_s", s.Explains)
 		}
-		w.slice(track, category, name, from, t.at, a)
-		from = t.at
+		w.slice(track, category, name, from, t.At, a)
+		from = t.At
 	}
 }
