@@ -16,6 +16,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 var update = flag.Bool("update", false, "update the generated parts of the documents")
@@ -46,7 +47,7 @@ func TestDocsHaveAllSettings(t *testing.T) {
 	}
 	for _, m := range alert.Measures() {
 		name := regexp.MustCompile("^lost_to_.*").ReplaceAllString(m.Name, "lost_to_KEY")
-		if median := regexp.MustCompile("_(p95|p99|max|mean)$").ReplaceAllString(name, "_p50"); slices.ContainsFunc(alert.Measures(), func(o alert.Measure) bool { return o.Name == median }) {
+		if median := regexp.MustCompile("_(p95|p99|max|mean)$").ReplaceAllString(name, "_p50"); slices.ContainsFunc(alert.Measures(), func(o metric.Column) bool { return o.Name == median }) {
 			name = median
 		}
 		if !strings.Contains(string(page), "`"+name+"`") {

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -150,8 +151,10 @@ func (t *helpText) add(term, unit, words string) {
 func (t *helpText) filters() {
 	t.heading("Filters")
 	t.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
-	for f := range table.NumFields {
-		t.add(f.String(), "", f.Means()+", for example "+f.Example())
+	language := &table.RequestFilters
+	for i := range language.Columns {
+		c := &language.Columns[i]
+		t.add(c.Name, "", c.Means+", for example "+c.Example())
 	}
-	t.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label, model or reason; #7 matches request 7")
+	t.add("words", "", strings.Join(slices.Sorted(maps.Keys(language.Flags)), ", ")+"; any other word matches group, label, model or reason; #7 matches request 7")
 }

@@ -105,25 +105,25 @@ func TestErrorsNameTheField(t *testing.T) {
 		return []map[string]any{m}
 	}
 	for want, tables := range map[string][]map[string]any{
-		`alert 1: name: missing`:                                               with("name", nil),
-		`alert 1: name: must have`:                                             with("name", "\u200b\n"),
-		`alert "a": when: missing`:                                             with("when", nil),
-		`alert "a": when: must be a string in quotes, not "3"`:                 with("when", int64(3)),
-		`alert "a": when: unknown measure "gpu_p99": use one of ttft_p50`:      with("when", "gpu_p99 > 3"),
-		`alert "a": when: "500": the limit of ttft_p99 must be a time`:         with("when", "ttft_p99 > 500"),
-		`alert "a": when: "5GB": the limit of queued must be a number`:         with("when", "queued > 5GB"),
-		`alert "a": when: "==": unknown comparison`:                            with("when", "queued == 5"),
-		`alert "a": when: "or": expected "and"`:                                with("when", "queued > 5 or kv > 1"),
-		`alert "a": when: "queued >": write a measure`:                         with("when", "queued >"),
-		`alert "a": when: empty`:                                               with("when", " "),
-		`alert "a": when: more than 8`:                                         with("when", strings.Repeat("kv > 1 and ", 9)+"kv > 1"),
-		`alert "a": for: "soon": must be a time`:                               with("for", "soon"),
-		`alert "a": window: "5m": must be`:                                     with("window", "5m"),
-		`alert "a": run: must be a list`:                                       with("run", "notify-send"),
-		`alert "a": run: "3": must be`:                                         with("run", []any{"echo", int64(3)}),
-		`alert "a": unknown field "until"`:                                     with("until", "x"),
-		`alert "a": name: another alert has the same name`:                     {ok, ok},
-		fmt.Sprintf("%d alerts: at most %d are allowed", MaxRules+1, MaxRules): make([]map[string]any, MaxRules+1),
+		`alert 1: name: missing`:                                          with("name", nil),
+		`alert 1: name: must have`:                                        with("name", "\u200b\n"),
+		`alert "a": when: missing`:                                        with("when", nil),
+		`alert "a": when: must be a string in quotes, not "3"`:            with("when", int64(3)),
+		`alert "a": when: unknown measure "gpu_p99": use one of ttft_p50`: with("when", "gpu_p99 > 3"),
+		`alert "a": when: cannot compare ttft_p99 with "500": write a value such as ttft_p99>500ms`: with("when", "ttft_p99 > 500"),
+		`alert "a": when: cannot compare queued with "5GB": write a value such as queued>100`:       with("when", "queued > 5GB"),
+		`alert "a": when: unknown comparison "=="`:                                                  with("when", "queued == 5"),
+		`alert "a": when: "or": expected "and"`:                                                     with("when", "queued > 5 or kv > 1"),
+		`alert "a": when: "queued >": write a measure`:                                              with("when", "queued >"),
+		`alert "a": when: empty`:                                                                    with("when", " "),
+		`alert "a": when: more than 8`:                                                              with("when", strings.Repeat("kv > 1 and ", 9)+"kv > 1"),
+		`alert "a": for: "soon": must be a time`:                                                    with("for", "soon"),
+		`alert "a": window: "5m": must be`:                                                          with("window", "5m"),
+		`alert "a": run: must be a list`:                                                            with("run", "notify-send"),
+		`alert "a": run: "3": must be`:                                                              with("run", []any{"echo", int64(3)}),
+		`alert "a": unknown field "until"`:                                                          with("until", "x"),
+		`alert "a": name: another alert has the same name`:                                          {ok, ok},
+		fmt.Sprintf("%d alerts: at most %d are allowed", MaxRules+1, MaxRules):                      make([]map[string]any, MaxRules+1),
 	} {
 		if _, err := ParseRules(tables); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -139,23 +139,23 @@ func TestEveryMeasureIsARule(t *testing.T) {
 			t.Errorf("two measures are named %s", m.Name)
 		}
 		names[m.Name] = true
-		c, err := parseCondition(m.Example)
+		c, err := parseCondition(m.Example())
 		if err != nil || m.Means == "" {
-			t.Errorf("%s: %v", m.Example, err)
+			t.Errorf("%s: %v", m.Name, err)
 			continue
 		}
 		if holds, value, _ := c.evaluate(store.Empty(), metric.Session); holds || value == "" {
-			t.Errorf("%s holds on an empty snapshot (%q)", m.Example, value)
+			t.Errorf("%s holds on an empty snapshot (%q)", m.Name, value)
 		}
 		if again, err := parseCondition(strings.NewReplacer(" tok/s", "").Replace(c.String())); err != nil || again.String() != c.String() {
-			t.Errorf("%s is written as %s: %v", m.Example, c, err)
+			t.Errorf("%s is written as %s: %v", m.Name, c, err)
 		}
 	}
 }
 
 func FuzzCondition(f *testing.F) {
 	for _, m := range Measures() {
-		f.Add(m.Example)
+		f.Add(m.Example())
 	}
 	f.Add("kv > 5 % and rss <= 1e9B")
 	f.Add("kv>1e999")

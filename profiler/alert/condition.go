@@ -3,7 +3,7 @@ package alert
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"regexp"
 	"strings"
 	"time"
 
@@ -24,8 +24,7 @@ type condition []term
 // term compares one measure with a limit.
 type term struct {
 	measure *measure
-	op      string // >, >=, <, <=
-	limit   float64
+	metric.Condition
 }
 
 // parseCondition reads terms joined by "and", for example "ttft_p99 > 500ms and running >= 4".
@@ -36,123 +35,44 @@ func parseCondition(text string) (c condition, err error) {
 	case len(text) > maxText:
 		return nil, fmt.Errorf("longer than %d characters", maxText)
 	}
-	words := split(text)
-	for {
-		if len(words) < 3 {
-			return nil, fmt.Errorf("%.60q: write a measure, one of > >= < <=, and a limit, as in %q", strings.Join(words, " "), "ttft_p99 > 500ms")
+	for _, part := range and.Split(text, -1) {
+		if len(c) == maxTerms {
+			return nil, fmt.Errorf("more than %d conditions", maxTerms)
 		}
-		t, err := parseTerm(words[0], words[1], words[2])
+		t, err := parseTerm(part)
 		if err != nil {
 			return nil, err
 		}
 		c = append(c, t)
-		switch words = words[3:]; {
-		case len(words) == 0:
-			return c, nil
-		case !strings.EqualFold(words[0], "and"):
-			return nil, fmt.Errorf("%.40q: expected \"and\" or the end after a limit", words[0])
-		case len(c) == maxTerms:
-			return nil, fmt.Errorf("more than %d conditions", maxTerms)
-		}
-		words = words[1:]
 	}
+	return c, nil
 }
 
-// split cuts text into words and comparison operators. "> 5 %" reads the same as ">5%".
-func split(text string) (words []string) {
-	const comparisons = "<>="
-	for _, field := range strings.Fields(text) {
-		for field != "" {
-			n := strings.IndexAny(field, comparisons)
-			switch {
-			case n < 0:
-				n = len(field)
-			case n == 0:
-				n = len(field) - len(strings.TrimLeft(field, comparisons))
-			}
-			words = append(words, field[:n])
-			field = field[n:]
-		}
-	}
-	for i := len(words) - 1; i > 0; i-- { // join a unit to its number
-		if _, isUnit := unitOf(words[i]); isUnit && isNumber(words[i-1]) {
-			words = append(append(words[:i-1:i-1], words[i-1]+words[i]), words[i+1:]...)
-		}
-	}
-	return words
-}
+// and separates terms.
+var and = regexp.MustCompile(`(?i)\s+and\s+`)
 
-func isNumber(s string) bool {
-	_, err := strconv.ParseFloat(s, 64)
-	return err == nil
-}
-
-func parseTerm(name, op, limit string) (t term, err error) {
-	if t.measure = byName(name); t.measure == nil {
-		return t, fmt.Errorf("unknown measure %.40q: use one of %s", name, measureNames())
+func parseTerm(text string) (t term, err error) {
+	text = strings.TrimSpace(text)
+	c, compares, err := metric.ParseCondition(text)
+	if !compares || c.Name == "" || c.Value == "" {
+		return t, fmt.Errorf("%.60q: write a measure, one of > >= < <=, and a limit, as in %q", text, "ttft_p99 > 500ms")
 	}
-	switch op {
-	case ">", ">=", "<", "<=":
-		t.op = op
-	default:
-		return t, fmt.Errorf("%.10q: unknown comparison: use one of > >= < <=", op)
+	t = term{byName(c.Name), c}
+	switch {
+	case t.measure == nil:
+		return t, fmt.Errorf("unknown measure %.40q: use one of %s", c.Name, measureNames())
+	case err != nil:
+		return t, err
+	case c.Op == "=" || c.Op == "!=":
+		return t, fmt.Errorf("unknown comparison %q: use one of > >= < <=", c.Op)
 	}
-	t.limit, err = parseLimit(t.measure, limit)
+	if err = t.Resolve(&t.measure.Column); err == nil && t.Limit < 0 {
+		err = fmt.Errorf("%.40q: the limit of %s must not be negative", c.Value, c.Name)
+	}
+	if words := strings.Fields(c.Value); err != nil && len(words) > 1 {
+		err = fmt.Errorf("%.40q: expected \"and\" or the end after a limit", words[1])
+	}
 	return t, err
-}
-
-// limitUnit is the unit of a limit: its factor, and the kind of measure that it fits.
-type limitUnit struct {
-	factor float64
-	kind   kind
-}
-
-// unitOf returns the unit with a name; false if absent. Bytes may be per second.
-func unitOf(name string) (limitUnit, bool) {
-	name = strings.ToLower(name)
-	u, ok := units[name]
-	if !ok {
-		u, ok = units[strings.TrimSuffix(name, "/s")]
-		ok = ok && u.kind == size
-	}
-	return u, ok
-}
-
-var units = map[string]limitUnit{
-	"ns": {1e-9, duration}, "us": {1e-6, duration}, "µs": {1e-6, duration}, "ms": {1e-3, duration}, "s": {1, duration}, "min": {60, duration},
-	"%": {0.01, share}, "tok/s": {1, rate}, "cores": {1, cores}, "w": {1, watts}, "°c": {1, celsius},
-	"hz": {1, hertz}, "khz": {1e3, hertz}, "mhz": {1e6, hertz}, "ghz": {1e9, hertz},
-	"b": {1, size}, "kb": {1e3, size}, "mb": {1e6, size}, "gb": {1e9, size}, "tb": {1e12, size},
-	"kib": {1 << 10, size}, "mib": {1 << 20, size}, "gib": {1 << 30, size}, "tib": {1 << 40, size},
-}
-
-// limitFormats describes the limit of each kind.
-var limitFormats = [...]string{
-	count: "a number, as in 10", duration: "a time with its unit, as in 500ms", rate: "tokens per second, as in 20", share: "a share, as in 90%",
-	size: "bytes with their unit, as in 8GB", cores: "a number of cores, as in 1.5",
-	hertz: "a frequency, as in 2GHz", watts: "a power in W, as in 200", celsius: "a temperature in °C, as in 80",
-}
-
-func parseLimit(m *measure, text string) (float64, error) {
-	kind := kindOf(m.unit)
-	wrong := fmt.Errorf("%.40q: the limit of %s must be %s", text, m.name, limitFormats[kind])
-	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ°%/")
-	unit := text[len(digits):]
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !finite(v) {
-		return 0, wrong
-	}
-	if unit == "" {
-		if kind == duration || kind == size {
-			return 0, wrong // 500 of what?
-		}
-		return v, nil
-	}
-	u, ok := unitOf(unit)
-	if !ok || u.kind != kind || !finite(v*u.factor) {
-		return 0, wrong
-	}
-	return v * u.factor, nil
 }
 
 // evaluate checks the condition on a snapshot. A term without a reading does not hold, nor one whose limit lies inside
@@ -169,7 +89,7 @@ func (c condition) evaluate(s *store.Snapshot, w metric.Window) (holds bool, val
 		if missing == nil && a.Origin < event.NotYet {
 			missing = t.measure
 		}
-		holds = holds && a.OK() && t.holds(&a)
+		holds = holds && a.OK() && t.meets(&a)
 	}
 	return holds, value, missing
 }
@@ -188,28 +108,20 @@ func (t *term) describe(a *amount) string {
 }
 
 // nanos returns the limit in ns, for a duration in s.
-func (t *term) nanos() int64 { return int64(min(t.limit*1e9, math.MaxInt64/2)) }
+func (t *term) nanos() int64 { return int64(min(t.Limit*1e9, math.MaxInt64/2)) }
 
-func (t *term) holds(a *amount) bool {
+func (t *term) meets(a *amount) bool {
 	if q := a.bucket; q.Edge != metric.NoQuantile {
-		return (t.op[0] == '>' && q.Over(t.nanos())) || (t.op == "<=" && q.AtMost(t.nanos())) || (t.op == "<" && q.AtMost(t.nanos()-1))
+		return (t.Op[0] == '>' && q.Over(t.nanos())) || (t.Op == "<=" && q.AtMost(t.nanos())) || (t.Op == "<" && q.AtMost(t.nanos()-1))
 	}
-	switch t.op {
-	case ">":
-		return a.V > t.limit
-	case ">=":
-		return a.V >= t.limit
-	case "<":
-		return a.V < t.limit
-	}
-	return a.V <= t.limit
+	return t.Holds(a.V)
 }
 
 // String returns the condition as the screen shows it.
 func (c condition) String() string {
 	words := make([]string, len(c))
 	for i, t := range c {
-		words[i] = t.measure.name + " " + t.op + " " + t.measure.format(t.limit)
+		words[i] = t.measure.Name + " " + t.Op + " " + t.measure.format(t.Limit)
 	}
 	return strings.Join(words, " and ")
 }

@@ -1,7 +1,6 @@
 package alert
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -11,50 +10,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// kind is how the limits of a measure are written.
-type kind uint8
-
-const (
-	count kind = iota
-	duration
-	rate // tokens/s
-	share
-	size
-	cores
-	hertz
-	watts
-	celsius
-)
-
-// kindOf returns the kind of a unit.
-func kindOf(u event.Unit) kind {
-	switch u {
-	case "s", "ns":
-		return duration
-	case "{token}/s":
-		return rate
-	case "1":
-		return share
-	case "By", "By/s":
-		return size
-	case "{core}":
-		return cores
-	case "Hz":
-		return hertz
-	case "W":
-		return watts
-	case "Cel":
-		return celsius
-	}
-	return count
-}
-
 // measure is a number of a snapshot that a rule can compare with a limit.
 type measure struct {
-	name  string
-	unit  event.Unit
-	means string
-	read  func(*store.Snapshot, metric.Window) amount
+	metric.Column
+	read func(*store.Snapshot, metric.Window) amount
 }
 
 // amount is the value of a measure.
@@ -63,17 +22,21 @@ type amount struct {
 	bucket metric.Quantile // the server's bucket in which the value lies; NoQuantile: the value is exact
 }
 
+func column(name string, unit event.Unit, means string) metric.Column {
+	return metric.Column{Name: name, Unit: unit, Means: means}
+}
+
 func absent(why event.Origin) amount { return amount{Reading: event.Absent(why)} }
 
 // format formats a value as the screen shows it; counted things per second as a number.
 func (m *measure) format(v float64) string {
-	if m.unit == "" { // a ratio: 1.2 is not 1
+	switch {
+	case m.Unit == "": // a ratio: 1.2 is not 1
 		return metric.Rate(v)
-	}
-	if strings.HasPrefix(string(m.unit), "{") && kindOf(m.unit) == count {
+	case strings.HasPrefix(string(m.Unit), "{") && m.Unit != "{core}" && m.Unit != "{token}/s":
 		return metric.Count(v)
 	}
-	return metric.Format(m.unit)(v)
+	return metric.Format(m.Unit)(v)
 }
 
 // measures lists all measures in the order of the documentation.
@@ -81,19 +44,19 @@ var measures = slices.Concat(
 	latencyMeasures(),
 	numberMeasures(store.Rates),
 	numberMeasures(store.Totalled),
-	[]measure{{"memory", "1", "memory of the machine in use", usedMemory}},
+	[]measure{{column("memory", "1", "memory of the machine in use"), usedMemory}},
 	causeMeasures(),
 	hostMeasures(),
 )
 
 // causeMeasures returns the shares of the time of requests that causes took.
 func causeMeasures() []measure {
-	out := []measure{{"lost_time", "1", "time of requests lost to stalls, slow seconds and slow first tokens / their time", func(s *store.Snapshot, w metric.Window) amount {
+	out := []measure{{column("lost_time", "1", "time of requests lost to stalls, slow seconds and slow first tokens / their time"), func(s *store.Snapshot, w metric.Window) amount {
 		all, _, _ := s.Losses.Over(w)
 		return amount{Reading: all.ShareOf(all.Total())}
 	}}}
 	for c := range verdict.NumCauses {
-		out = append(out, measure{"lost_to_" + c.String(), "1", "the part of lost_time of this cause: " + verdict.Causes[c].Text, func(s *store.Snapshot, w metric.Window) amount {
+		out = append(out, measure{column("lost_to_"+c.String(), "1", "the part of lost_time of this cause: "+verdict.Causes[c].Text), func(s *store.Snapshot, w metric.Window) amount {
 			all, _, _ := s.Losses.Over(w)
 			return amount{Reading: all.Share(c)}
 		}})
@@ -105,7 +68,7 @@ func causeMeasures() []measure {
 func numberMeasures(rows []store.Number) (out []measure) {
 	for _, n := range rows {
 		if n.Alert != "" {
-			out = append(out, measure{n.Alert, n.Unit, n.Help, func(s *store.Snapshot, w metric.Window) amount {
+			out = append(out, measure{column(n.Alert, n.Unit, n.Help), func(s *store.Snapshot, w metric.Window) amount {
 				return amount{Reading: n.Of(s, w)}
 			}})
 		}
@@ -118,7 +81,7 @@ func hostMeasures() (out []measure) {
 	for i := range event.HostReadings {
 		r := &event.HostReadings[i]
 		unit, factor := r.Unit.Base()
-		out = append(out, measure{r.Alert, unit, r.Help, func(s *store.Snapshot, _ metric.Window) amount {
+		out = append(out, measure{column(r.Alert, unit, r.Help), func(s *store.Snapshot, _ metric.Window) amount {
 			v := r.Of(s.Host.Host)
 			v.V *= factor
 			return amount{Reading: v}
@@ -158,7 +121,7 @@ func latencyMeasures() (out []measure) {
 			continue
 		}
 		for _, m := range statistics {
-			out = append(out, measure{row.Alert + "_" + m.name, "s", row.Help + ": " + m.means, func(s *store.Snapshot, w metric.Window) amount {
+			out = append(out, measure{column(row.Alert+"_"+m.name, "s", row.Help+": "+m.means), func(s *store.Snapshot, w metric.Window) amount {
 				d := s.Distribution(id, w)
 				if d.Count == 0 {
 					return absent(d.Origin)
@@ -181,21 +144,17 @@ func usedMemory(s *store.Snapshot, _ metric.Window) amount {
 	return amount{Reading: event.DerivedValue(used.V / total.V)}
 }
 
-// Measure describes a number that rules can use, for documentation.
-type Measure struct{ Name, Means, Example string }
-
 // Measures returns all numbers that rules can use.
-func Measures() (out []Measure) {
-	examples := [...]string{count: "10", duration: "500ms", rate: "20", share: "90%", size: "8GB", cores: "1.5", hertz: "2GHz", watts: "200", celsius: "80"}
-	for _, m := range measures {
-		out = append(out, Measure{m.name, m.means, m.name + " > " + examples[kindOf(m.unit)]})
+func Measures() (out []metric.Column) {
+	for i := range measures {
+		out = append(out, measures[i].Column)
 	}
 	return out
 }
 
 // byName returns the measure with a name, or nil if absent.
 func byName(name string) *measure {
-	i := slices.IndexFunc(measures, func(m measure) bool { return m.name == strings.ToLower(name) })
+	i := slices.IndexFunc(measures, func(m measure) bool { return m.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -206,10 +165,7 @@ func byName(name string) *measure {
 func measureNames() string {
 	all := make([]string, len(measures))
 	for i := range measures {
-		all[i] = measures[i].name
+		all[i] = measures[i].Name
 	}
 	return strings.Join(all, ", ")
 }
-
-// finite reports whether v can be a limit.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0 }

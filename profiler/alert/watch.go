@@ -110,7 +110,7 @@ func (w *Watch) Evaluate(s *store.Snapshot) (changes []Change) {
 		}
 		st.Now = s.Now
 		if w.blocks[i].blocked(known && missing != nil, s.Now) {
-			changes = append(changes, Change{*st, r, missing.name})
+			changes = append(changes, Change{*st, r, missing.Name})
 		}
 	}
 	return changes

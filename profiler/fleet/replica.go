@@ -29,46 +29,39 @@ const (
 	NumFields
 )
 
-// Kind is the unit of a field.
-type Kind uint8
-
-// The kinds.
-const (
-	Word    Kind = iota
-	Count        // a whole number
-	Share        // 0..1
-	Speed        // tokens/s
-	Time         // s
-	Elapsed      // s, rounded to whole seconds
-)
-
-// fields lists for each field its name in filters, its column title, its JSON name, its name in sentences, its kind,
-// and the minimum difference between replicas that counts as an outlier.
+// fields lists for each field its column, its JSON name, its name in sentences, and the minimum difference between
+// replicas that counts as an outlier.
 var fields = [NumFields]struct {
-	name, title, json, words string
-	kind                     Kind
-	least                    float64 // 0: not compared
+	metric.Column
+	json, words string
+	least       float64 // 0: not compared
 }{
-	Name:      {"replica", "replica", "replica", "replica", Word, 0},
-	State:     {"state", "state", "state", "state", Word, 0},
-	Model:     {"model", "model", "model", "model", Word, 0},
-	Running:   {"running", "running", "running_requests", "running", Count, 4},
-	Waiting:   {"waiting", "waiting", "waiting_requests", "waiting", Count, 4},
-	KV:        {"kv", "KV", "kv_usage_share", "KV cache", Share, 0.1},
-	Decode:    {"rate", "tok/s", "decode_tokens_per_s", "tok/s", Speed, 5},
-	TTFT:      {"ttft", "TTFT p50", "ttft_p50_s", "TTFT p50", Time, 0.005},
-	TTFT99:    {"ttft99", "TTFT p99", "ttft_p99_s", "TTFT p99", Time, 0},
-	TPOT:      {"tpot", "TPOT p50", "tpot_p50_s", "TPOT p50", Time, 0.001},
-	ITL:       {"itl", "ITL p50", "itl_p50_s", "ITL p50", Time, 0.001},
-	CacheHits: {"hits", "hits", "prefix_hits_share", "prefix hits", Share, 0.1},
-	Age:       {"age", "age", "age_s", "age", Elapsed, 0},
+	Name:      {metric.Column{Name: "replica", Title: "replica", Unit: metric.Word}, "replica", "replica", 0},
+	State:     {metric.Column{Name: "state", Title: "state", Unit: metric.Word}, "state", "state", 0},
+	Model:     {metric.Column{Name: "model", Title: "model", Unit: metric.Word}, "model", "model", 0},
+	Running:   {metric.Column{Name: "running", Title: "running"}, "running_requests", "running", 4},
+	Waiting:   {metric.Column{Name: "waiting", Title: "waiting"}, "waiting_requests", "waiting", 4},
+	KV:        {metric.Column{Name: "kv", Title: "KV", Unit: "1"}, "kv_usage_share", "KV cache", 0.1},
+	Decode:    {metric.Column{Name: "rate", Title: "tok/s", Unit: "{token}/s"}, "decode_tokens_per_s", "tok/s", 5},
+	TTFT:      {metric.Column{Name: "ttft", Title: "TTFT p50", Unit: "s"}, "ttft_p50_s", "TTFT p50", 0.005},
+	TTFT99:    {metric.Column{Name: "ttft99", Title: "TTFT p99", Unit: "s"}, "ttft_p99_s", "TTFT p99", 0},
+	TPOT:      {metric.Column{Name: "tpot", Title: "TPOT p50", Unit: "s"}, "tpot_p50_s", "TPOT p50", 0.001},
+	ITL:       {metric.Column{Name: "itl", Title: "ITL p50", Unit: "s"}, "itl_p50_s", "ITL p50", 0.001},
+	CacheHits: {metric.Column{Name: "hits", Title: "hits", Unit: "1"}, "prefix_hits_share", "prefix hits", 0.1},
+	Age:       {metric.Column{Name: "age", Title: "age", Unit: "s"}, "age_s", "age", 0},
 }
 
-// String returns the field's name in filters.
-func (f Field) String() string { return fields[f].name }
+// Columns returns the columns of all fields.
+func Columns() []metric.Column {
+	out := make([]metric.Column, NumFields)
+	for f := range fields {
+		out[f] = fields[f].Column
+	}
+	return out
+}
 
 // Title returns the column title.
-func (f Field) Title() string { return fields[f].title }
+func (f Field) Title() string { return fields[f].Column.Title }
 
 // JSON returns the field's JSON name, which ends in its unit.
 func (f Field) JSON() string { return fields[f].json }
@@ -76,35 +69,26 @@ func (f Field) JSON() string { return fields[f].json }
 // Words returns the field's name in sentences.
 func (f Field) Words() string { return fields[f].words }
 
-// Kind returns the unit of the field.
-func (f Field) Kind() Kind { return fields[f].kind }
+// Unit returns the unit of the field.
+func (f Field) Unit() event.Unit { return fields[f].Unit }
 
 // Compared reports whether replicas are compared by the field.
 func (f Field) Compared() bool { return fields[f].least > 0 }
 
 // Format formats a present value of the field.
 func (f Field) Format(v Cell) string {
-	switch f.Kind() {
-	case Elapsed:
-		return metric.Duration(int64(max(v.V, 1)) * 1e9)
-	case Share:
+	switch f.Unit() {
+	case "1":
 		return metric.Percent(v.V)
-	case Speed:
+	case "{token}/s":
 		return metric.Rate(v.V)
-	case Time:
+	case "s":
+		if f == Age { // whole seconds
+			return metric.Duration(int64(max(v.V, 1)) * 1e9)
+		}
 		return metric.QuantileOf(metric.Quantile{At: int64(v.V * 1e9), Edge: max(v.Edge, metric.Within)})
 	}
 	return metric.Count(v.V)
-}
-
-// ByName returns the field with a name, or false if absent.
-func ByName(name string) (Field, bool) {
-	for f := range NumFields {
-		if fields[f].name == name {
-			return f, true
-		}
-	}
-	return 0, false
 }
 
 // Cell is a number of a replica. If only a bound of a quantile is known, V is the bound.
@@ -124,7 +108,7 @@ type Replica struct {
 	Cells    [NumFields]Cell
 }
 
-// Word returns the value of a field of kind Word.
+// Word returns the value of a field of text.
 func (r *Replica) Word(f Field) string {
 	return [...]string{Name: r.Name, State: r.State, Model: r.Model}[f]
 }

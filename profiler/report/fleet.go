@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -86,7 +87,7 @@ func BuildFleet(meta Meta, members []Member) *Report {
 	r.Totals.Absent, r.Totals.Origin = absences(r.Totals), origins(r.Totals)
 	setIdentity(r)
 	for field := range fleet.NumFields {
-		if field.Kind() == fleet.Word {
+		if field.Unit() == metric.Word {
 			continue
 		}
 		f.Medians = appendCell(f.Medians, field, fleet.Median(all, field))
@@ -142,7 +143,7 @@ func measureMember(m *Member) *fleet.Replica {
 func replicaNumbers(r *fleet.Replica) []FleetNumber {
 	out := []FleetNumber{}
 	for f := range fleet.NumFields {
-		if f.Kind() != fleet.Word {
+		if f.Unit() != metric.Word {
 			out = appendCell(out, f, r.Cells[f])
 		}
 	}

@@ -29,7 +29,7 @@ func (f *Fleet) summary(kinds string) string {
 func (f *Fleet) replicasSection() section {
 	s := section{title: "Replicas, latencies of the whole session", left: 3, header: []string{"replica", "state", "model"}}
 	for field := range fleet.NumFields {
-		if field.Kind() != fleet.Word {
+		if field.Unit() != metric.Word {
 			s.header = append(s.header, field.Title())
 		}
 	}
@@ -60,7 +60,7 @@ func (*Fleet) connectionNotes(r *Replica) (lines []string) {
 // fleetCells formats the numbers of a row, "-" for absent ones.
 func fleetCells(numbers []FleetNumber) (cells []string) {
 	for field := range fleet.NumFields {
-		if field.Kind() == fleet.Word {
+		if field.Unit() == metric.Word {
 			continue
 		}
 		words := "-"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -36,68 +37,40 @@ const (
 	NumFields
 )
 
-// Kind is the unit of a field.
-type Kind uint8
-
-// The kinds.
-const (
-	Word  Kind = iota
-	Count      // a whole number
-	Time       // s
-	Speed      // tokens/s
-)
-
-var fields = [NumFields]struct {
-	name, title string // in filters, and above the column
-	kind        Kind
-	means       string
-}{
-	ID:        {"id", "id", Count, "number of the request"},
-	State:     {"state", "state", Word, "queued, running, finished, cancelled or failed"},
-	Age:       {"age", "age", Time, "time since it was enqueued"},
-	Group:     {"group", "group", Word, "adapter or tenant"},
-	Label:     {"label", "label", Word, "prompt kind"},
-	Prompt:    {"prompt", "prompt", Count, "prompt tokens, cached ones included"},
-	Cached:    {"cached", "cached", Count, "prompt tokens taken from a cache"},
-	Generated: {"gen", "gen", Count, "generated tokens"},
-	Queue:     {"queue", "queue", Time, "enqueued to dispatched"},
-	TTFT:      {"ttft", "TTFT", Time, "time to first token"},
-	TPOT:      {"tpot", "TPOT", Time, "time per output token"},
-	ITL:       {"itl", "p99 ITL", Time, "99th percentile of the gaps between tokens"},
-	E2EL:      {"e2el", "E2EL", Time, "enqueued to the last token"},
-	Rate:      {"rate", "tok/s", Speed, "decode tokens/s"},
-	Stalls:    {"stalls", "stalls", Count, "gaps of at least 3 times the median"},
-	Reason:    {"reason", "reason", Word, "why it ended"},
-	Model:     {"model", "model", Word, "model, where several serve"},
-	Text:      {"text", "prompt text", Word, "beginning of the prompt, where it is sent"},
+var fields = [NumFields]metric.Column{
+	ID:        {Name: "id", Title: "id", Means: "number of the request"},
+	State:     {Name: "state", Title: "state", Unit: metric.Word, Means: "queued, running, finished, cancelled or failed"},
+	Age:       {Name: "age", Title: "age", Unit: "s", Means: "time since it was enqueued"},
+	Group:     {Name: "group", Title: "group", Unit: metric.Word, Means: "adapter or tenant"},
+	Label:     {Name: "label", Title: "label", Unit: metric.Word, Means: "prompt kind"},
+	Prompt:    {Name: "prompt", Title: "prompt", Means: "prompt tokens, cached ones included"},
+	Cached:    {Name: "cached", Title: "cached", Means: "prompt tokens taken from a cache"},
+	Generated: {Name: "gen", Title: "gen", Means: "generated tokens"},
+	Queue:     {Name: "queue", Title: "queue", Unit: "s", Means: "enqueued to dispatched"},
+	TTFT:      {Name: "ttft", Title: "TTFT", Unit: "s", Means: "time to first token"},
+	TPOT:      {Name: "tpot", Title: "TPOT", Unit: "s", Means: "time per output token"},
+	ITL:       {Name: "itl", Title: "p99 ITL", Unit: "s", Means: "99th percentile of the gaps between tokens"},
+	E2EL:      {Name: "e2el", Title: "E2EL", Unit: "s", Means: "enqueued to the last token"},
+	Rate:      {Name: "rate", Title: "tok/s", Unit: "{token}/s", Means: "decode tokens/s"},
+	Stalls:    {Name: "stalls", Title: "stalls", Means: "gaps of at least 3 times the median"},
+	Reason:    {Name: "reason", Title: "reason", Unit: metric.Word, Means: "why it ended"},
+	Model:     {Name: "model", Title: "model", Unit: metric.Word, Means: "model, where several serve"},
+	Text:      {Name: "text", Title: "prompt text", Unit: metric.Word, Means: "beginning of the prompt, where it is sent"},
 }
 
-// String returns the field's name in filters.
-func (f Field) String() string { return fields[f].name }
+// String returns the name of the field in filters.
+func (f Field) String() string { return fields[f].Name }
 
 // Title returns the column title.
-func (f Field) Title() string { return fields[f].title }
+func (f Field) Title() string { return fields[f].Title }
 
-// Kind returns the unit of the field.
-func (f Field) Kind() Kind { return fields[f].kind }
-
-// Means describes the field in a few words.
-func (f Field) Means() string { return fields[f].means }
-
-// byName returns the field with a name or title, or false if absent.
-func byName(name string) (Field, bool) {
-	for f := range NumFields {
-		if fields[f].name == name || fields[f].title == name {
-			return f, true
-		}
-	}
-	return 0, false
-}
+// Unit returns the unit of the field.
+func (f Field) Unit() event.Unit { return fields[f].Unit }
 
 // maxText bounds the beginning of a prompt in a row, in bytes.
 const maxText = 256
 
-// Text returns the value of a Word field, not sanitised, or "" if absent.
+// Text returns the value of a field of text, not sanitised, or "" if absent.
 func (f Field) Text(r *store.Request) string {
 	switch f {
 	case State:

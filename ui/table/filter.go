@@ -2,76 +2,52 @@ package table
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Filter selects requests. The zero value selects all.
-type Filter struct {
-	text  string
-	terms []term
+// Language is what filters of one kind of rows may say.
+type Language[R any] struct {
+	Columns []metric.Column
+	Example string                                 // for errors and prompts
+	Flags   map[string]func(R, event.Time) bool    // words that are conditions of their own
+	Word    func(r R, column int) string           // of a column of text
+	Value   func(R, int, event.Time) event.Reading // of another column
+	Search  func(r R, word string) bool            // for a word that is no flag, in lower case
+	Parts   bool                                   // = matches a part of a word
 }
 
-// term is one condition. A request must meet all of them.
+// Filter selects rows. The zero value selects all.
+type Filter[R any] struct {
+	language *Language[R]
+	text     string
+	terms    []term
+}
+
+// term is one condition. A row must meet all of them.
 type term struct {
-	not   bool
-	word  string // a flag, or text to search for where field is NumFields; lower case
-	field Field
-	op    string
-	value float64
+	not    bool
+	word   string // to search for, a flag, or to compare a column of text with; lower case
+	column int    // -1: none
+	metric.Condition
 }
 
-// Syntax is an example of the filter language, for errors and prompts.
-const Syntax = "ttft>500ms group=a failed -cold"
-
-// flags are words that are conditions of their own.
-var flags = map[string]func(*store.Request, event.Time) bool{
-	"missed":  Missed,
-	"met":     func(r *store.Request, now event.Time) bool { return r.TTFT.OK() && !r.Cold && !Missed(r, now) },
-	"cold":    func(r *store.Request, _ event.Time) bool { return r.Cold },
-	"warm":    func(r *store.Request, _ event.Time) bool { return !r.Cold },
-	"stalled": func(r *store.Request, _ event.Time) bool { return r.StallCount() > 0 },
-	"active":  func(r *store.Request, _ event.Time) bool { return !r.State.Final() },
-}
-
-func init() {
-	for s := event.StateQueued; s < event.NumStates; s++ {
-		flags[s.String()] = func(r *store.Request, _ event.Time) bool { return r.State == s }
-	}
-}
-
-// Flags returns the flag words, sorted.
-func Flags() (out []string) {
-	for f := range flags {
-		out = append(out, f)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// ops are the comparison operators. Operators that contain others come first.
-var ops = []string{"!=", ">=", "<=", "=", ">", "<"}
-
-// Parse reads a filter: conditions separated by spaces, all of which must hold. A condition compares a field with a
-// value (ttft>500ms, group=a, reason!=stop), is one of Flags, or is text to search for in id, group, label, model and
-// reason. A leading minus negates it. Values with spaces need double quotes. The error describes in one line what is
-// wrong with which condition.
-func Parse(text string) (Filter, error) {
-	f := Filter{text: strings.TrimSpace(text)}
+// Parse reads a filter: conditions separated by spaces, all of which must hold. A condition compares a column with a
+// value (ttft>500ms, group=a, reason!=stop), is a flag of the language, or is text to search for. A leading minus negates
+// it. Values with spaces need double quotes. The error describes in one line what is wrong with which condition.
+func (l *Language[R]) Parse(text string) (Filter[R], error) {
+	f := Filter[R]{language: l, text: strings.TrimSpace(text)}
 	words, err := split(f.text)
 	if err != nil {
-		return Filter{}, err
+		return Filter[R]{}, err
 	}
 	for _, w := range words {
-		t, err := parseTerm(w)
+		t, err := l.parseTerm(w)
 		if err != nil {
-			return Filter{}, err
+			return Filter[R]{}, err
 		}
 		f.terms = append(f.terms, t)
 	}
@@ -79,7 +55,7 @@ func Parse(text string) (Filter, error) {
 }
 
 // Text returns the filter as typed, "" if it selects all.
-func (f *Filter) Text() string { return f.text }
+func (f *Filter[R]) Text() string { return f.text }
 
 // split cuts text at spaces outside of quotes and removes the quotes.
 func split(text string) (out []string, err error) {
@@ -109,136 +85,70 @@ func split(text string) (out []string, err error) {
 	return out, nil
 }
 
-func parseTerm(word string) (t term, err error) {
-	rest, not := strings.CutPrefix(word, "-")
-	t = term{not: not, word: strings.ToLower(rest), field: NumFields}
+func (l *Language[R]) parseTerm(text string) (t term, err error) {
+	rest, not := strings.CutPrefix(text, "-")
+	t = term{not: not, word: strings.ToLower(rest), column: -1}
 	if rest == "" {
-		return t, fmt.Errorf("%q is empty: write a condition such as %s", word, Syntax)
+		return t, fmt.Errorf("%q is empty: write a condition such as %s", text, l.Example)
 	}
-	i := strings.IndexAny(rest, "=<>")
-	if i < 0 {
-		if f, ok := byName(t.word); ok {
-			return t, fmt.Errorf("%s is a column: compare it with a value, as in %s", rest, f.Example())
+	c, compares, err := metric.ParseCondition(rest)
+	if !compares {
+		if i := l.column(t.word); i >= 0 && l.Flags[t.word] == nil {
+			return t, fmt.Errorf("%s is a column: compare it with a value, as in %s", rest, l.Columns[i].Example())
 		}
 		return t, nil
 	}
-	if i > 0 && rest[i-1] == '!' {
-		i--
+	if t.column = l.column(c.Name); t.column < 0 {
+		return t, fmt.Errorf("unknown column %q: use one of %s", c.Name, l.names())
 	}
-	name, tail := strings.ToLower(rest[:i]), rest[i:]
-	f, ok := byName(name)
-	if !ok {
-		return t, fmt.Errorf("unknown column %q: use one of %s", rest[:i], fieldNames())
+	if err == nil {
+		err = c.Resolve(&l.Columns[t.column])
 	}
-	for _, op := range ops {
-		if value, ok := strings.CutPrefix(tail, op); ok {
-			t.field, t.op = f, op
-			return t, t.parseValue(value)
-		}
-	}
-	return t, fmt.Errorf("unknown comparison %q: use one of %s", tail, strings.Join(ops, " "))
+	t.Condition, t.word = c, strings.ToLower(c.Value)
+	return t, err
 }
 
-// fieldNames returns the names of all fields, for errors.
-func fieldNames() string {
+// column returns the column with a name or title, -1 if absent.
+func (l *Language[R]) column(name string) int {
+	for i := range l.Columns {
+		if l.Columns[i].Name == name || l.Columns[i].Title == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// names returns the names of all columns, for errors.
+func (l *Language[R]) names() string {
 	var out []string
-	for f := range NumFields {
-		out = append(out, f.String())
+	for i := range l.Columns {
+		out = append(out, l.Columns[i].Name)
 	}
 	return strings.Join(out, " ")
 }
 
-// Example returns a comparison with the field.
-func (f Field) Example() string {
-	return f.String() + [...]string{Word: "=word", Count: ">100", Time: ">500ms", Speed: "<20"}[f.Kind()]
-}
-
-// units maps units of time to s.
-var units = map[string]float64{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
-
-// parseValue reads the value of a comparison in the field's unit.
-func (t *term) parseValue(s string) error {
-	if t.field.Kind() == Word {
-		if t.op != "=" && t.op != "!=" {
-			return fmt.Errorf("%s is a word: compare it with = or !=", t.field)
-		}
-		t.word = strings.ToLower(s)
-		return nil
-	}
-	v, ok := quantity(t.field.Kind(), s)
-	if !ok {
-		return fmt.Errorf("cannot compare %s with %q: write a value such as %s", t.field, s, t.field.Example())
-	}
-	t.value = v
-	return nil
-}
-
-// quantity reads a number with its unit, times in s. It returns false if s is not a value of this kind.
-func quantity(kind Kind, s string) (float64, bool) {
-	digits := strings.TrimLeft(s, "+-.0123456789")
-	v, err := strconv.ParseFloat(s[:len(s)-len(digits)], 64)
-	factor, valid := 1.0, digits == ""
-	switch {
-	case kind == Time:
-		factor, valid = units[strings.ToLower(digits)], units[strings.ToLower(digits)] > 0
-	case strings.EqualFold(digits, "k"):
-		factor, valid = 1e3, true
-	case strings.EqualFold(digits, "M"):
-		factor, valid = 1e6, true
-	}
-	v *= factor
-	return v, err == nil && valid && !math.IsInf(v, 0)
-}
-
-// Match reports whether a request meets all conditions. An absent number meets no comparison, negated or not.
-func (f *Filter) Match(r *store.Request, now event.Time) bool {
+// Match reports whether a row meets all conditions. An absent number meets no comparison, negated or not.
+func (f *Filter[R]) Match(r R, now event.Time) bool {
 	for i := range f.terms {
-		if !f.terms[i].match(r, now) {
+		if !f.language.match(&f.terms[i], r, now) {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *term) match(r *store.Request, now event.Time) bool {
+func (l *Language[R]) match(t *term, r R, now event.Time) bool {
 	switch {
-	case t.field < NumFields && t.field.Kind() == Word:
-		return (strings.EqualFold(t.field.Text(r), t.word) == (t.op == "=")) != t.not
-	case t.field < NumFields:
-		v := t.field.Value(r, now)
-		return v.OK() && compare(v.V, t.op, t.value) != t.not
-	}
-	if flag := flags[t.word]; flag != nil {
-		return flag(r, now) != t.not
-	}
-	return t.matchesText(r) != t.not
-}
-
-// matchesText reports whether id, group, label, model, reason or the beginning of the prompt of a request match the searched text.
-func (t *term) matchesText(r *store.Request) bool {
-	if idText(r) == t.word {
-		return true
-	}
-	for _, f := range [...]Field{Group, Label, Model, Reason, Text} {
-		if strings.Contains(strings.ToLower(f.Text(r)), t.word) {
-			return true
+	case t.column < 0:
+		if flag := l.Flags[t.word]; flag != nil {
+			return flag(r, now) != t.not
 		}
+		return l.Search(r, t.word) != t.not
+	case l.Columns[t.column].Unit == metric.Word:
+		word := l.Word(r, t.column)
+		same := strings.EqualFold(word, t.word) || l.Parts && strings.Contains(strings.ToLower(word), t.word)
+		return (same == (t.Op == "=")) != t.not
 	}
-	return false
-}
-
-func compare(v float64, op string, to float64) bool {
-	switch op {
-	case ">":
-		return v > to
-	case "<":
-		return v < to
-	case ">=":
-		return v >= to
-	case "<=":
-		return v <= to
-	case "!=":
-		return v != to
-	}
-	return v == to
+	v := l.Value(r, t.column, now)
+	return v.OK() && t.Holds(v.V) != t.not
 }

@@ -80,7 +80,7 @@ func TestFilters(t *testing.T) {
 		{"ttft>500ms group=adapter-a failed", false, false},
 		{"ttft>500ms group=adapter-a -failed", true, false},
 	} {
-		f, err := Parse(c.text)
+		f, err := RequestFilters.Parse(c.text)
 		if err != nil {
 			t.Errorf("%q: %v", c.text, err)
 			continue
@@ -113,7 +113,7 @@ func TestFilterErrors(t *testing.T) {
 		"ok =5":        `unknown column ""`,
 		"gen>1e9999":   `cannot compare gen with "1e9999"`,
 	} {
-		_, err := Parse(text)
+		_, err := RequestFilters.Parse(text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -152,14 +152,14 @@ func FuzzParse(f *testing.F) {
 	}
 	a, b := finished(), queued()
 	f.Fuzz(func(t *testing.T, text string) {
-		filter, err := Parse(text)
+		filter, err := RequestFilters.Parse(text)
 		if err != nil {
 			if err.Error() == "" {
 				t.Error("an error has no text")
 			}
 			return
 		}
-		again, err := Parse(filter.Text())
+		again, err := RequestFilters.Parse(filter.Text())
 		if err != nil {
 			t.Fatalf("%q parses, but its Text %q does not: %v", text, filter.Text(), err)
 		}

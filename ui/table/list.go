@@ -1,82 +1,48 @@
 package table
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// List holds the requests of a snapshot that a filter selects, in order, with their totals. Update reuses the memory.
-type List struct {
-	By     Field
+// List holds the rows that a filter selects, in order. It reuses its memory.
+type List[R any, F ~uint8] struct {
+	By     F
 	Down   bool // the largest first
-	Filter Filter
+	Filter Filter[R]
 
-	Rows []*store.Request // result of the last Update; owned by the list
-	All  int              // requests before the filter
-	Sums Sums
+	Rows []R // owned by the list
+	All  int // rows before the filter
 
-	keys       []key
-	samples    []float64
-	lastUpdate updateKey
+	keys []key[R]
 }
 
-// updateKey identifies the input of an update. If it is unchanged, Update does nothing.
-type updateKey struct {
-	snapshot *store.Snapshot
-	by       Field
-	down     bool
-	text     string
-}
-
-// key is the sort key of a row. Values ascend; on a tie the newer request comes first.
-type key struct {
+// key is the sort key of a row. Values ascend; on a tie the row that was added first comes first.
+type key[R any] struct {
 	value float64 // negated if the largest comes first; +Inf without a value
 	word  string
-	nth   int // position, newest first
-	row   *store.Request
+	nth   int
+	row   R
 }
 
-// NewList returns a list of all requests, newest first.
-func NewList() *List { return &List{By: Age} }
+// clear begins an update.
+func (l *List[R, F]) clear() { l.Rows, l.keys, l.All = l.Rows[:0], l.keys[:0], 0 }
 
-// Update selects and sorts the requests of a snapshot.
-func (l *List) Update(s *store.Snapshot) {
-	now := updateKey{s, l.By, l.Down, l.Filter.text}
-	if l.lastUpdate == now {
+// add adds a row if the filter selects it.
+func (l *List[R, F]) add(of *Language[R], r R, now event.Time) {
+	l.All++
+	if !l.Filter.Match(r, now) {
 		return
 	}
-	l.lastUpdate = now
-	l.Rows, l.keys, l.All = l.Rows[:0], l.keys[:0], len(s.Requests)+len(s.Past)
-	for _, r := range s.Requests {
-		l.add(r, s.Now)
-	}
-	for _, r := range slices.Backward(s.Past) {
-		l.add(r, s.Now)
-	}
-	if l.By.Kind() == Word {
-		slices.SortFunc(l.keys, l.compareWords)
-	} else {
-		slices.SortFunc(l.keys, compareValues)
-	}
-	for i := range l.keys {
-		l.Rows = append(l.Rows, l.keys[i].row)
-	}
-	l.sum(s.Now)
-}
-
-// add adds a request if the filter selects it.
-func (l *List) add(r *store.Request, now event.Time) {
-	if len(l.Filter.terms) > 0 && !l.Filter.Match(r, now) {
-		return
-	}
-	k := key{row: r, nth: len(l.keys), value: math.Inf(1)}
-	if l.By.Kind() == Word {
-		k.word = l.By.Text(r)
-	} else if v := l.By.Value(r, now); v.OK() {
+	k := key[R]{row: r, nth: len(l.keys), value: math.Inf(1)}
+	if of.Columns[l.By].Unit == metric.Word {
+		k.word = of.Word(r, int(l.By))
+	} else if v := of.Value(r, int(l.By), now); v.OK() {
 		k.value = v.V
 		if l.Down {
 			k.value = -v.V
@@ -85,7 +51,19 @@ func (l *List) add(r *store.Request, now event.Time) {
 	l.keys = append(l.keys, k)
 }
 
-func compareValues(a, b key) int {
+// sort orders the rows that were added. Those without a value or a word come last in both directions.
+func (l *List[R, F]) sort(of *Language[R]) {
+	compare := compareValues[R]
+	if of.Columns[l.By].Unit == metric.Word {
+		compare = l.compareWords
+	}
+	slices.SortFunc(l.keys, compare)
+	for i := range l.keys {
+		l.Rows = append(l.Rows, l.keys[i].row)
+	}
+}
+
+func compareValues[R any](a, b key[R]) int {
 	switch {
 	case a.value < b.value:
 		return -1
@@ -95,40 +73,51 @@ func compareValues(a, b key) int {
 	return a.nth - b.nth
 }
 
-// compareWords puts rows without a word last in both directions.
-func (l *List) compareWords(a, b key) int {
-	c := strings.Compare(a.word, b.word)
+func (l *List[R, F]) compareWords(a, b key[R]) int {
+	c := natural(a.word, b.word)
 	switch {
 	case c == 0:
 		return a.nth - b.nth
-	case a.word == "" || b.word == "":
-		return -c
-	case l.Down:
+	case l.Down || a.word == "" || b.word == "":
 		return -c
 	}
 	return c
 }
 
-// SortBy sorts by a field, or reverses the order if the list is sorted by it already. Numbers start with the largest
-// and Age with the smallest, so that the worst or the newest comes first.
-func (l *List) SortBy(f Field) {
-	if l.By == f {
-		l.Down = !l.Down
-		return
+// natural compares words with the numbers in them as numbers: replica-2 comes before replica-10.
+func natural(a, b string) int {
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
 	}
-	l.By, l.Down = f, f.Kind() != Word && f != Age
+	for same > 0 && isDigit(a[same-1]) { // a number is compared as a whole
+		same--
+	}
+	a, b = a[same:], b[same:]
+	for a != "" && b != "" {
+		if !isDigit(a[0]) || !isDigit(b[0]) {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		x, y := digits(a), digits(b)
+		p, q := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+		if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
+			return c
+		}
+		a, b = a[x:], b[y:]
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
-// Key identifies a request within a session. Ids alone may repeat after an engine restart.
-type Key struct {
-	ID       event.RequestID
-	Enqueued event.Time
-}
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// KeyOf returns the key of a request.
-func KeyOf(r *store.Request) Key { return Key{r.ID, r.Enqueued} }
-
-// Index returns the row of a request, -1 if the filter does not select it.
-func (l *List) Index(k Key) int {
-	return slices.IndexFunc(l.Rows, func(r *store.Request) bool { return r.ID == k.ID && r.Enqueued == k.Enqueued })
+// digits returns the number of leading digits.
+func digits(s string) (n int) {
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
 }

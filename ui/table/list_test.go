@@ -36,7 +36,7 @@ func many(n int) *store.Snapshot {
 	return s
 }
 
-func ids(l *List) (out []event.RequestID) {
+func ids(l *Requests) (out []event.RequestID) {
 	for _, r := range l.Rows {
 		out = append(out, r.ID)
 	}
@@ -44,7 +44,7 @@ func ids(l *List) (out []event.RequestID) {
 }
 
 func TestNewestComeFirst(t *testing.T) {
-	l := NewList()
+	l := NewRequests()
 	l.Update(many(1000))
 	if len(l.Rows) != 1000 || l.All != 1000 || l.Rows[0].ID != 1000 || l.Rows[999].ID != 1 {
 		t.Fatalf("%d rows of %d, %v…", len(l.Rows), l.All, ids(l)[:3])
@@ -60,7 +60,7 @@ func TestNewestComeFirst(t *testing.T) {
 func TestOrder(t *testing.T) {
 	s := many(600)
 	for f := range NumFields {
-		l := NewList()
+		l := NewRequests()
 		if f != Age {
 			l.SortBy(f)
 		}
@@ -69,8 +69,8 @@ func TestOrder(t *testing.T) {
 			for i := range l.Rows[1:] {
 				a, b := l.Rows[i], l.Rows[i+1]
 				c, present := 0, true
-				if f.Kind() == Word {
-					c, present = cmp.Compare(f.Text(a), f.Text(b)), f.Text(b) != ""
+				if f.Unit() == metric.Word {
+					c, present = natural(f.Text(a), f.Text(b)), f.Text(b) != ""
 				} else {
 					va, vb := f.Value(a, s.Now), f.Value(b, s.Now)
 					c, present = cmp.Compare(va.V, vb.V), vb.OK()
@@ -92,8 +92,8 @@ func TestOrder(t *testing.T) {
 
 func TestFilteredRowsAndTheirSums(t *testing.T) {
 	s := many(900)
-	l := NewList()
-	l.Filter, _ = Parse("group=g1 finished")
+	l := NewRequests()
+	l.Filter, _ = RequestFilters.Parse("group=g1 finished")
 	l.Update(s)
 	want := Sums{}
 	n := 0
@@ -122,7 +122,7 @@ func TestFilteredRowsAndTheirSums(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(0, 50), 1, 300).Draw(t, "values")
-		l := NewList()
+		l := NewRequests()
 		for i, v := range values {
 			l.Rows = append(l.Rows, &store.Request{ID: event.RequestID(i), TTFT: event.DerivedValue(v)})
 		}
@@ -137,7 +137,7 @@ func TestQuantiles(t *testing.T) {
 
 func TestRowsAreFound(t *testing.T) {
 	s := many(300)
-	l := NewList()
+	l := NewRequests()
 	l.Update(s)
 	for i, r := range l.Rows {
 		if l.Index(KeyOf(r)) != i {
@@ -152,7 +152,7 @@ func TestRowsAreFound(t *testing.T) {
 // An update without changes keeps the rows, and repeated updates do not allocate.
 func TestUpdatesReuseWhatTheyHave(t *testing.T) {
 	a, b := many(2000), many(2000)
-	l := NewList()
+	l := NewRequests()
 	l.SortBy(TTFT)
 	l.Update(a)
 	l.Update(b)
@@ -173,11 +173,11 @@ func BenchmarkUpdate(b *testing.B) {
 	}{{"newest", Age, ""}, {"ttft", TTFT, ""}, {"filtered", TTFT, "ttft>100ms group=g1 -failed"}} {
 		b.Run(c.name, func(b *testing.B) {
 			s, t := many(5000), many(5000)
-			l := NewList()
+			l := NewRequests()
 			if c.by != Age {
 				l.SortBy(c.by)
 			}
-			l.Filter, _ = Parse(c.filter)
+			l.Filter, _ = RequestFilters.Parse(c.filter)
 			b.ReportAllocs()
 			for b.Loop() {
 				s, t = t, s
@@ -193,7 +193,7 @@ func TestTotalsExcludeProbes(t *testing.T) {
 	for _, r := range s.Requests[:20] {
 		r.Probe = true
 	}
-	l, without := NewList(), NewList()
+	l, without := NewRequests(), NewRequests()
 	l.Update(s)
 	without.Update(&store.Snapshot{Now: s.Now, Requests: s.Requests[20:]})
 	if len(l.Rows) != 40 || l.Sums.Counted != 20 || fmt.Sprint(l.Sums) != fmt.Sprint(without.Sums) {

@@ -19,6 +19,12 @@ func replicasFor(names ...string) (out []*fleet.Replica) {
 	return out
 }
 
+// replicas returns an empty list with a filter.
+func replicas(f Filter[*fleet.Replica]) (l Replicas) {
+	l.Filter = f
+	return l
+}
+
 func namesOf(l *Replicas) string {
 	var out []string
 	for _, r := range l.Rows {
@@ -40,7 +46,8 @@ func TestReplicasInOrder(t *testing.T) {
 		{fleet.TTFT, true, "r1 r2 r10 r02x"}, // absent values come last in both directions
 		{fleet.TTFT, false, "r10 r2 r1 r02x"},
 	} {
-		l := Replicas{By: c.by, Down: c.down}
+		l := replicas(Filter[*fleet.Replica]{})
+		l.By, l.Down = c.by, c.down
 		if l.Update(all); namesOf(&l) != c.want {
 			t.Errorf("by %v, down %v: %s, want %s", c.by, c.down, namesOf(&l), c.want)
 		}
@@ -61,39 +68,39 @@ func TestFilterOfReplicas(t *testing.T) {
 		"model!=lla":      "",
 		`"gpu2"`:          "gpu2",
 	} {
-		f, err := ParseReplicas(text)
+		f, err := ReplicaFilters.Parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		l := Replicas{Filter: f}
+		l := replicas(f)
 		if l.Update(all); namesOf(&l) != want {
 			t.Errorf("%s selects %q, want %q", text, namesOf(&l), want)
 		}
 	}
 	for text, why := range map[string]string{
-		"speed>4": "unknown column", "ttft>x": "cannot compare", "model>3": "is a word", "waiting=>4": "cannot compare", `"open`: "unclosed quote", "-": "is empty",
+		"speed>4": "unknown column", "ttft>x": "cannot compare", "model>3": "is a word", "waiting=>4": "unknown comparison", `"open`: "unclosed quote", "-": "is empty",
 	} {
-		if _, err := ParseReplicas(text); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := ReplicaFilters.Parse(text); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: error %v, want %q", text, err, why)
 		}
 	}
 }
 
 func FuzzParseReplicas(f *testing.F) {
-	for _, s := range []string{ReplicaSyntax, `model="a b" -x`, "ttft>=1e9s", "kv!=", "=", "<<"} {
+	for _, s := range []string{ReplicaFilters.Example, `model="a b" -x`, "ttft>=1e9s", "kv!=", "=", "<<"} {
 		f.Add(s)
 	}
 	all := replicasFor("a", "b")
 	f.Fuzz(func(t *testing.T, text string) {
-		filter, err := ParseReplicas(text)
+		filter, err := ReplicaFilters.Parse(text)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") && !strings.Contains(text, "\n") {
 				t.Errorf("the error has several lines: %v", err)
 			}
 			return
 		}
-		l := Replicas{Filter: filter}
+		l := replicas(filter)
 		l.Update(all)
 	})
 }

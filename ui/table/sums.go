@@ -19,7 +19,7 @@ type Sums struct {
 }
 
 // sum computes the totals of the rows.
-func (l *List) sum(now event.Time) {
+func (l *Requests) sum(now event.Time) {
 	l.Sums = Sums{Cached: event.DerivedValue(0)}
 	s := &l.Sums
 	for _, r := range l.Rows {
@@ -42,15 +42,15 @@ func (l *List) sum(now event.Time) {
 	for f := range NumFields {
 		s.P50[f], s.P99[f] = math.NaN(), math.NaN()
 		switch {
-		case f.Kind() == Time && f != Age:
+		case f.Unit() == "s" && f != Age:
 			s.P50[f], s.P99[f] = l.quantiles(f, now)
-		case f.Kind() == Speed: // its 99th percentile would be the best value, not the worst
+		case f.Unit() == "{token}/s": // its 99th percentile would be the best value, not the worst
 			s.P50[f], _ = l.quantiles(f, now)
 		}
 	}
 }
 
-func (l *List) quantiles(f Field, now event.Time) (p50, p99 float64) {
+func (l *Requests) quantiles(f Field, now event.Time) (p50, p99 float64) {
 	all := l.samples[:0]
 	for _, r := range l.Rows {
 		if r.Probe || f == TTFT && r.Cold {

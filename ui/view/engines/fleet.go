@@ -24,7 +24,7 @@ type Fleet struct {
 	window       metric.Window
 	selectedName string // name of the selected replica; "": the first
 
-	filter input.Filter[table.ReplicaFilter]
+	filter input.Filter[table.Filter[*fleet.Replica]]
 }
 
 // isFleet reports whether engines are compared as replicas.
@@ -39,7 +39,7 @@ func (r *Fleet) update(rows []Row, c *pane.Frame) {
 		return
 	}
 	measureAll := len(r.all) != len(rows) || r.window != c.Window
-	changed, arrange := measureAll, measureAll || r.List.By.Kind() != fleet.Word || r.List.Filter.Text() != ""
+	changed, arrange := measureAll, measureAll || r.List.By.Unit() != metric.Word || r.List.Filter.Text() != ""
 	r.window = c.Window
 	for len(r.all) < len(rows) {
 		r.all, r.measured = append(r.all, &fleet.Replica{}), append(r.measured, nil)
@@ -98,7 +98,7 @@ func (r *Fleet) sortColumn(by int) {
 // unfilter removes the filter and reports whether there was one.
 func (r *Fleet) unfilter() bool {
 	filtered := r.Enabled && r.List.Filter.Text() != ""
-	r.List.Filter = table.ReplicaFilter{}
+	r.List.Filter = table.Filter[*fleet.Replica]{}
 	r.arrange()
 	return filtered
 }

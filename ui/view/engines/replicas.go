@@ -210,7 +210,7 @@ func replicaHead(c *pane.Frame, a grid.Area, cols []replicaColumn, t *ReplicaTab
 	for _, col := range cols {
 		cell := a.Sub(x, 0, col.W-1, 1)
 		t.Heads = append(t.Heads, pane.Head[fleet.Field]{Field: col.Field, At: cell.Rect})
-		pane.DrawColumnHead(c, cell, col.Field.Title(), col.Field.Kind() == fleet.Word, col.Field == t.List.By, t.List.Down)
+		pane.DrawColumnHead(c, cell, col.Field.Title(), col.Field.Unit() == metric.Word, col.Field == t.List.By, t.List.Down)
 		x += col.W
 	}
 }
@@ -235,13 +235,13 @@ func replicaRow(c *pane.Frame, a grid.Area, cols []replicaColumn, r *fleet.Repli
 			}
 			cell.Clip(2, 0, cell.W-2, st, words)
 			continue
-		case down && col.Field.Kind() != fleet.Word: // its last values are outdated: enter shows them
+		case down && col.Field.Unit() != metric.Word: // its last values are outdated: enter shows them
 			a.Elide(cell.X-a.X, 0, a.W-(cell.X-a.X), pane.Dim, why, gl.Ellipsis)
 			return
 		case col.Field == fleet.Name:
 			cell.Clip(0, 0, cell.W, pane.Plain, fitName(r.Name, cell.W, gl.Ellipsis))
 			continue
-		case col.Field.Kind() == fleet.Word:
+		case col.Field.Unit() == metric.Word:
 			cell.Elide(0, 0, cell.W, pane.Plain, r.Word(col.Field), gl.Ellipsis)
 			continue
 		}
@@ -324,7 +324,7 @@ func replicaSums(c *pane.Frame, a grid.Area, y int, cols []replicaColumn, rows [
 			a.Text(cell.X-a.X, y, pane.Dim, "median"+suffix)
 			a.Text(cell.X-a.X, y+1, pane.Dim, "sum"+suffix)
 			continue
-		case col.Field.Kind() == fleet.Word:
+		case col.Field.Unit() == metric.Word:
 			continue
 		}
 		cell.Right(cell.W, 0, pane.Loud, replicaNumber(col.Field, fleet.Median(rows, col.Field)))

@@ -48,7 +48,7 @@ func (v *View) Clamp(n int) { v.Selected = max(min(v.Selected, n-1), 0) }
 func (v *View) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
 	if t := &v.Fleet; t.Enabled {
 		drawReplicas(a, &t.ReplicaTable, t.filter.Typing, f)
-		t.filter.Draw(a, t.List.Filter.Text(), table.ReplicaSyntax, f.Skin)
+		t.filter.Draw(a, t.List.Filter.Text(), table.ReplicaFilters.Example, f.Skin)
 		return
 	}
 	v.At = drawList(a, v.Rows, v.Selected, v.At.First, f)
@@ -60,7 +60,7 @@ func (v *View) Keys() []view.Key {
 	start := func() { t.filter.Start(t.List.Filter, t.List.Filter.Text()) }
 	return append(
 		[]view.Key{{Keys: []string{"enter"}, Show: "enter", Word: "show", Help: "show the selected engine", Do: v.openSelected}},
-		view.TableKeys("three or more servers", table.ReplicaSyntax, start, t.sortColumn, func() { t.sort(t.List.By) }, func() bool { return t.Enabled })...,
+		view.TableKeys("three or more servers", table.ReplicaFilters.Example, start, t.sortColumn, func() { t.sort(t.List.By) }, func() bool { return t.Enabled })...,
 	)
 }
 
@@ -114,14 +114,14 @@ func (v *View) Typing() bool { return v.Fleet.filter.Typing }
 
 // Type edits the filter of the fleet.
 func (v *View) Type(key, text string) {
-	if t := &v.Fleet; t.filter.Edit(key, text, &t.List.Filter, table.ParseReplicas) {
+	if t := &v.Fleet; t.filter.Edit(key, text, &t.List.Filter, table.ReplicaFilters.Parse) {
 		t.arrange()
 	}
 }
 
 // Paste inserts text into the filter of the fleet.
 func (v *View) Paste(text string) {
-	if t := &v.Fleet; t.filter.Insert(text, &t.List.Filter, table.ParseReplicas) {
+	if t := &v.Fleet; t.filter.Insert(text, &t.List.Filter, table.ReplicaFilters.Parse) {
 		t.arrange()
 	}
 }

@@ -42,26 +42,26 @@ const (
 )
 
 // columnsFor returns the columns that fit into w cells, without those that say nothing. The sort column is always included.
-func columnsFor(l *table.List, w int) []requestColumn {
+func columnsFor(l *table.Requests, w int) []requestColumn {
 	fit, _ := pane.Fitting(requestTable, w, l.By, func(f table.Field) bool { return varies(l, f) })
 	return fit
 }
 
 // columnAt returns the area of a column in h rows. Text keeps a gap of one to the number before it.
 func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
-	if c.Field.Kind() == table.Word && c.Field != table.State {
+	if c.Field.Unit() == metric.Word && c.Field != table.State {
 		return a.Sub(x+1, y, c.W-2, h)
 	}
 	return a.Sub(x, y, c.W-1, h)
 }
 
 // varies reports whether a field is worth a column: text that is not empty in all rows, and several models.
-func varies(l *table.List, f table.Field) bool {
+func varies(l *table.Requests, f table.Field) bool {
 	same := ""
 	if f == table.Model && len(l.Rows) > 0 {
 		same = l.Rows[0].Model
 	}
-	return f.Kind() != table.Word || slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != same })
+	return f.Unit() != metric.Word || slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != same })
 }
 
 // drawTable draws the table: one row per request, and sums and percentiles of the filtered rows below.
@@ -153,7 +153,7 @@ func requestHead(c *pane.Frame, a grid.Area, cols []requestColumn, t *View) {
 }
 
 // leftAligned reports whether a field is left-aligned: text, and the request number.
-func leftAligned(f table.Field) bool { return f.Kind() == table.Word || f == table.ID }
+func leftAligned(f table.Field) bool { return f.Unit() == metric.Word || f == table.ID }
 
 // markOf returns the width that a column reserves for a mark at its right.
 func markOf(f table.Field) int {

@@ -81,7 +81,7 @@ func requestCell(c *pane.Frame, a grid.Area, f table.Field, r *store.Request, s 
 		}
 		a.Text(2, 0, st, word)
 		return
-	case f.Kind() == table.Word:
+	case f.Unit() == metric.Word:
 		a.Elide(0, 0, a.W, pane.Plain, sanitize.Line(f.Text(r)), gl.Ellipsis)
 		return
 	case f == table.TTFT:
@@ -115,10 +115,10 @@ func requestCell(c *pane.Frame, a grid.Area, f table.Field, r *store.Request, s 
 
 // formatField formats a number of a column.
 func formatField(f table.Field, v float64) string {
-	switch f.Kind() {
-	case table.Time:
+	switch f.Unit() {
+	case "s":
 		return metric.Seconds(v)
-	case table.Speed:
+	case "{token}/s":
 		return metric.Rate(v)
 	}
 	return metric.Count(v)

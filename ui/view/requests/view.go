@@ -15,17 +15,17 @@ import (
 type View struct {
 	pane.Rows[table.Field]
 	*table.Selection
-	List     *table.List
+	List     *table.Requests
 	Timeline bool // show the timeline instead of the list
 
 	program view.Program
-	filter  input.Filter[table.Filter]
+	filter  input.Filter[table.Filter[*store.Request]]
 	open    func() // shows the selected request
 }
 
 // New makes the view of a program. It selects in selection; open shows the selected request.
 func New(program view.Program, selection *table.Selection, open func()) *View {
-	return &View{program: program, Selection: selection, List: table.NewList(), open: open}
+	return &View{program: program, Selection: selection, List: table.NewRequests(), open: open}
 }
 
 // Name implements view.View.
@@ -42,7 +42,7 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	} else {
 		drawTable(a, v, s, f)
 	}
-	v.filter.Draw(a, v.List.Filter.Text(), table.Syntax, f.Skin)
+	v.filter.Draw(a, v.List.Filter.Text(), table.RequestFilters.Example, f.Skin)
 }
 
 // Open updates the table, so that keys find its rows before the first frame.
@@ -92,7 +92,7 @@ func (v *View) Keys() []view.Key {
 	keys := []view.Key{{Keys: []string{"enter"}, Show: "enter", Word: "open", Help: "open the selected request; or click it", Do: v.openSelected}}
 	keys = append(keys, view.Key{Keys: []string{"v"}, Show: "v", Word: "timeline", Help: "switch between the list and the timeline of the window: who ran and who waited", Do: func() { v.Timeline = !v.Timeline }})
 	start := func() { v.filter.Start(v.List.Filter, v.List.Filter.Text()) }
-	keys = append(keys, view.TableKeys("requests", table.Syntax, start, v.sortColumn, func() { v.sort(v.List.By) }, nil)...)
+	keys = append(keys, view.TableKeys("requests", table.RequestFilters.Example, start, v.sortColumn, func() { v.sort(v.List.By) }, nil)...)
 	return append(keys, request.SelectionKeys(v.program, v.Selection, v)...)
 }
 
@@ -138,7 +138,7 @@ func (v *View) Click(x, y int) {
 // Back removes the filter.
 func (v *View) Back() bool {
 	filtered := v.List.Filter.Text() != ""
-	v.List.Filter = table.Filter{}
+	v.List.Filter = table.Filter[*store.Request]{}
 	return filtered
 }
 
@@ -146,7 +146,9 @@ func (v *View) Back() bool {
 func (v *View) Typing() bool { return v.filter.Typing }
 
 // Type edits the filter.
-func (v *View) Type(key, text string) { v.filter.Edit(key, text, &v.List.Filter, table.Parse) }
+func (v *View) Type(key, text string) {
+	v.filter.Edit(key, text, &v.List.Filter, table.RequestFilters.Parse)
+}
 
 // Paste inserts text into the filter.
-func (v *View) Paste(text string) { v.filter.Insert(text, &v.List.Filter, table.Parse) }
+func (v *View) Paste(text string) { v.filter.Insert(text, &v.List.Filter, table.RequestFilters.Parse) }

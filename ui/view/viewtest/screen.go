@@ -154,9 +154,9 @@ func (p *Screen) Holds(words string) {
 // Selection returns a selection of the newest request that matches a filter.
 func Selection(t *testing.T, s *store.Snapshot, filter string) *table.Selection {
 	t.Helper()
-	list := table.NewList()
+	list := table.NewRequests()
 	var err error
-	if list.Filter, err = table.Parse(filter); err != nil {
+	if list.Filter, err = table.RequestFilters.Parse(filter); err != nil {
 		t.Fatal(err)
 	}
 	if list.Update(s); len(list.Rows) == 0 {
