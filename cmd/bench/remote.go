@@ -21,6 +21,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 // target is the remote engine that a benchmark measures.
@@ -33,8 +34,8 @@ type target struct {
 	cached bool
 	salt   uint64 // seeds the start of generated prompts
 
-	server *remote.Client       // of an HTTP address
-	engine *remote.SocketEngine // of an event socket
+	server *remote.Client // of an HTTP address
+	engine *socket.Runner // of an event socket
 	watch  clientWatch
 
 	machine session.Machine // for a server
@@ -101,7 +102,7 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 		if err != nil {
 			return err
 		}
-		if r.engine, err = remote.Attach(r.at, secret, l.Clock); err != nil {
+		if r.engine, err = socket.NewRunner(r.at, secret, l.Clock); err != nil {
 			return exit.Usage(err)
 		}
 		l.Scheduler = r.engine

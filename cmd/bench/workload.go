@@ -14,7 +14,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
-	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
@@ -179,7 +178,7 @@ func newSynthetic(ctx context.Context, s local.Scheduler) (*synthetic, error) {
 	if err == nil {
 		all, err = s.Encode(ctx, text.String())
 	}
-	if errors.Is(err, remote.ErrNoTokenizer) {
+	if errors.Is(err, engine.ErrNoTokenizer) {
 		return &synthetic{words: strings.Fields(text.String())}, nil
 	}
 	if err != nil {

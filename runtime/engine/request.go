@@ -19,6 +19,9 @@ var (
 	ErrStopped       = errors.New("the scheduler has stopped")
 )
 
+// ErrNoTokenizer means that a server accepts no token ids or has no tokenizer endpoint.
+var ErrNoTokenizer = errors.New("the server has no tokenizer endpoint, or accepts no token ids")
+
 // ErrBroken marks an error of Engine.Forward after which the engine cannot continue. Any other error fails only the
 // requests in the batch.
 var ErrBroken = errors.New("the engine is broken")

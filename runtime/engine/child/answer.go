@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 // change is any line from the parent after the first one.
@@ -153,10 +154,15 @@ func (p *Process) call(ctx context.Context, ask func(call uint64) change) (answe
 		return answer{}, engine.ErrStopped
 	case got := <-from:
 		if got.Error != "" {
-			return answer{}, parseError(got.Error)
+			return answer{}, socket.ParseError(got.Error)
 		}
 		return got, nil
 	}
+}
+
+// SetPace implements engine.Runner.
+func (p *Process) SetPace(tokensPerSecond float64) {
+	_ = p.send(change{Pace: &tokensPerSecond}) // fails if the engine has ended, which does not matter
 }
 
 // encode answers an Encode question.

@@ -18,6 +18,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 // failed waits for the end of a run after an engine failure, and checks the reported events.
@@ -117,7 +118,7 @@ func TestStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventtest.Wait(t, "stale", func() bool { return r.engine().Remote.Link == event.LinkStale })
-	if _, err := r.Submit(engine.Request{Text: "a"}); !errors.Is(err, errSilent) {
+	if _, err := r.Submit(engine.Request{Text: "a"}); !errors.Is(err, socket.ErrSilent) {
 		t.Errorf("a request while it is silent: %v", err)
 	}
 	if err := syscall.Kill(r.PID(), syscall.SIGCONT); err != nil {

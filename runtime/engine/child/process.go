@@ -32,7 +32,7 @@ const Command = "engine-child"
 const (
 	// grace is how long the process may take to end after a request to end.
 	grace = 5 * time.Second
-	// patience is how long to wait for an answer, and for the remaining events of a process that has ended.
+	// patience is how long to wait for the remaining events of a process that has ended.
 	patience = 5 * time.Second
 	// pollInterval is the polling interval while the process starts.
 	pollInterval = 2 * time.Millisecond
@@ -49,21 +49,20 @@ type Options struct {
 // Process is an engine in a separate process. It is an engine.Source and an engine.Runner; its methods may be called
 // from any goroutine.
 type Process struct {
+	*socket.Runner
 	opt     Options
 	dir     string // folder of the socket
 	address string
 	cmd     *exec.Cmd
-	client  *socket.Client
 	journal *journal
 	answers *answers
-	relay   *relay
 	exited  chan struct{} // closed when the process has ended
-	calls   sync.WaitGroup
+	broken  chan struct{} // closed when the connection has ended
+	breaks  func()        // closes broken
 
-	mu      sync.Mutex // guards the fields below
-	stdin   io.WriteCloser
-	closed  bool  // whether stdin is closed
-	stopped error // set once Run has ended
+	mu     sync.Mutex // guards the fields below
+	stdin  io.WriteCloser
+	closed bool // whether stdin is closed
 }
 
 // opening is the first line that the child reads.
@@ -74,7 +73,8 @@ type opening struct {
 
 // Start starts the process. The model is loaded by Run. A caller that does not call Run must call Close.
 func Start(opt Options) (*Process, error) {
-	p := &Process{opt: opt, exited: make(chan struct{}), journal: &journal{now: opt.Clock.Now}}
+	p := &Process{opt: opt, exited: make(chan struct{}), broken: make(chan struct{}), journal: &journal{now: opt.Clock.Now}}
+	p.breaks = sync.OnceFunc(func() { close(p.broken) })
 	p.answers = newAnswers(p.journal.stream())
 	if err := p.prepare(); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -88,17 +88,16 @@ func Start(opt Options) (*Process, error) {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
 	_ = p.send(opening{p.address, spec}) // fails if the process has ended already, which Run reports
-	p.relay = newRelay(fmt.Sprintf("the engine's process %d", p.PID()), p.Cancel)
 	return p, nil
 }
 
-// prepare creates the folder of the socket and the client.
+// prepare creates the folder of the socket and the runner.
 func (p *Process) prepare() (err error) {
 	if p.dir, err = folder(); err != nil {
 		return err
 	}
 	p.address = "unix:" + filepath.Join(p.dir, "engine.sock")
-	if p.client, err = socket.Dial(p.address, "", p.opt.Clock); err != nil {
+	if p.Runner, err = socket.NewOwner(p.address, p.opt.Clock, p.adapt); err != nil {
 		_ = os.Remove(p.dir)
 	}
 	return err
@@ -206,7 +205,7 @@ func (p *Process) Close() error {
 // allowance returns how long the process may take to end. A stale process gets no time, because it will not end by
 // itself.
 func (p *Process) allowance() time.Duration {
-	if p.relay != nil && p.relay.stale() {
+	if _, link := p.State(); link == event.LinkStale {
 		return 0
 	}
 	return grace

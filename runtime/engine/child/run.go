@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -12,16 +13,20 @@ import (
 // Run implements engine.Source. It loads the engine and forwards its events as if it were part of this process, until
 // ctx or the process ends. It may be called once. The error is an *Ended if the process ended unexpectedly.
 func (p *Process) Run(ctx context.Context, sink event.Sink) error {
-	p.begin(sink)
+	info := p.opt.Engine
+	info.PID, info.State, info.Epoch = p.PID(), event.EngineStarting, p.opt.Clock.Epoch()
+	p.journal.setSink(sink)
+	sink.Emit(event.Event{Kind: event.KindEngine, At: p.opt.Clock.Now(), Layer: -1, Data: &info})
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
 	var watch sync.WaitGroup
 	if p.listening(ctx) {
-		watch.Go(func() { _ = p.client.Run(watching, p.relay) }) // errors are reported through the relay
+		watch.Go(func() { _ = p.Runner.Run(watching, sink) }) // adapt sees errors
 		select {
 		case <-ctx.Done():
 		case <-p.exited:
-		case <-p.relay.broken:
+		case <-p.broken:
+			unwatch() // the process has its own end
 		}
 	}
 	asked := ctx.Err() != nil
@@ -29,26 +34,34 @@ func (p *Process) Run(ctx context.Context, sink event.Sink) error {
 		p.waitExit()
 	}
 	_ = p.Close() // never fails
-	if p.relay.connected() {
+	if _, link := p.State(); link != event.LinkNone {
 		select { // remaining events of the process
-		case <-p.relay.broken:
+		case <-p.broken:
 		case <-time.After(patience):
 		}
 	}
 	unwatch()
 	watch.Wait()
-	err := p.conclude(asked)
-	p.calls.Wait()
-	return err
+	return p.conclude(sink, info, asked)
 }
 
-// begin sets the sink.
-func (p *Process) begin(sink event.Sink) {
-	e := p.opt.Engine
-	e.PID, e.State, e.Epoch = p.PID(), event.EngineStarting, p.opt.Clock.Epoch()
-	p.relay.begin(sink, p.removeSocket, e)
-	p.journal.setSink(sink)
-	sink.Emit(event.Event{Kind: event.KindEngine, At: p.opt.Clock.Now(), Layer: -1, Data: &e})
+// adapt makes what the child reports of itself that of an engine in this process. The engine's state without a connection is
+// not reported: conclude has it.
+func (p *Process) adapt(e *event.EngineInfo) bool {
+	remote := e.Remote
+	e.Remote = event.Remote{Missed: remote.Missed, Malformed: remote.Malformed} // losses are always shown
+	switch remote.Link {
+	case event.LinkConnected:
+		if _, link := p.State(); link == event.LinkNone {
+			p.removeSocket()
+		}
+	case event.LinkStale:
+		e.Remote.Link, e.Remote.Since, e.Remote.Address = remote.Link, remote.Since, fmt.Sprintf("the engine's process %d", p.PID())
+	default:
+		p.breaks()
+		return false
+	}
+	return true
 }
 
 // waitExit waits for a process whose connection has ended to exit.
@@ -59,33 +72,31 @@ func (p *Process) waitExit() {
 	}
 }
 
-// conclude ends the remaining requests, and emits how the engine has ended.
-func (p *Process) conclude(asked bool) error {
-	info := p.relay.last()
+// conclude ends the remaining requests, and emits how the engine has ended. first is what was known of it before it reported.
+func (p *Process) conclude(sink event.Sink, first event.EngineInfo, asked bool) error {
+	info, link := p.State()
+	if link == event.LinkNone {
+		info = first
+	}
+	info.Remote.Link, info.Remote.Since, info.Remote.Address = event.LinkNone, 0, ""
 	now := p.opt.Clock.Now()
+	state := event.EngineStopped
+	var ended *Ended
 	if asked {
-		p.stop(engine.ErrStopped)
-		p.relay.endAll(now, engine.Result{State: event.StateCancelled, Outcome: event.Outcome{Reason: "cancelled"}})
-		if info.State != event.EngineStopped {
-			info.State = event.EngineStopped
-			p.relay.emitEngine(now, info)
+		p.EndAll(now, engine.Result{State: event.StateCancelled, Outcome: event.Outcome{Reason: "cancelled"}}, engine.ErrStopped)
+	} else {
+		state, ended = event.EngineFailed, p.ended(&info)
+		p.EndAll(now, engine.Result{State: event.StateFailed, Outcome: event.Outcome{Reason: ended.Reason}, Err: ended}, fmt.Errorf("%w: %w", engine.ErrStopped, ended))
+	}
+	if info.State != state {
+		if info.State = state; ended != nil {
+			p.journal.note(ended.Reason)
+			info.Reason = ended.Reason
 		}
+		sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &info})
+	}
+	if ended == nil {
 		return nil
 	}
-	ended := p.ended(&info)
-	p.stop(ended)
-	p.relay.endAll(now, engine.Result{State: event.StateFailed, Outcome: event.Outcome{Reason: ended.Reason}, Err: ended})
-	if info.State != event.EngineFailed {
-		p.journal.note(ended.Reason)
-		info.State, info.Reason = event.EngineFailed, ended.Reason
-		p.relay.emitEngine(now, info)
-	}
 	return ended
-}
-
-// stop rejects further requests.
-func (p *Process) stop(why error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopped = why
 }

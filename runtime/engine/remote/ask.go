@@ -103,13 +103,10 @@ func (s *server) openAI(out object, r *engine.Request, fresh bool) {
 	}
 }
 
-// ErrNoTokenizer means that the server accepts no token ids or has no tokenizer endpoint.
-var ErrNoTokenizer = errors.New("the server has no tokenizer endpoint, or accepts no token ids")
-
-// Encode returns the token ids of a text, from the server's tokenizer.
+// Encode returns the token ids of a text, from the server's tokenizer. Errors: engine.ErrNoTokenizer, those of the server.
 func (c *Client) Encode(ctx context.Context, text string) ([]int32, error) {
 	if !c.server.ids() {
-		return nil, ErrNoTokenizer
+		return nil, engine.ErrNoTokenizer
 	}
 	question := object{"model": c.server.model.Name, "prompt": text, "add_special_tokens": true}
 	if c.server.kind == llamaServer {
@@ -124,13 +121,13 @@ func (c *Client) Encode(ctx context.Context, text string) ([]int32, error) {
 	}
 	if err := c.call(ctx, http.MethodPost, "/tokenize", body, &answer); err != nil {
 		if refused := (*Status)(nil); errors.As(err, &refused) && (refused.Code == http.StatusNotFound || refused.Code == http.StatusMethodNotAllowed) {
-			return nil, ErrNoTokenizer
+			return nil, engine.ErrNoTokenizer
 		}
 		return nil, fmt.Errorf("tokenize at %s: %w", c.base, err)
 	}
 	ids, ok := tokenIDs(answer.Tokens)
 	if !ok {
-		return nil, fmt.Errorf("%w: it reports token ids above %d", ErrNoTokenizer, math.MaxInt32)
+		return nil, fmt.Errorf("%w: it reports token ids above %d", engine.ErrNoTokenizer, math.MaxInt32)
 	}
 	return ids, nil
 }

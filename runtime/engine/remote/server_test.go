@@ -146,10 +146,10 @@ func TestEncode(t *testing.T) {
 		err     error
 	}{
 		"llama.cpp":    {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,2,3]}`}, Options{}, []int32{1, 2, 3}, nil},
-		"large ids":    {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,4194447388]}`}, Options{}, nil, ErrNoTokenizer},
-		"a chat":       {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,2,3]}`}, Options{API: OpenAIChat}, nil, ErrNoTokenizer},
-		"no tokenizer": {map[string]string{"GET /v1/models": llama}, Options{}, nil, ErrNoTokenizer},
-		"another":      {map[string]string{"GET /v1/models": `{"data":[{"id":"m"}]}`, "POST /tokenize": `{"tokens":[1]}`}, Options{API: OpenAI}, nil, ErrNoTokenizer},
+		"large ids":    {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,4194447388]}`}, Options{}, nil, engine.ErrNoTokenizer},
+		"a chat":       {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,2,3]}`}, Options{API: OpenAIChat}, nil, engine.ErrNoTokenizer},
+		"no tokenizer": {map[string]string{"GET /v1/models": llama}, Options{}, nil, engine.ErrNoTokenizer},
+		"another":      {map[string]string{"GET /v1/models": `{"data":[{"id":"m"}]}`, "POST /tokenize": `{"tokens":[1]}`}, Options{API: OpenAI}, nil, engine.ErrNoTokenizer},
 	} {
 		c.opt.Address = fake(t, c.answers)
 		client, err := Dial(t.Context(), c.opt)

@@ -1,4 +1,4 @@
-package remote
+package socket
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 // host is an engine that other processes may use. Prompts control requests: "early" ends before the answer to Submit,
@@ -20,7 +19,7 @@ import (
 type host struct {
 	caps   event.Caps
 	mu     sync.Mutex
-	server *socket.Server
+	server *Server
 	last   event.RequestID
 	clock  engine.Clock
 }
@@ -67,20 +66,20 @@ func (*host) Resume() error            { return nil }
 func (*host) Hooks(wire.Measure) error { return nil }
 func (*host) Sample(int) error         { return nil }
 
-// attached returns a client of such an engine for the duration of the test.
-func attached(t *testing.T, caps event.Caps) (*SocketEngine, *host, func()) {
+// running returns a runner of such an engine for the duration of the test.
+func running(t *testing.T, caps event.Caps) (*Runner, *host, func()) {
 	t.Helper()
 	clock := engine.NewClock()
 	h := &host{caps: caps, clock: clock}
 	at := "unix:" + filepath.Join(t.TempDir(), "e.sock")
 	var err error
-	h.server, err = socket.Listen(at, socket.Options{
+	h.server, err = Listen(at, Options{
 		Clock: clock, Controller: h, Engine: event.EngineInfo{Name: "test", Caps: event.CapTokens, State: event.EngineReady},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Attach(at, "", clock)
+	e, err := NewRunner(at, "", clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ func attached(t *testing.T, caps event.Caps) (*SocketEngine, *host, func()) {
 	return e, h, end
 }
 
-func ready(t *testing.T, e *SocketEngine) {
+func ready(t *testing.T, e *Runner) {
 	t.Helper()
 	ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
 	defer done()
@@ -110,8 +109,8 @@ func ready(t *testing.T, e *SocketEngine) {
 	}
 }
 
-func TestEngineRunsRequests(t *testing.T) {
-	e, _, _ := attached(t, event.CapPrompt|event.CapCancel)
+func TestRunner(t *testing.T) {
+	e, _, _ := running(t, event.CapPrompt|event.CapCancel)
 	ready(t, e)
 	for prompt, want := range map[string]event.State{"early": event.StateFinished, "late": event.StateFinished, "fail": event.StateFailed} {
 		h, err := e.Submit(engine.Request{Text: prompt})
@@ -144,24 +143,24 @@ func TestEngineRunsRequests(t *testing.T) {
 	}
 }
 
-// TestEngineThatGoesAway: requests end when the connection breaks, and when no engine listens any more.
-func TestEngineThatGoesAway(t *testing.T) {
-	e, host, end := attached(t, event.CapPrompt)
+// TestRunnerOfAnEngineThatGoesAway: requests end when the connection breaks, and when no engine listens any more.
+func TestRunnerOfAnEngineThatGoesAway(t *testing.T) {
+	e, host, end := running(t, event.CapPrompt)
 	ready(t, e)
 	h, err := e.Submit(engine.Request{Text: "hang"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = host.server.Close()
-	if got := h.Result(); got.State != event.StateFailed || !errors.Is(got.Err, socket.ErrNotConnected) {
+	if got := h.Result(); got.State != event.StateFailed || !errors.Is(got.Err, ErrNotConnected) {
 		t.Errorf("%+v", got)
 	}
-	if _, err := e.Submit(engine.Request{Text: "late"}); !errors.Is(err, socket.ErrNotConnected) {
+	if _, err := e.Submit(engine.Request{Text: "late"}); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("submitted without a connection: %v", err)
 	}
 	end()
 
-	e, _, end = attached(t, event.CapPrompt)
+	e, _, end = running(t, event.CapPrompt)
 	ready(t, e)
 	if h, err = e.Submit(engine.Request{Text: "hang"}); err != nil {
 		t.Fatal(err)
@@ -172,14 +171,14 @@ func TestEngineThatGoesAway(t *testing.T) {
 	}
 }
 
-func TestEngineWithoutPrompts(t *testing.T) {
-	e, _, _ := attached(t, event.CapCancel)
+func TestRunnerWithoutPrompts(t *testing.T) {
+	e, _, _ := running(t, event.CapCancel)
 	ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
 	defer done()
 	if err := e.Ready(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
-	if _, err := e.Encode(t.Context(), "x"); !errors.Is(err, ErrNoTokenizer) {
+	if _, err := e.Encode(t.Context(), "x"); !errors.Is(err, engine.ErrNoTokenizer) {
 		t.Errorf("%v", err)
 	}
 }
