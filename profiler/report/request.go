@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -63,7 +62,7 @@ type Request struct {
 	Tokens    []Token           `json:"tokens"`
 	TokensCut uint64            `json:"tokens_cut"`
 
-	stages []stageRow // for the CSV of stages
+	stages []store.StageSum // for the CSV of stages; StageNone is "other"
 }
 
 // Parts are the TTFT components in display order, "other" last; empty before the first token.
@@ -281,32 +280,24 @@ func (q *Request) addTokens(f *store.Request) {
 	}
 }
 
-// stageRow is a row of the CSV of stages.
-type stageRow struct {
-	stage event.Stage // StageNone is "other"
-	dur   time.Duration
-	end   event.Time
-}
-
 // stageRows returns the stages of a request in the order in which they ended: the TTFT components with the times of the
 // JSON document, "other" after the last one, and the parts of components, summed over layers.
-func stageRows(f *store.Request) []stageRow {
-	var rows []stageRow
+func stageRows(f *store.Request) (rows []store.StageSum) {
 	for _, p := range f.Parts {
-		row := stageRow{stage: p.Stage, dur: p.Dur}
+		row := store.StageSum{Stage: p.Stage, Dur: p.Dur}
 		if i := slices.IndexFunc(f.Stages, func(s store.StageSum) bool { return s.Stage == p.Stage }); i >= 0 {
-			row.end = f.Stages[i].End
+			row.End = f.Stages[i].End
 		}
 		if p.Stage == event.StageNone {
-			row.end = f.First
+			row.End = f.First
 		}
 		rows = append(rows, row)
 	}
 	for _, s := range f.Stages {
 		if s.Stage > event.StageSend {
-			rows = append(rows, stageRow{s.Stage, s.Dur, s.End})
+			rows = append(rows, s)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b stageRow) int { return cmp.Compare(a.end, b.end) })
+	slices.SortStableFunc(rows, func(a, b store.StageSum) int { return cmp.Compare(a.End, b.End) })
 	return rows
 }

@@ -83,7 +83,7 @@ func (r *Report) WriteStagesCSV(w io.Writer) error {
 		}
 		for q := range r.all() {
 			for _, s := range q.stages {
-				row(partName(s.stage), int64(s.dur))
+				row(partName(s.Stage), int64(s.Dur))
 			}
 		}
 	})

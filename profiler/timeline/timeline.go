@@ -35,8 +35,8 @@ type Engine struct {
 	end   event.Time // of the newest event
 
 	requests  map[key]request
-	passes    []pass
-	usage     []usage
+	passes    []event.Event // forward passes
+	usage     []event.Event // samples of the engine's threads
 	counters  []counter
 	generated map[event.Time]int // tokens by second
 	picks     []picks
@@ -55,22 +55,6 @@ type key struct {
 type request struct {
 	*store.Request
 	tokens []store.Token
-}
-
-// pass is one forward pass.
-type pass struct {
-	at             event.Time
-	dur            int64
-	step           uint64
-	decode, prompt int32
-	split          event.Split
-	data           *event.Pass
-}
-
-// usage is one sample of the engine's threads.
-type usage struct {
-	at event.Time
-	of *event.Usage
 }
 
 // counter is one value of a series.
@@ -159,8 +143,8 @@ func (e *Engine) Emit(v event.Event) {
 	case *event.Host:
 		e.host(v.At, data)
 	case *event.Usage:
-		if e.room(int(unsafe.Sizeof(*data))) {
-			e.usage = append(e.usage, usage{v.At, data})
+		if e.room(int(unsafe.Sizeof(v) + unsafe.Sizeof(*data))) {
+			e.usage = append(e.usage, v)
 		}
 	case *event.KV:
 		e.count(v.At, "KV cells used", float64(data.Used))
@@ -170,9 +154,8 @@ func (e *Engine) Emit(v event.Event) {
 		e.experts(v.At, data)
 	}
 	switch {
-	case v.Kind == event.KindStep && e.room(int(unsafe.Sizeof(pass{}))):
-		data, _ := v.Data.(*event.Pass)
-		e.passes = append(e.passes, pass{v.At, max(v.Dur, 0), v.Step, v.N, v.Prompt, v.Split, data})
+	case v.Kind == event.KindStep && e.room(int(unsafe.Sizeof(v))):
+		e.passes = append(e.passes, v)
 	case v.Kind == event.KindToken:
 		e.generated[v.At/1e9] += store.StampedTokens(&v)
 	}

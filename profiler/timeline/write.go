@@ -121,10 +121,11 @@ func layOut(spans []span) (tracks int) {
 
 // writePasses writes the forward passes, and the size of their batches as a counter.
 func (e *Engine) writePasses(w *writer) {
-	slices.SortStableFunc(e.passes, func(a, b pass) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(e.passes, func(a, b event.Event) int { return cmp.Compare(a.At, b.At) })
 	spans := make([]span, len(e.passes))
-	for i, p := range e.passes {
-		spans[i] = span{start: max(p.at-event.Time(p.dur), 0), end: p.at}
+	for i := range e.passes {
+		p := &e.passes[i]
+		spans[i] = span{start: max(p.At-event.Time(max(p.Dur, 0)), 0), end: p.At}
 	}
 	n := layOut(spans)
 	tracks := w.tracks("forward passes", n)
@@ -132,22 +133,22 @@ func (e *Engine) writePasses(w *writer) {
 		p, s := &e.passes[i], spans[i]
 		name := "decode"
 		switch {
-		case p.prompt > 0 && p.decode > 0:
+		case p.Prompt > 0 && p.N > 0:
 			name = "prefill + decode"
-		case p.prompt > 0:
+		case p.Prompt > 0:
 			name = "prefill"
 		}
-		a := args{"decode_tokens": p.decode, "prompt_tokens": p.prompt}
-		if p.step > 0 {
-			a["pass"] = p.step
+		a := args{"decode_tokens": p.N, "prompt_tokens": p.Prompt}
+		if p.Step > 0 {
+			a["pass"] = p.Step
 		}
 		for part, ns := range map[string]uint32{
-			"embed_s": p.split.Embed, "attention_s": p.split.Attention, "router_s": p.split.Router, "experts_s": p.split.Experts,
-			"lm_head_s": p.split.Head, "sample_s": p.split.Sample,
+			"embed_s": p.Split.Embed, "attention_s": p.Split.Attention, "router_s": p.Split.Router, "experts_s": p.Split.Experts,
+			"lm_head_s": p.Split.Head, "sample_s": p.Split.Sample,
 		} {
 			a.seconds(part, int64(ns))
 		}
-		if d := p.data; d != nil {
+		if d, _ := p.Data.(*event.Pass); d != nil {
 			a["worker"] = d.Worker
 			a.set("rank", d.Rank)
 			a.set("queued_prefills", d.Queued.Prefills)
@@ -156,7 +157,7 @@ func (e *Engine) writePasses(w *writer) {
 		if n > 1 {
 			continue // passes run at the same time: there is no one batch
 		}
-		w.count("batch [tokens]", s.start, args{"decode": p.decode, "prompt": p.prompt})
+		w.count("batch [tokens]", s.start, args{"decode": p.N, "prompt": p.Prompt})
 		if i+1 == len(e.passes) || micros(spans[i+1].start) > micros(s.end) {
 			w.count("batch [tokens]", s.end, args{"decode": 0, "prompt": 0})
 		}
@@ -169,20 +170,20 @@ func (e *Engine) writeUsage(w *writer) {
 		return
 	}
 	track, from := w.tracks("engine threads", 1)[0], event.Time(0)
-	for _, u := range e.usage {
-		a := args{}
+	for i := range e.usage {
+		at, u, a := e.usage[i].At, e.usage[i].Data.(*event.Usage), args{}
 		for i := range event.UsageFields {
 			f := &event.UsageFields[i]
 			unit, factor := f.Unit.Base()
-			if r := *f.At(u.of); r.OK() {
+			if r := *f.At(u); r.OK() {
 				a[named(f.Name, unit)] = r.V * factor
 			}
 		}
-		start := max(u.at-event.Time(u.of.Interval), from)
-		if start < u.at {
-			w.slice(track, "usage", "sample", start, u.at, a)
+		start := max(at-event.Time(u.Interval), from)
+		if start < at {
+			w.slice(track, "usage", "sample", start, at, a)
 		}
-		from = max(from, u.at)
+		from = max(from, at)
 	}
 }
 
