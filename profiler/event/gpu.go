@@ -1,6 +1,9 @@
 package event
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // GPU is one accelerator in a Host sample.
 type GPU struct {
@@ -28,6 +31,24 @@ type GPU struct {
 type GPUProcess struct {
 	GPU, PID  int     // index in Host.GPUs; 0 as PID: a process that this one cannot identify
 	Mem, Util Reading // bytes; busy time, 0..1
+}
+
+// EngineDevice names the GPUs on which the engine has memory, as "NVIDIA H200" or "2 x NVIDIA H200"; "" if there is none.
+func (h *Host) EngineDevice() string {
+	name, n := "", 0
+	for i := range h.GPUs {
+		if g := &h.GPUs[i]; g.EngineMem.OK() && g.EngineMem.V > 0 {
+			if n++; name != "" && name != g.Name {
+				name = "GPU" // of several kinds
+			} else {
+				name = g.Name
+			}
+		}
+	}
+	if n > 1 {
+		return strconv.Itoa(n) + " x " + name
+	}
+	return name
 }
 
 // GPUFields are the readings of a GPU. The screen and the alerts show them folded over all GPUs.

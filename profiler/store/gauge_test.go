@@ -87,3 +87,28 @@ func TestGaugesOfGPUs(t *testing.T) {
 		t.Errorf("CPU of llmtop with the engine inside: %+v, want that outside the engine", got)
 	}
 }
+
+// TestDeviceOfEngine checks that an engine that does not report its device has the GPUs on which it has memory.
+func TestDeviceOfEngine(t *testing.T) {
+	p := newSession()
+	used, none := event.MeasuredValue(1), event.MeasuredValue(0)
+	for _, c := range []struct {
+		gpus []event.GPU
+		want string
+	}{
+		{nil, ""},
+		{[]event.GPU{{Name: "H200", EngineMem: used}, {Name: "H200", EngineMem: none}, {Name: "T4"}}, "H200"},
+		{[]event.GPU{{Name: "H200", EngineMem: used}, {Name: "H200", EngineMem: used}}, "2 x H200"},
+		{[]event.GPU{{Name: "H200", EngineMem: used}, {Name: "T4", EngineMem: used}}, "2 x GPU"},
+	} {
+		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vLLM", State: event.EngineReady}})
+		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{GPUs: c.gpus}})
+		if got := p.store.Snapshot().Engine.Device.Name; got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vLLM", State: event.EngineReady, Device: event.Device{Name: "TPU"}}})
+		if got := p.store.Snapshot().Engine.Device.Name; got != "TPU" {
+			t.Errorf("%q, want what the engine reports", got)
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
 		Engine: *s.engine, Model: s.model, Load: s.load,
 		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
 	}
+	if v.Engine.Device.Name == "" { // engines seldom report it
+		v.Engine.Device.Name = s.machine.last().EngineDevice()
+	}
 	for k, n := range s.queueDrops {
 		v.Drops[k] += n
 	}

@@ -32,7 +32,7 @@ type gpuReader interface {
 }
 
 // vendors open the readers. The first one that finds a GPU is used: a GPU of a processor beside an NVIDIA GPU is left out.
-var vendors = []func(ctx context.Context) (gpuReader, error){openNVIDIA, openAMD}
+var vendors = []func(ctx context.Context) (gpuReader, error){openNVIDIA, openAMD, openIntel, openApple}
 
 // errNoGPU is returned by vendors of which there is no GPU.
 var errNoGPU = errors.New(noGPU)

@@ -16,7 +16,9 @@ import (
 type nvidia struct {
 	lib     *nvmlFunctions
 	devices []*nvmlDevice
-	metrics nvmlMetrics // of GPM, reused
+	metrics nvmlMetrics      // of GPM; this and the lists are reused
+	found   [256]nvmlProcess // of a GPU
+	used    [512]nvmlUsage   // of a GPU
 
 	stop   context.CancelFunc
 	joined sync.WaitGroup
@@ -219,11 +221,9 @@ func (r *nvidia) readDevice(d *nvmlDevice, g *event.GPU) int32 {
 	if lib.reasons != nil {
 		var bits uint64
 		result := lib.reasons(d.handle, &bits)
-		for r, mask := range map[*event.Reading]uint64{
-			&g.PowerCapped: nvmlPowerCap, &g.ThermallySlowed: nvmlThermalSoft | nvmlThermal, &g.PowerBraked: nvmlPowerBrake,
-		} {
-			*r = nvmlReading(result, uint64(min(bits&mask, 1)), 1)
-		}
+		g.PowerCapped = nvmlReading(result, min(bits&nvmlPowerCap, 1), 1)
+		g.ThermallySlowed = nvmlReading(result, min(bits&(nvmlThermalSoft|nvmlThermal), 1), 1)
+		g.PowerBraked = nvmlReading(result, min(bits&nvmlPowerBrake, 1), 1)
 	}
 	d.fields(lib, g)
 	r.measure(d, g)
@@ -356,13 +356,12 @@ func (r *nvidia) processes(d *nvmlDevice, gpu int, busy event.Reading) (list []e
 	first := d.usedUntil == 0
 	shares := r.shares(d, busy)
 	for _, f := range [...]func(uintptr, *uint32, *nvmlProcess) int32{r.lib.processes, r.lib.graphics} {
-		var found [256]nvmlProcess
-		n := uint32(len(found))
-		if f == nil || f(d.handle, &n, &found[0]) != nvmlSuccess {
+		n := uint32(len(r.found))
+		if f == nil || f(d.handle, &n, &r.found[0]) != nvmlSuccess {
 			continue
 		}
 		ok = true
-		for _, p := range found[:min(n, uint32(len(found)))] {
+		for _, p := range r.found[:min(n, uint32(len(r.found)))] {
 			if slices.ContainsFunc(list, func(u event.GPUProcess) bool { return u.PID == int(p.pid) }) {
 				continue // it does both
 			}
@@ -385,9 +384,8 @@ func (r *nvidia) shares(d *nvmlDevice, busy event.Reading) map[uint32]float64 {
 	if r.lib.usage == nil {
 		return nil
 	}
-	var list [512]nvmlUsage
-	n, after := uint32(len(list)), d.usedUntil
-	result := r.lib.usage(d.handle, &list[0], &n, after)
+	n, after := uint32(len(r.used)), d.usedUntil
+	result := r.lib.usage(d.handle, &r.used[0], &n, after)
 	if result == nvmlNotFound && busy.OK() && busy.V == 0 {
 		return map[uint32]float64{}
 	}
@@ -395,7 +393,7 @@ func (r *nvidia) shares(d *nvmlDevice, busy event.Reading) map[uint32]float64 {
 		return nil
 	}
 	sums, counts := make(map[uint32]float64), make(map[uint32]float64)
-	for _, u := range list[:min(n, uint32(len(list)))] {
+	for _, u := range r.used[:min(n, uint32(len(r.used)))] {
 		if u.at > after && u.sm <= 100 {
 			sums[u.pid], counts[u.pid] = sums[u.pid]+float64(u.sm)/100, counts[u.pid]+1
 			d.usedUntil = max(d.usedUntil, u.at)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,5 +200,71 @@ func BenchmarkNVML(b *testing.B) {
 		if _, _, err := r.read(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestAgainstSMI compares the readings of this machine's GPUs with those of nvidia-smi in the same second. With
+// LLMTOP_GPU_PID, it logs the share of that process.
+func TestAgainstSMI(t *testing.T) {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		t.Skip("no nvidia-smi")
+	}
+	reader, err := openNVIDIA(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	defer reader.close()
+	var shares gpuShares
+	pid, _ := strconv.Atoi(os.Getenv("LLMTOP_GPU_PID"))
+	for second := range 3 { // the first has no rates
+		h := new(event.Host)
+		if h.GPUs, h.GPUProcesses, err = reader.read(); err != nil {
+			t.Fatal(err)
+		}
+		shares.set(h, []int{pid})
+		const query = "utilization.gpu,memory.used,memory.total,power.draw,power.limit,temperature.gpu,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem"
+		out, err := exec.Command(path, "--query-gpu="+query, "--format=csv,noheader,nounits").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if len(lines) != len(h.GPUs) {
+			t.Fatalf("%d GPUs, nvidia-smi has %d", len(h.GPUs), len(lines))
+		}
+		for i, line := range lines {
+			g, f := &h.GPUs[i], strings.Split(line, ",")
+			for j, c := range []struct {
+				name        string
+				r           event.Reading
+				unit, close float64 // of nvidia-smi; by how much both may differ
+			}{
+				{"busy", g.Util, .01, 1},
+				{"memory", g.MemUsed, 1 << 20, 2 << 30},
+				{"total", g.MemTotal, 1 << 20, 1 << 20},
+				{"power", g.Power, 1, 400},
+				{"limit", g.PowerLimit, 1, .1},
+				{"temperature", g.Temperature, 1, 5},
+				{"clock", g.Clock, 1e6, 2e9},
+				{"highest clock", g.MaxClock, 1e6, 1},
+				{"memory clock", g.MemClock, 1e6, 3e9},
+				{"highest memory clock", g.MaxMemClock, 1e6, 1},
+			} {
+				want := quantity(f[j], c.unit)
+				t.Logf("GPU %d %-20s %14g, nvidia-smi %14g", i, c.name, c.r.V, want.V)
+				if c.r.OK() != want.OK() || math.Abs(c.r.V-want.V) > c.close {
+					t.Errorf("GPU %d: %s is %+v, nvidia-smi has %+v", i, c.name, c.r, want)
+				}
+			}
+		}
+		if second == 2 {
+			for i := range h.GPUs {
+				for k := range event.GPUFields {
+					t.Logf("GPU %d %-20s %+v", i, event.GPUFields[k].Key, *event.GPUFields[k].At(&h.GPUs[i]))
+				}
+			}
+			t.Logf("processes: %+v", h.GPUProcesses)
+		}
+		time.Sleep(time.Second)
 	}
 }

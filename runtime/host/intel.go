@@ -1,0 +1,80 @@
+package host
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// intel reads Intel GPUs from the files of the i915 and xe drivers below root/sys/class/drm. Their busy time is counted for
+// each process only; the performance counters of the whole GPU need privileges.
+type intel struct {
+	root   string
+	energy map[string]event.Reading // J of each device at the last reading
+	at     time.Time
+}
+
+func openIntel(context.Context) (gpuReader, error) {
+	return foundGPUs(&intel{root: "/", energy: make(map[string]event.Reading)})
+}
+
+func (*intel) close() {}
+
+// read implements gpuReader.
+func (r *intel) read() (gpus []event.GPU, _ []event.GPUProcess, _ error) {
+	now := time.Now()
+	since := now.Sub(r.at).Seconds()
+	for _, dir := range cards(r.root) {
+		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
+		if driver = filepath.Base(driver); driver != "i915" && driver != "xe" {
+			continue
+		}
+		gpus = append(gpus, r.card(dir, since))
+	}
+	r.at = now
+	if len(gpus) == 0 {
+		return nil, nil, errNoGPU
+	}
+	return gpus, nil, nil
+}
+
+// integratedAddress is the place of the GPU in every Intel processor.
+const integratedAddress = "0000:00:02.0"
+
+func (r *intel) card(dir string, since float64) event.GPU {
+	hwmon := sensors(dir)
+	id, _ := os.ReadFile(filepath.Join(dir, "device"))
+	g := event.GPU{
+		Name: strings.TrimSpace("Intel GPU " + string(id)), Address: pciAddress(dir),
+		PowerLimit:  fileQuantity(filepath.Join(hwmon, "power1_max"), 1e-6),
+		Temperature: firstQuantity(1e-3, filepath.Join(hwmon, "temp1_input"), filepath.Join(hwmon, "temp2_input")),
+		Energy:      fileQuantity(filepath.Join(hwmon, "energy1_input"), 1e-6),
+		Clock:       firstQuantity(1e6, filepath.Join(dir, "../gt_act_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/act_freq")),
+		MaxClock:    firstQuantity(1e6, filepath.Join(dir, "../gt_RP0_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/rp0_freq")),
+	}
+	g.Unified = g.Address == integratedAddress
+	switch before, seen := r.energy[dir]; {
+	case !g.Energy.OK():
+		g.Power = g.Energy
+	case !seen:
+		g.Power = event.Absent(event.NotYet)
+	case before.OK() && since > 0:
+		g.Power = measured((g.Energy.V - before.V) / since)
+	}
+	r.energy[dir] = g.Energy
+	return g
+}
+
+// firstQuantity returns the number in the first of the files that has one, times unit.
+func firstQuantity(unit float64, names ...string) (r event.Reading) {
+	for _, name := range names {
+		if r = fileQuantity(name, unit); r.OK() {
+			break
+		}
+	}
+	return r
+}
