@@ -87,7 +87,7 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ReadReport(t, path), stderr
+	return readReport(t, path), stderr
 }
 
 // TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has
@@ -333,7 +333,7 @@ func TestCapacityOfLimitedServer(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	c := ReadReport(t, path).Bench.Capacity
+	c := readReport(t, path).Bench.Capacity
 	if c.Rate == nil || c.Knee() == nil || c.Client || *c.Rate > 400 {
 		t.Fatalf("capacity %+v", c)
 	}

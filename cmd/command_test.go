@@ -16,7 +16,7 @@ import (
 func command(t *testing.T, args ...string) *cobra.Command {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	c := newRootCommand()
+	c := NewRoot()
 	c.SetArgs(withVerb(c, args))
 	c.SetOut(io.Discard)
 	c.SetErr(io.Discard)
@@ -35,8 +35,8 @@ func llmtop(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), notes.String(), err
 }
 
-// ReadReport reads a report. It is exported for the tests of package cmd_test.
-func ReadReport(tb testing.TB, name string) *report.Report {
+// readReport reads a report.
+func readReport(tb testing.TB, name string) *report.Report {
 	tb.Helper()
 	file, err := os.Open(name)
 	if err != nil {

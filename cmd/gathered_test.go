@@ -95,7 +95,7 @@ func TestServerReportWithoutScreen(t *testing.T) {
 	dir := t.TempDir()
 	recorded, live, replayed := filepath.Join(dir, "s.llmtop"), filepath.Join(dir, "live.json"), filepath.Join(dir, "replayed.json")
 	headless(t, []*counting{newCounting(t, 1)}, "--record", recorded, "--json", live)
-	r := ReadReport(t, live)
+	r := readReport(t, live)
 	if r.Engine.Name != "vLLM" || r.Engine.Connection == nil || r.Engine.Connection.State != "connected" || r.Partial || r.Fleet != nil {
 		t.Errorf("engine %+v, connection %+v, partial %v", r.Engine, r.Engine.Connection, r.Partial)
 	}
@@ -141,7 +141,7 @@ func TestSeveralServersReport(t *testing.T) {
 	name, rows := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.csv")
 	servers := []*counting{newCounting(t, 1), newCounting(t, 1), newCounting(t, 1), newCounting(t, 4)}
 	headless(t, servers, "--json", name, "--csv", rows)
-	r := ReadReport(t, name)
+	r := readReport(t, name)
 	f := r.Fleet
 	if f == nil || len(f.Replicas) != 4 || f.Connected != 4 || r.Engine.Name != "vLLM" || r.Model == nil || r.Model.Name != "org/fake" {
 		t.Fatalf("the report is of %+v", f)

@@ -38,7 +38,7 @@ func allCommands(root *cobra.Command) []*cobra.Command {
 func helpOutput(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	root := newRootCommand()
+	root := NewRoot()
 	root.SetOut(&out)
 	root.SetErr(&out)
 	root.SetArgs(args)
@@ -61,7 +61,7 @@ func TestEveryFlagHasAGroup(t *testing.T) {
 	}
 	used := map[string]bool{}
 	paths := map[string]bool{}
-	for _, c := range allCommands(newRootCommand()) {
+	for _, c := range allCommands(NewRoot()) {
 		paths[c.CommandPath()] = true
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			used[f.Name] = true
@@ -97,7 +97,7 @@ const maxFlags = 96
 // TestFlagsAreFew checks that a new flag replaces another.
 func TestFlagsAreFew(t *testing.T) {
 	names := map[string]bool{}
-	for _, c := range allCommands(newRootCommand()) {
+	for _, c := range allCommands(NewRoot()) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if !files.IsAlias(f) {
 				names[f.Name] = true
@@ -112,7 +112,7 @@ func TestFlagsAreFew(t *testing.T) {
 // TestHelpFits checks that the help of each command fits two screens and lists every common flag.
 func TestHelpFits(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "/home/user/.config")
-	for _, c := range allCommands(newRootCommand()) {
+	for _, c := range allCommands(NewRoot()) {
 		args := strings.Fields(c.CommandPath())[1:]
 		text := helpOutput(t, append(args, "--help")...)
 		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -135,7 +135,7 @@ func TestHelpFits(t *testing.T) {
 // TestHelpFlagsListsAll checks that help flags COMMAND lists every flag of the command, and help flags those of all commands.
 func TestHelpFlagsListsAll(t *testing.T) {
 	everything := strings.Split(helpOutput(t, "help", "flags"), "\n")
-	for _, c := range allCommands(newRootCommand()) {
+	for _, c := range allCommands(NewRoot()) {
 		args := strings.Fields(c.CommandPath())[1:]
 		lines := strings.Split(helpOutput(t, append([]string{"help", "flags"}, args...)...), "\n")
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -180,7 +180,7 @@ func TestManPages(t *testing.T) {
 	}
 	dir := t.TempDir()
 	helpOutput(t, "man", "--out", dir)
-	for _, c := range allCommands(newRootCommand()) {
+	for _, c := range allCommands(NewRoot()) {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
 		switch visible := c.IsAvailableCommand() || !c.HasParent(); {
@@ -194,25 +194,4 @@ func TestManPages(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Numeric returns, for every command, one of its flags that takes only numbers or durations, "" if it has none.
-func Numeric() map[string]string {
-	out := map[string]string{}
-	var walk func(c *cobra.Command)
-	walk = func(c *cobra.Command) {
-		name := ""
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			switch f.Value.Type() {
-			case "int", "uint64", "float64", "duration":
-				name = f.Name
-			}
-		})
-		out[strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "llmtop"))] = name
-		for _, sub := range c.Commands() {
-			walk(sub)
-		}
-	}
-	walk(newRootCommand())
-	return out
 }

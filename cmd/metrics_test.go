@@ -254,7 +254,7 @@ func TestWorkflow(t *testing.T) {
 	script = regexp.MustCompile(`"\$\([^)]*\)"`).ReplaceAllString(script, "FILES") // a single word
 	found := make(map[string]int)
 	for _, m := range regexp.MustCompile(`(?m)^ *llmtop ([^|]*?)(?:\|\|.*)?$`).FindAllStringSubmatch(script, -1) {
-		c, rest, err := newRootCommand().Find(strings.Fields(m[1]))
+		c, rest, err := NewRoot().Find(strings.Fields(m[1]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func TestReportOfRecording(t *testing.T) {
 	if out, stderr, err := llmtop(t, "report", file("r.llmtop"), "--json", file("again.json")); err != nil {
 		t.Fatalf("%v\n%s%s", err, out, stderr)
 	}
-	live, replayed := ReadReport(t, file("live.json")), ReadReport(t, file("again.json"))
+	live, replayed := readReport(t, file("live.json")), readReport(t, file("again.json"))
 	if !reflect.DeepEqual(replayed.Requests, live.Requests) {
 		t.Errorf("requests replayed %+v, live %+v", replayed.Requests, live.Requests)
 	}

@@ -33,7 +33,7 @@ func Main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	log.SetOutput(io.Discard) // messages of libraries about broken connections would disturb the screen
-	root := newRootCommand()
+	root := NewRoot()
 	root.SetArgs(withVerb(root, os.Args[1:]))
 	err := root.ExecuteContext(context.Background())
 	if lost := console.Out.Err(); err == nil && lost != nil {
@@ -45,7 +45,8 @@ func Main() {
 	os.Exit(exit.Code(err))
 }
 
-func newRootCommand() *cobra.Command {
+// NewRoot makes the command llmtop with all its commands.
+func NewRoot() *cobra.Command {
 	var run local.Run
 	var start discoverFlags
 	root := &cobra.Command{

@@ -67,7 +67,7 @@ func TestCandidates(t *testing.T) {
 // TestDiscoverWanted checks that no engines are searched with a flag for running the built-in model, or without a
 // terminal.
 func TestDiscoverWanted(t *testing.T) {
-	root := newRootCommand()
+	root := NewRoot()
 	s := discoverFlags{discover: discoverAll}
 	if s.wanted(root.Flags(), &screen.View{}) {
 		t.Error("engines are looked for without a terminal")
@@ -76,7 +76,7 @@ func TestDiscoverWanted(t *testing.T) {
 		t.Error("--discover takes anything")
 	}
 	for flags, want := range map[string]bool{"": true, "--theme=light --fps=5": true, "--pace=3": false, "--record=x": false, "--discover=sockets": true, "-n 3": false} {
-		root := newRootCommand()
+		root := NewRoot()
 		if err := root.ParseFlags(strings.Fields(flags)); err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func TestVerbs(t *testing.T) {
 		"": "", "--theme light": "", "run 8080": "", "attach 8080": "", "help run": "", "completion bash": "", "run": "", "rum": "", "notes": "",
 		"short": "", "folder.d": "", "-- 8080": "", "-p 8080": "", "__complete 8080": "", "70000": "", "-": "", "-x 8080": "attach",
 	} {
-		root := newRootCommand()
+		root := NewRoot()
 		args := strings.Fields(line)
 		got := withVerb(root, args)
 		if len(got) > len(args) != (want != "") || want != "" && got[0] != want {

@@ -3,7 +3,9 @@
 package peer
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Manner is the way a server of a farm answers.
@@ -66,10 +70,7 @@ func NewFarm(tb testing.TB, text string, n int) *Farm {
 	}
 	tb.Cleanup(f.close)
 	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
+		l := listenAt(tb, 0)
 		s := &Farmed{URL: "http://" + l.Addr().String(), farm: f, port: portOf(l.Addr()), index: i, listen: l, open: make(map[net.Conn]bool)}
 		f.Servers = append(f.Servers, s)
 		f.byPort[s.port] = s
@@ -128,33 +129,45 @@ func (s *Farmed) Set(tb testing.TB, m Manner) {
 		s.hold(tb)
 		return
 	}
+	s.listen = listenAt(tb, s.port)
 	s.release()
-	var err error
-	if s.listen, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: s.port}); err != nil {
+	go s.farm.http.Serve(s.listen) // until its listener closes
+}
+
+// listenAt listens at a port, 0: any, which another socket of this program may have as well: so it is never free for
+// others while a server stops or starts listening.
+func listenAt(tb testing.TB, port int) net.Listener {
+	tb.Helper()
+	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		return cmp.Or(failed, err)
+	}}
+	l, err := shared.Listen(tb.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
 		tb.Fatal(err)
 	}
-	go s.farm.http.Serve(s.listen) // until its listener closes
+	return l
 }
 
 // hold stops listening and closes all connections, but reserves the port.
 func (s *Farmed) hold(tb testing.TB) {
 	tb.Helper()
-	_ = s.listen.Close()
-	s.mu.Lock()
-	for c := range s.open {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	syscall.CloseOnExec(fd)
 	s.held = fd
-	_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: s.port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		tb.Fatalf("keep port %d: %v", s.port, err)
 	}
+	_ = s.listen.Close()
+	s.mu.Lock()
+	for c := range s.open {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
 }
 
 func (s *Farmed) release() {

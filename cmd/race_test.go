@@ -1,5 +1,0 @@
-//go:build race
-
-package cmd_test
-
-func init() { buildFlags, buildEnv = append(buildFlags, "-race"), nil }
