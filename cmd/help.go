@@ -25,7 +25,7 @@ var flagGroups = []flagGroup{
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
 	{"Sampling", "temp top-k top-p seed", "min-p repeat-penalty"},
 	{"Server", "to model probe otlp match api-key-file discover", "api interval prompt-cache prompt-salt drain keep-awake experts-used group-header api-key-over-http"},
-	{"Targets", "ttft-target tpot-target slo", "itl-target e2el-target"},
+	{"Targets", "slo", ""},
 	{"Comparison", "gate threshold allow-different", ""},
 	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember"},
 	{"Replay", "speed paused", ""},
@@ -37,8 +37,8 @@ var flagGroups = []flagGroup{
 
 // rareIn lists flags that are common in general but rarely used with one command.
 var rareIn = map[string]string{
-	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout plain out metrics-listen otlp-push token-file",
-	"llmtop run":    "layout otlp-push token-file",
+	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout out metrics-listen otlp-push token-file",
+	"llmtop run":    "top-k top-p layout otlp-push token-file",
 	"llmtop bench":  "file budget ctx gpu-layers temp top-k top-p seed theme layout plain listen token-file metrics-listen otlp-push",
 	"llmtop record": "gpu-layers top-k top-p layout plain metrics-listen otlp-push listen token-file",
 	"llmtop attach": "layout model",

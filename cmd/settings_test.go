@@ -29,7 +29,7 @@ func reference() string {
 		_, usage := pflag.UnquoteUsage(f)
 		value := f.DefValue
 		switch f.Value.Type() {
-		case "string", "duration":
+		case "string", "duration", "targets":
 			value = fmt.Sprintf("%q", value)
 		}
 		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", f.Name, value, strings.ReplaceAll(usage, "|", `\|`))

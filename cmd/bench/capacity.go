@@ -33,7 +33,7 @@ func (o *Benchmark) checkCapacity(c *cobra.Command) error {
 			return exit.Usagef("--find-capacity chooses the rates and the runs by itself: remove --%s", name)
 		}
 	}
-	if len(o.slo) != 1 {
+	if len(o.SLO) != 1 {
 		return exit.Usagef("--find-capacity needs one --slo, for example --slo ttft=500ms,tpot=50ms")
 	}
 	if !c.Flags().Changed("prompt-tokens") {
@@ -154,7 +154,7 @@ func (x *search) run(ctx context.Context, rate float64, requests int) (out capac
 		return out, x.log.First // all were refused before they were sent
 	}
 	for _, q := range counted {
-		out.Met = append(out.Met, x.slo[0].MetWithConnection(q))
+		out.Met = append(out.Met, x.SLO[0].MetWithConnection(q))
 		if q == nil || q.State != event.StateFinished.String() {
 			out.Failed++
 		}

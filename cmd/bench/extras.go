@@ -16,14 +16,12 @@ import (
 // extras are the flags for what a benchmark derives from its measurements: goodput, the cost of tokens, which
 // experts to keep, and the share of the limits of the machine.
 type extras struct {
-	slo    targets
 	budget Budget
 	price  price
 	limits bool
 }
 
 func (x *extras) bind(flags *pflag.FlagSet) {
-	flags.Var(&x.slo, "slo", "SLO `TARGETS`: interactive, real-time, batch or ttft=100ms,tpot=50ms,e2el=2s (repeatable; the first defines goodput; default: the --*-target flags, then the three profiles)")
 	flags.Var(&x.budget, "budget", "propose experts for a faster device with `CAPACITY` 25% (of all) or 4GB")
 	flags.Var(&x.price, "price", "report the cost per million tokens at a `PRICE` of the machine, 2.5/h, or of its energy, 0.3/kWh")
 	flags.BoolVar(&x.limits, "limits", true, "measure the limits of this machine at the end, to compare with")
@@ -63,46 +61,15 @@ func (p *price) String() string {
 // Type implements pflag.Value.
 func (p *price) Type() string { return "price" }
 
-// targets is the value of --slo.
-type targets []report.Targets
-
-// Set implements pflag.Value.
-func (t *targets) Set(words string) error {
-	parsed, err := report.ParseTargets(words)
-	*t = append(*t, parsed)
-	return err
-}
-
-// String implements pflag.Value.
-func (t *targets) String() string { return strings.Join(t.GetSlice(), " ") }
-
-// GetSlice returns the values, of which each sets the flag once.
-func (t *targets) GetSlice() []string {
-	names := make([]string, len(*t))
-	for i := range *t {
-		names[i] = (*t)[i].Name
-	}
-	return names
-}
-
-// Type implements pflag.Value.
-func (t *targets) Type() string { return "targets" }
-
 // targets returns the targets that requests are checked against: those of --slo, or those of the screen and the
-// profiles.
+// profiles. The first ones define goodput.
 func (o *Benchmark) targets() []report.Targets {
-	if len(o.slo) > 0 {
-		return o.slo
+	if o.Command.Flags().Changed("slo") {
+		return o.SLO
 	}
-	t := o.View.Targets
-	own := report.Targets{Name: "ttft=" + t.TTFT.String(), TTFT: t.TTFT.Seconds(), TPOT: t.TPOT.Seconds(), E2EL: t.E2EL.Seconds()}
-	if t.TPOT > 0 {
-		own.Name += ",tpot=" + t.TPOT.String()
-	}
-	if t.E2EL > 0 {
-		own.Name += ",e2el=" + t.E2EL.String()
-	}
-	return append([]report.Targets{own}, report.Profiles...)
+	own := o.View.Targets
+	own.ITL = 0
+	return append([]report.Targets{{Name: own.String(), Targets: own}}, report.Profiles...)
 }
 
 // Budget is the value of a flag with a capacity for experts.

@@ -67,6 +67,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.BoolVar(&o.findCapacity, "find-capacity", false, "search the highest request rate that meets --slo (open loop)")
 	flags.IntVar(&o.cold, "cold", 0, "reload the model `N` times for one request each, to measure cold TTFT")
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let the model end its text before --tokens")
+	flags.Lookup("slo").Usage += "; the first defines goodput"
 	flags.Lookup("group").Usage += ", or several by `SHARES` like a=3,b=1"
 	flags.BoolVar(&o.Shown, "ui", false, "show the benchmark on the screen")
 	o.target.bind(flags)
@@ -111,6 +112,8 @@ func (o *Benchmark) check() error {
 		return exit.Usagef("--cold %d: must be 0 to %d", o.cold, maxRepeats)
 	case o.Tokens < 1 && !o.honourEOS:
 		return exit.Usagef("--tokens %d: must be 1 or more without --honour-eos", o.Tokens)
+	case slices.ContainsFunc(o.targets(), func(t report.Targets) bool { return t.ITL > 0 }):
+		return exit.Usagef("--slo itl: bench judges ttft, tpot and e2el")
 	case o.Pace > 0:
 		return exit.Usagef("--pace: bench runs at full speed; remove the flag")
 	}

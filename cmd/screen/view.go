@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
@@ -26,8 +27,9 @@ type View struct {
 	ascii   bool
 	noMouse bool
 	fps     int
-	Targets store.Targets
-	Watches bool // shows an engine that somebody else runs, or ran: before Bind, there are no targets unless they are set
+	Targets store.Targets    // of all of SLO
+	SLO     []report.Targets // of --slo, in its order
+	Watches bool             // shows an engine that somebody else runs, or ran: before Bind, there are no targets unless they are set
 
 	NoText string // why the program shows no text of requests; "": it shows what the engine reports
 
@@ -54,10 +56,7 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	if v.Watches {
 		v.Targets = store.NoTargets
 	}
-	set.Var(ttftTarget{&v.Targets}, "ttft-target", "target for a request's time to first token (TTFT)")
-	set.DurationVar(&v.Targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
-	set.DurationVar(&v.Targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
-	set.DurationVar(&v.Targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
+	set.Var(sloFlag{v}, "slo", "latency `TARGETS` like ttft=200ms,tpot=50ms,itl=1s,e2el=9s, interactive, real-time or batch")
 	v.summary = plain.DefaultInterval
 	set.Var(plainFlag{v}, "plain", "print lines, with a summary every `DURATION`, instead of a screen")
 	set.Lookup("plain").NoOptDefVal = "true"
@@ -91,25 +90,44 @@ func (f plainFlag) Set(text string) (err error) {
 	return err
 }
 
-// ttftTarget is the flag of the TTFT target. It knows whether it was set.
-type ttftTarget struct{ *store.Targets }
+// sloFlag is the flag of the targets. It may be repeated: the first says what the next ones leave open.
+type sloFlag struct{ *View }
 
 // Type implements pflag.Value.
-func (ttftTarget) Type() string { return "duration" }
+func (sloFlag) Type() string { return "targets" }
 
 // String implements pflag.Value.
-func (t ttftTarget) String() string {
-	if t.Targets == nil || t.TTFT == 0 {
-		return "none"
+func (f sloFlag) String() string {
+	if f.View == nil {
+		return ""
 	}
-	return t.TTFT.String()
+	return f.Targets.String()
+}
+
+// GetSlice returns the values, of which each sets the flag once.
+func (f sloFlag) GetSlice() []string {
+	names := make([]string, len(f.SLO))
+	for i := range f.SLO {
+		names[i] = f.SLO[i].Name
+	}
+	return names
 }
 
 // Set implements pflag.Value.
-func (t ttftTarget) Set(text string) (err error) {
-	t.TTFT, err = time.ParseDuration(text)
-	t.DefaultTTFT = false
-	return err
+func (f sloFlag) Set(text string) error {
+	t, err := report.ParseTargets(text)
+	if err != nil {
+		return err
+	}
+	set := store.NoTargets
+	for _, t := range append(f.SLO, t) {
+		set = set.Or(t.Targets)
+	}
+	if set.DefaultTTFT && !f.Watches {
+		set.TTFT = store.DefaultTTFTTarget
+	}
+	f.SLO, f.Targets = append(f.SLO, t), set
+	return nil
 }
 
 // Check refuses values that cannot be used.
@@ -121,13 +139,6 @@ func (v *View) Check() error {
 		return exit.Usagef("--plain has no screen to record")
 	case v.summary < minSummaryInterval:
 		return exit.Usagef("--plain=%v: must be at least %v", v.summary, minSummaryInterval)
-	case v.Targets.TTFT <= 0 && !v.Targets.DefaultTTFT:
-		return exit.Usagef("--ttft-target %v: must be more than 0", v.Targets.TTFT)
-	}
-	for _, t := range v.optionalTargets() {
-		if t.value < 0 {
-			return exit.Usagef("--%s %v: must be 0 or more", t.flag, t.value)
-		}
 	}
 	if _, err := overview.LayoutNamed(v.layout); err != nil {
 		return exit.Usagef("--layout %q: %w", v.layout, err)
@@ -142,23 +153,10 @@ func (v *View) Check() error {
 	return nil
 }
 
-// target is a latency target with the name of its flag.
-type target struct {
-	flag  string
-	value time.Duration
-}
-
-// optionalTargets returns the targets besides TTFT.
-func (v *View) optionalTargets() []target {
-	return []target{{"tpot-target", v.Targets.TPOT}, {"itl-target", v.Targets.ITL}, {"e2el-target", v.Targets.E2EL}}
-}
-
 // AddTargets adds the targets to the configuration in a report.
 func (v *View) AddTargets(configuration map[string]string) map[string]string {
-	for _, t := range append(v.optionalTargets(), target{"ttft-target", v.Targets.TTFT}) {
-		if t.value > 0 {
-			configuration[t.flag] = t.value.String()
-		}
+	if v.Targets.Any() {
+		configuration["slo"] = v.Targets.String()
 	}
 	return configuration
 }

@@ -229,7 +229,7 @@ var ignoredSettings = map[string]bool{
 	"theme": true, "ascii": true, "no-mouse": true, "fps": true, "layout": true, "low-bandwidth": true, "no-remember": true,
 	"plain": true, "replay": true, "attach": true,
 	"otlp": true, "match": true, "to": true, "listen": true, "prompt-salt": true,
-	"ttft-target": true, "tpot-target": true, "itl-target": true, "e2el-target": true,
+	"slo": true,
 }
 
 func value(s *string) string {

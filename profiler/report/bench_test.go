@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // benched returns a report of four requests in two runs of 2 s each; the first request is cold.
@@ -33,7 +35,7 @@ func benched() *Report {
 			{Requests: []event.RequestID{3, 4, 9}, Started: Measured(2), Duration: Measured(2)},
 		}},
 		{Name: "5/s", Rate: Measured(5), Runs: []Run{{Requests: []event.RequestID{3}, Duration: Measured(1), SendDelays: []float64{0.5}}}},
-	}, 1, append([]Targets{{Name: "ttft=200ms", TTFT: 0.2}}, Profiles...))
+	}, 1, append([]Targets{{"ttft=200ms", store.Targets{TTFT: 200 * time.Millisecond}}}, Profiles...))
 	r.Advise()
 	return r
 }

@@ -19,7 +19,7 @@ func served() *Report {
 		q.Tokens = []Token{{At: n(queue + prompt)}, {Index: 1, At: n(queue + prompt + decode/4), Gap: n(decode / 4)}, {Index: 2, At: n(queue + prompt + decode), Gap: n(decode * 3 / 4)}}
 		return q
 	}
-	r := &Report{Configuration: map[string]string{"ttft-target": "150ms"}}
+	r := &Report{Configuration: map[string]string{"slo": "ttft=150ms"}}
 	r.Requests = []Request{request(0, 0, 0, .1, .4), request(1, .1, .4, .1, .4), request(2, 1.5, 0, .1, .4)}
 	r.Requests[1].Stalls = []Stall{{Index: 2, At: n(.9), Gap: n(.3), Cause: Cause{Text: "waiting\x1b[2J for a core"}}}
 	return r

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // watched returns the benchmark of benched with a client.
@@ -153,7 +155,7 @@ func TestClientStoodStill(t *testing.T) {
 
 // TestTargetsFromConnection checks that a search counts the wait for a connection.
 func TestTargetsFromConnection(t *testing.T) {
-	targets := Targets{TTFT: 0.3, E2EL: 0.5}
+	targets := Targets{"", store.Targets{TTFT: 300 * time.Millisecond, E2EL: 500 * time.Millisecond}}
 	for wait, want := range map[float64]bool{0: true, 0.05: true, 0.2: false, 4: false} {
 		q := Request{State: "finished", Generated: 3, TTFT: Measured(0.2), TPOT: Measured(0.01), E2EL: Measured(0.22), Connect: Measured(wait)}
 		if got := targets.MetWithConnection(&q); got != want || q.TTFT.V != 0.2 {

@@ -4,12 +4,14 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 func TestCompliance(t *testing.T) {
-	counts := tally{targets: Targets{TTFT: 0.1, TPOT: 0.02}}
+	counts := tally{targets: store.Targets{TTFT: 100 * time.Millisecond, TPOT: 20 * time.Millisecond}}
 	for _, q := range []*Request{
 		{State: "finished", Generated: 5, TTFT: Measured(0.05), TPOT: Measured(0.01)},
 		{State: "finished", Generated: 5, TTFT: Measured(0.05), TPOT: Measured(0.03)},
@@ -43,7 +45,7 @@ func TestComplianceWithoutGaps(t *testing.T) {
 		{Request{Generated: 20, TTFT: Measured(0.05), Decode: Measured(1), E2EL: Measured(1.05)}, Compliance{TTFT: Measured(1), TPOT: Measured(1), All: Measured(1)}},
 		{Request{Generated: 20, TTFT: Measured(0.05)}, Compliance{TTFT: Measured(1), TPOT: Measured(0), All: Measured(0)}},
 	} {
-		counts := tally{targets: Targets{TTFT: 0.1, TPOT: 0.02}}
+		counts := tally{targets: store.Targets{TTFT: 100 * time.Millisecond, TPOT: 20 * time.Millisecond}}
 		c.q.State = "finished"
 		counts.add(&c.q)
 		if got := counts.compliance(); got != c.want {
@@ -54,13 +56,13 @@ func TestComplianceWithoutGaps(t *testing.T) {
 
 func TestParseTargets(t *testing.T) {
 	got, err := ParseTargets("ttft=100ms,e2el=2s")
-	if err != nil || got.TTFT != 0.1 || got.E2EL != 2 || got.TPOT != 0 {
+	if err != nil || got.TTFT != 100*time.Millisecond || got.E2EL != 2*time.Second || got.TPOT != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = ParseTargets("real-time"); err != nil || got.TTFT != 0.05 {
+	if got, err = ParseTargets("real-time"); err != nil || got.TTFT != 50*time.Millisecond {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"", "fast", "ttft", "ttft=", "ttft=-1s", "itl=1s", "ttft=1s,"} {
+	for _, bad := range []string{"", "fast", "ttft", "ttft=", "ttft=-1s", "itl=0s", "ttft=1s,", "stil=1s", "ttft>1s", "ttft=1", "ttft=9000h"} {
 		if _, err := ParseTargets(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}

@@ -164,7 +164,8 @@ func kpis(r *Report) (out []kpi) {
 
 // targetKPIs returns the share of the requests that met each target of the configuration.
 func targetKPIs(r *Report) (out []kpi) {
-	t := tally{targets: Targets{TTFT: r.target("ttft-target"), TPOT: r.target("tpot-target"), E2EL: r.target("e2el-target")}}
+	targets, _ := store.ParseTargets(r.Configuration["slo"]) // none in the report of another program
+	t := tally{targets: targets}
 	for i := range r.Requests {
 		if q := &r.Requests[i]; !q.Probe && !q.Cold && !q.Polled {
 			t.add(q)
@@ -174,20 +175,11 @@ func targetKPIs(r *Report) (out []kpi) {
 	for _, met := range []struct {
 		name   string
 		share  Number
-		target float64
+		target time.Duration
 	}{{"TTFT", c.TTFT, t.targets.TTFT}, {"TPOT", c.TPOT, t.targets.TPOT}, {"E2EL", c.E2EL, t.targets.E2EL}} {
 		if met.share.OK() {
-			out = append(out, kpi{met.name + " target met", metric.Percent(met.share.V), "of warm requests; target " + metric.Seconds(met.target)})
+			out = append(out, kpi{met.name + " target met", metric.Percent(met.share.V), "of warm requests; target " + metric.Seconds(met.target.Seconds())})
 		}
 	}
 	return out
-}
-
-// target returns a target of the configuration in s, 0 without one.
-func (r *Report) target(flag string) float64 {
-	d, err := time.ParseDuration(r.Configuration[flag])
-	if err != nil {
-		return 0
-	}
-	return d.Seconds()
 }

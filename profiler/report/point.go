@@ -199,7 +199,7 @@ func (g *pointSamples) add(name string, run int, n Number) {
 func (p *Point) describe(byID map[event.RequestID]*Request, targets []Targets) {
 	g := pointSamples{metrics: map[string]*samples{}, groups: map[string]*samples{}, good: make([]samples, len(targets))}
 	for _, t := range targets {
-		g.tallies = append(g.tallies, tally{targets: t})
+		g.tallies = append(g.tallies, tally{targets: t.Targets})
 	}
 	p.Groups, p.Profiles = []PointGroup{}, []PointProfile{}
 	for i, run := range p.Runs {

@@ -9,20 +9,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Targets are latency targets of requests, in s; 0 is no target.
+// Targets are latency targets with the name that they have in reports. A report judges no gaps.
 type Targets struct {
 	Name string
-	TTFT float64
-	TPOT float64
-	E2EL float64
+	store.Targets
 }
 
 // Profiles are targets for typical uses: chat, speech, and batch work. A TPOT of 50 ms is 20 tokens/s, faster than
 // people read; 200 ms is 5 tokens/s.
 var Profiles = []Targets{
-	{"interactive", 0.100, 0.050, 0},
-	{"real-time", 0.050, 0.050, 0},
-	{"batch", 0, 0.200, 0},
+	{"interactive", store.Targets{TTFT: 100 * time.Millisecond, TPOT: 50 * time.Millisecond}},
+	{"real-time", store.Targets{TTFT: 50 * time.Millisecond, TPOT: 50 * time.Millisecond}},
+	{"batch", store.Targets{TPOT: 200 * time.Millisecond, DefaultTTFT: true}},
 }
 
 // ParseTargets parses the name of a profile, or targets such as "ttft=100ms,tpot=50ms,e2el=2s".
@@ -32,25 +30,11 @@ func ParseTargets(text string) (Targets, error) {
 			return p, nil
 		}
 	}
-	out := Targets{Name: text}
-	for part := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		d, err := time.ParseDuration(value)
-		if err != nil || d <= 0 {
-			return out, fmt.Errorf("%q: must be interactive, real-time, batch, or targets like ttft=100ms,tpot=50ms,e2el=2s", text)
-		}
-		switch name {
-		case "ttft":
-			out.TTFT = d.Seconds()
-		case "tpot":
-			out.TPOT = d.Seconds()
-		case "e2el":
-			out.E2EL = d.Seconds()
-		default:
-			return out, fmt.Errorf("%q: must be ttft, tpot or e2el", name)
-		}
+	if !strings.ContainsAny(text, "=<>") {
+		return Targets{}, fmt.Errorf("%.60q: must be interactive, real-time, batch, or targets like ttft=100ms,tpot=50ms,e2el=2s", text)
 	}
-	return out, nil
+	t, err := store.ParseTargets(text)
+	return Targets{text, t}, err
 }
 
 // Compliance is the share of requests that met each target, 0 to 1; null without a target. A request that failed, was
@@ -64,7 +48,7 @@ type Compliance struct {
 
 // tally counts the requests that met targets.
 type tally struct {
-	targets                        Targets
+	targets                        store.Targets
 	requests, ttft, tpot, e2el, ok int
 }
 
@@ -74,8 +58,8 @@ func (t *tally) add(q *Request) bool {
 	if q == nil || q.State != "finished" {
 		return false
 	}
-	meets := func(n Number, target float64, count *int) bool {
-		if target > 0 && !(n.OK() && n.V <= target) {
+	meets := func(n Number, target time.Duration, count *int) bool {
+		if target > 0 && !(n.OK() && n.V <= target.Seconds()) {
 			return false
 		}
 		*count++
@@ -103,11 +87,11 @@ func (t Targets) MetWithConnection(q *Request) bool {
 	}
 	waited, wait := *q, q.Connect.V
 	waited.TTFT.V, waited.E2EL.V = q.TTFT.V+wait, q.E2EL.V+wait
-	return (&tally{targets: t}).add(&waited)
+	return (&tally{targets: t.Targets}).add(&waited)
 }
 
 func (t *tally) compliance() Compliance {
-	share := func(n int, target float64) Number {
+	share := func(n int, target time.Duration) Number {
 		if target <= 0 || t.requests == 0 {
 			return Number{}
 		}

@@ -1,9 +1,14 @@
 package store
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Targets are the latency limits that requests are checked against; 0: no target. ITL applies to the 99th percentile of
@@ -15,6 +20,68 @@ type Targets struct {
 
 // NoTargets is for engines that somebody else runs, until a target is set.
 var NoTargets = Targets{DefaultTTFT: true}
+
+// byName lists the targets with their names, in the order in which they are written.
+func (t *Targets) byName() []namedTarget {
+	return []namedTarget{{"ttft", &t.TTFT}, {"tpot", &t.TPOT}, {"itl", &t.ITL}, {"e2el", &t.E2EL}}
+}
+
+// namedTarget is a latency target with its name.
+type namedTarget struct {
+	name  string
+	value *time.Duration
+}
+
+// ParseTargets parses targets such as "ttft=100ms,tpot=50ms,e2el=2s".
+func ParseTargets(text string) (t Targets, err error) {
+	t.DefaultTTFT = true
+	for part := range strings.SplitSeq(text, ",") {
+		c, found, err := metric.ParseCondition(part)
+		i := slices.IndexFunc(t.byName(), func(n namedTarget) bool { return n.name == c.Name })
+		switch {
+		case !found || err == nil && c.Op != "=" && c.Op != "<" && c.Op != "<=":
+			return t, fmt.Errorf("%.60q: must be targets like ttft=100ms,tpot=50ms,e2el=2s", part)
+		case err != nil:
+			return t, err
+		case i < 0:
+			return t, fmt.Errorf("%.40q: must be ttft, tpot, itl or e2el", c.Name)
+		}
+		if err := c.Resolve(&metric.Column{Name: c.Name, Unit: "s"}); err != nil {
+			return t, err
+		}
+		if !(c.Limit >= 1e-9 && c.Limit <= maxTarget.Seconds()) {
+			return t, fmt.Errorf("%.60q: must be above 0 and at most %v", part, maxTarget)
+		}
+		*t.byName()[i].value = time.Duration(c.Limit * 1e9)
+	}
+	t.DefaultTTFT = t.TTFT == 0
+	return t, nil
+}
+
+// maxTarget is the longest latency target.
+const maxTarget = 24 * time.Hour
+
+// String returns the targets as ParseTargets reads them, "" without any.
+func (t Targets) String() string {
+	var out []string
+	for _, n := range t.byName() {
+		if v := n.value.Seconds(); v >= 1 {
+			out = append(out, fmt.Sprintf("%s=%gs", n.name, v))
+		} else if v > 0 {
+			out = append(out, fmt.Sprintf("%s=%gms", n.name, float64(*n.value)/1e6))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// Or returns the targets, with those of others for the ones that are not set.
+func (t Targets) Or(others Targets) Targets {
+	t.DefaultTTFT = t.DefaultTTFT && others.DefaultTTFT
+	for i, n := range t.byName() {
+		*n.value = cmp.Or(*n.value, *others.byName()[i].value)
+	}
+	return t
+}
 
 // Any reports whether there is a target.
 func (t Targets) Any() bool { return t.TTFT > 0 || t.BeyondTTFT() }

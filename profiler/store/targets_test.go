@@ -142,3 +142,20 @@ func TestMissedTargetsAreAnInsight(t *testing.T) {
 		}
 	}
 }
+
+// FuzzTargets checks that targets are read back as they are written.
+func FuzzTargets(f *testing.F) {
+	for _, seed := range []string{"ttft=100ms,tpot=50ms", "itl<=1.5s, e2el < 2min", "ttft=", "ttft=1e9h", "=1s", "ttft==1s", "ttft=-1s", "ttft=1ns"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ParseTargets(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseTargets(got.String())
+		if err != nil || again != got || !got.Any() {
+			t.Errorf("%q is %+v, written as %q, read as %+v, %v", text, got, got.String(), again, err)
+		}
+	})
+}

@@ -28,7 +28,7 @@ var Statuses = [NumStatuses]StatusRow{
 	Degraded: {"DEGRADED", "an insight that counts against the health has lasted for 3 s, or is red"},
 	Watched:  {"WATCH", "an insight is yellow or red, but new, or does not count: a single slow request, a limit that nobody has set, dropped events"},
 	Healthy:  {"HEALTHY", "no insight is yellow or red, and a measure is within its limit"},
-	NoTarget: {"no target given", "TTFT was measured, but there is no target to judge it by (--ttft-target), and nothing else was judged"},
+	NoTarget: {"no target given", "TTFT was measured, but there is no target to judge it by (--slo ttft=500ms), and nothing else was judged"},
 	Unjudged: {"no verdict", "nothing was measured that has a limit; the row says why"},
 }
 

@@ -61,7 +61,7 @@ func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, offers Offers) {
 	case verdict.Healthy:
 		st, mark, try = pane.Good.With(grid.Bold), gl.Good, ""
 	case verdict.NoTarget:
-		try = "--ttft-target"
+		try = "--slo ttft=500ms"
 	default:
 		st, mark = pane.Watch.With(grid.Bold), gl.Watch
 		if v.Severity == verdict.Bad && h.Status == verdict.Degraded {

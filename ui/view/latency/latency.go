@@ -186,7 +186,7 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 	targets := s.Latency.Targets
 	if !targets.Any() {
-		l.Put(pane.Dim, "no targets: set them with --ttft-target and others")
+		l.Put(pane.Dim, "no targets: set them with --slo")
 	} else if !targets.BeyondTTFT() {
 		l.Put(pane.Dim, "TTFT target ").Put(pane.Data, metric.Duration(int64(targets.TTFT)))
 	} else {
