@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmtop/llmtop/runtime/source/peer/rogue"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // TestRogues: identifying any listener takes a limited time, and a misbehaving one is not taken for an engine.
 func TestRogues(t *testing.T) {
 	list := `{"object":"list","data":[{"id":"org/model","object":"model","owned_by":"vllm"}]}`
-	for _, way := range rogue.Ways(t, "application/json", list) {
+	for _, way := range peer.Ways(t, "application/json", list) {
 		t.Run(way.Name, func(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewServer(http.HandlerFunc(way.Answer))

@@ -4,7 +4,8 @@
 //	eval "$(scripts/peers.sh)"
 //
 // installs the programs and sets the variables. A test that needs an absent program is skipped with that reason. A
-// server listens on a free port of 127.0.0.1 and stops with the test that started it. Only tests import this package.
+// server listens on a free port of 127.0.0.1 and stops with the test that started it. Ways are those in which servers
+// misbehave. Only tests import this package.
 package peer
 
 import (

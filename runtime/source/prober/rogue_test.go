@@ -9,14 +9,14 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
-	"github.com/llmtop/llmtop/runtime/source/peer/rogue"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // TestMisbehavingServers: for any bad response, the probe fails with a reason, and the next one starts after it has
 // ended.
 func TestMisbehavingServers(t *testing.T) {
 	good := "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"choices\":[{\"text\":\"b\"}]}\n\n"
-	for _, way := range rogue.Ways(t, "text/event-stream", good) {
+	for _, way := range peer.Ways(t, "text/event-stream", good) {
 		t.Run(way.Name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t)

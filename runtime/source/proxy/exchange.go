@@ -11,7 +11,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/answers"
-	"github.com/llmtop/llmtop/runtime/source/routed"
 )
 
 // exchange is one forwarded request and its answer. Requests that do not generate have a nil dialect and emit no
@@ -168,7 +167,7 @@ func (x *exchange) answered(res *http.Response) {
 		o.run(x.status, header)
 		if err := x.picks(&o.Sum); err != nil {
 			x.proxy.warn(uncountedPicks(err))
-			if !errors.Is(err, errNoUsage) && !errors.Is(err, routed.ErrShape) {
+			if !errors.Is(err, errNoUsage) && !errors.Is(err, answers.ErrShape) {
 				o.Sum.Malformed++
 			}
 		}

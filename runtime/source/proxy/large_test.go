@@ -12,7 +12,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
-	"github.com/llmtop/llmtop/runtime/source/peer/rogue"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // TestLargeBodies: 64 MB pass in both directions unchanged.
@@ -64,7 +64,7 @@ func TestAPackedStreamThatExplodes(t *testing.T) {
 // with a reason.
 func TestRogues(t *testing.T) {
 	good := `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"}}]}` + "\n\n"
-	for _, way := range rogue.Ways(t, stream, good) {
+	for _, way := range peer.Ways(t, stream, good) {
 		if way.Endless {
 			continue // covered by TestServerThatHangs and TestTrickle
 		}

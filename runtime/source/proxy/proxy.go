@@ -21,8 +21,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/loopback"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/prompts"
-	"github.com/llmtop/llmtop/runtime/source/routed"
 )
 
 // Options configure a proxy.
@@ -49,7 +49,7 @@ type Proxy struct {
 	sink     event.Sink // set by Run
 	link     *link      // set by Run
 
-	picks     routed.Tally
+	picks     answers.Tally
 	last      atomic.Uint64  // last request id
 	passed    atomic.Uint64  // requests of any kind
 	observers sync.WaitGroup // running observers of answers, and comparisons of prompts

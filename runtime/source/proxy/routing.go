@@ -5,7 +5,6 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/answers"
-	"github.com/llmtop/llmtop/runtime/source/routed"
 )
 
 // errNoUsage means that picks cannot be counted because the prompt's share is unknown.
@@ -28,7 +27,7 @@ func uncountedPicks(why error) warning {
 	switch {
 	case errors.Is(why, errNoUsage):
 		return warning(words + errNoUsage.Error())
-	case errors.Is(why, routed.ErrShape):
+	case errors.Is(why, answers.ErrShape):
 		return words + "set --experts-used to the number of experts per token"
 	}
 	return words + "unknown format"
@@ -43,7 +42,7 @@ func (x *exchange) picks(sum *answers.Message) error {
 		return errNoUsage
 	}
 	rows, _ := pickedRows(sum, 0)
-	p, err := routed.Decode([]byte(sum.Routed), x.proxy.opt.ExpertsUsed, rows)
+	p, err := answers.DecodePicks([]byte(sum.Routed), x.proxy.opt.ExpertsUsed, rows)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // layer.
 func TestPicks(t *testing.T) {
 	read := func(name string) string {
-		raw, err := os.ReadFile("../routed/testdata/" + name + "_chat_routed_experts.json")
+		raw, err := os.ReadFile("../answers/testdata/picks/" + name + "_chat_routed_experts.json")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/peer/rogue"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // TestMisbehavingServers: a server that misbehaves in any way is disconnected with a reason, and polled again once it
 // behaves. It is not identified as another engine, and nothing counts twice.
 func TestMisbehavingServers(t *testing.T) {
-	for _, way := range rogue.Ways(t, "text/plain; version=0.0.4", vllmPages("m", 100)["/metrics"]) {
+	for _, way := range peer.Ways(t, "text/plain; version=0.0.4", vllmPages("m", 100)["/metrics"]) {
 		t.Run(way.Name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, vllmPages("m", 100))

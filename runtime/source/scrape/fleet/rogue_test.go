@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/peer/rogue"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // TestMisbehavingPrometheus: any bad response is reported with a reason, replicas become stale, and polling continues.
 func TestMisbehavingPrometheus(t *testing.T) {
-	for _, way := range rogue.Ways(t, "application/json", vector(`{"metric":{"__name__":"up","instance":"gpu1:8000","job":"llm"},"value":[1700000000,"1"]}`)) {
+	for _, way := range peer.Ways(t, "application/json", vector(`{"metric":{"__name__":"up","instance":"gpu1:8000","job":"llm"},"value":[1700000000,"1"]}`)) {
 		if way.Name == "Content-Length too large" {
 			continue // the response is complete: nothing waits for more
 		}

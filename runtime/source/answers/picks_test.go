@@ -1,4 +1,4 @@
-package routed
+package answers
 
 import (
 	"encoding/base64"
@@ -11,7 +11,7 @@ import (
 // sample returns the picks of a recorded response.
 func sample(t testing.TB, name string) []byte {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/" + name + "_chat_routed_experts.json")
+	raw, err := os.ReadFile("testdata/picks/" + name + "_chat_routed_experts.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +31,9 @@ func sample(t testing.TB, name string) []byte {
 
 // TestDecode reads both forms. In the samples the first pick of a token in a layer is 7 x token + 3 x layer, the others
 // follow.
-func TestDecode(t *testing.T) {
+func TestPicks(t *testing.T) {
 	for _, name := range []string{"vllm", "sglang"} {
-		p, err := Decode(sample(t, name), 4, 5)
+		p, err := DecodePicks(sample(t, name), 4, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestPicksRefused(t *testing.T) {
 	npy := func(header string, data string) []byte {
 		return []byte(base64.StdEncoding.EncodeToString([]byte("\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header + data)))
 	}
@@ -98,16 +98,16 @@ func TestDecodeRefuses(t *testing.T) {
 		"too large":      npy("{'descr': '|u1', 'fortran_order': False, 'shape': (999999999, 999999999, 999999999), }", "\x00"),
 		"odd int32":      []byte("AAAA"),
 	} {
-		if p, err := Decode(text, 1, 1); err == nil {
+		if p, err := DecodePicks(text, 1, 1); err == nil {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if _, err := Decode(sample(t, "sglang"), 0, 5); !errors.Is(err, ErrShape) {
+	if _, err := DecodePicks(sample(t, "sglang"), 0, 5); !errors.Is(err, ErrShape) {
 		t.Errorf("without a shape: %v", err)
 	}
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzPicks(f *testing.F) {
 	for _, name := range []string{"vllm", "sglang"} {
 		raw, err := base64.StdEncoding.DecodeString(string(sample(f, name)))
 		if err != nil {
@@ -116,7 +116,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(raw, 4, 5, 4)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, used, tokens, prompt int) {
-		p, err := Decode([]byte(base64.StdEncoding.EncodeToString(raw)), used, tokens)
+		p, err := DecodePicks([]byte(base64.StdEncoding.EncodeToString(raw)), used, tokens)
 		if err != nil {
 			return
 		}

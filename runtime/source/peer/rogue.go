@@ -1,5 +1,4 @@
-// Package rogue implements the ways in which servers misbehave, for tests of their clients. Only tests import it.
-package rogue
+package peer
 
 import (
 	"bytes"

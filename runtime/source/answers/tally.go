@@ -1,4 +1,4 @@
-package routed
+package answers
 
 import (
 	"errors"

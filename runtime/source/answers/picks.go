@@ -1,6 +1,4 @@
-// Package routed decodes and counts the experts that the router picked per token, as vLLM and SGLang can include them
-// in responses.
-package routed
+package answers
 
 import (
 	"bytes"
@@ -26,10 +24,10 @@ type Picks struct {
 	cell                 func(i int) uint64
 }
 
-// Decode reads the picks of a response: base64 of a numpy array (vLLM) or of plain int32 values (SGLang). The plain
+// DecodePicks reads the picks of a response: base64 of a numpy array (vLLM) or of plain int32 values (SGLang). The plain
 // form does not contain its shape, so the caller passes the picks per token and the number of tokens; they are ignored
 // for numpy.
-func Decode(text []byte, used, tokens int) (*Picks, error) {
+func DecodePicks(text []byte, used, tokens int) (*Picks, error) {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(raw, text)
 	if err != nil {
