@@ -22,8 +22,10 @@ type Decoder struct {
 	session  Session
 	model    *event.Model // of a hello
 	loadTime int64        // ns to load model
-	columns  columns
-	passes   []pass // by number % keptPasses
+	columnReader
+	passes []pass   // by number % keptPasses
+	room   []byte   // for a text
+	picks  []uint16 // room for those of a token
 }
 
 // Decode passes the events of a line to emit, in order. They do not refer to line. It returns the content of a line
@@ -64,10 +66,11 @@ func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
 // emitAll emits the events of the line.
 func (d *Decoder) emitAll(emit func(event.Event)) {
 	switch d.event.Kind {
-	case event.KindToken:
-		d.emitTokens(emit)
-	case event.KindStep:
-		d.emitSteps(emit)
+	case event.KindToken, event.KindStep:
+		for i := range d.events[:d.n] {
+			emit(d.events[i])
+		}
+		clear(d.events)
 	default:
 		emit(d.event)
 		if d.model != nil {

@@ -152,7 +152,7 @@ func appendGarbage(dst []byte, name string, v uint64) []byte {
 // readDifference reads a number that may be negative.
 func readDifference(d *Decoder) int64 {
 	v, _ := d.scan.signed()
-	if !plausibleNumber(v) {
+	if !event.Plausible(float64(v)) {
 		d.implausible()
 	}
 	return v

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -17,16 +16,16 @@ type lineType struct {
 	read   func(d *Decoder) bool                           // reads the members; false if there are no events
 }
 
-// lineTypes are the types of lines with events. Those of tokens and steps have columns: see AppendTokens.
+// lineTypes are the types of lines with events.
 var lineTypes = [event.NumKinds]lineType{
 	event.KindEngine:      payload("engine", appendEngineLine, readEngineLine),
 	event.KindModel:       payload("model", appendModelLine, readModelLine),
 	event.KindRequest:     {"req", appendRequest, readRequest},
 	event.KindStage:       {"stage", appendStage, readStage},
-	event.KindToken:       {"tok", nil, func(d *Decoder) bool { return d.readColumns(event.KindToken) }},
+	event.KindToken:       {"tok", appendToken, readTokens},
 	event.KindExperts:     payload("experts", appendExperts, readExperts),
 	event.KindKV:          payload("kv", always(kvFields.append), readKV),
-	event.KindStep:        {"step", nil, func(d *Decoder) bool { return d.readColumns(event.KindStep) }},
+	event.KindStep:        {"step", appendStep, readSteps},
 	event.KindHost:        payload("host", always(appendHost), (*Decoder).readHost),
 	event.KindLog:         {"log", appendLog, readLog},
 	event.KindDrops:       payload("lost", always(appendDrops), readSession), // also a line about the connection
@@ -58,15 +57,7 @@ func always[T any](appendTo func(dst []byte, p *T) []byte) appender[T] {
 
 // appendEvent appends the line of an event; false if its payload is missing or inconsistent.
 func appendEvent(dst []byte, e *event.Event) ([]byte, bool) {
-	var err error
-	switch {
-	case e.Kind == event.KindToken:
-		dst, err = AppendTokens(dst, unsafe.Slice(e, 1), nil)
-		return dst, err == nil
-	case e.Kind == event.KindStep:
-		dst, err = AppendSteps(dst, unsafe.Slice(e, 1))
-		return dst, err == nil
-	case e.Kind >= event.NumKinds:
+	if e.Kind >= event.NumKinds {
 		return dst, false
 	}
 	t := &lineTypes[e.Kind]

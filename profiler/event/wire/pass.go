@@ -21,9 +21,3 @@ var passLoadFields = fields[event.PassLoad]{
 	member("sum_decode_kv_tokens", bareReadings, func(p *event.PassLoad) *event.Reading { return &p.DecodeKV }),
 	member("var_decode_kv_tokens", bareReadings, func(p *event.PassLoad) *event.Reading { return &p.DecodeVariance }),
 }
-
-func readPass(d *Decoder) *event.Pass {
-	p := new(event.Pass)
-	passFields.read(d, p)
-	return p
-}

@@ -3,265 +3,289 @@ package wire
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// The columns of tok and step lines are written and read by hand: they are the hottest part of the protocol, and with a
-// table of columns a token in a line of its own takes a third longer to write. All that a column needs stands here: it is
-// written by AppendTokens or AppendSteps, read by readToken, readStep or readCommon, and emitted by emitTokens or emitSteps.
+// The members of tok and step lines. A token and a forward pass have no payload: the event itself has them.
+var (
+	tokenColumns = []column{
+		timeColumn,
+		{"r", scalarValue, nil, putRequest, func(d *Decoder, e *event.Event) { e.Req = event.RequestID(d.identifier()) }},
+		deltas("i", func(e *event.Event) int64 { return int64(e.Index) }, func(e *event.Event, v int64) { e.Index = clamp(v) }),
+		numbers("d", func(e *event.Event) int64 { return int64(e.ID) }, func(e *event.Event, v int64) { e.ID = clamp(v) }),
+		numbers("n", func(e *event.Event) int64 { return unless(e.N, 1) }, func(e *event.Event, v int64) { e.N = clamp(v) }),
+		numbers("c", func(e *event.Event) int64 { return unless(e.Choice, 0) }, func(e *event.Event, v int64) { e.Choice = uint16(min(v, math.MaxUint16)) }),
+		stepColumn,
+		{"l", scalarValue, nil, putLogProb, readLogProb},
+		{"p", numberArray, nil, putText, readText},
+		{"w", scalarValue, nil, putSampling, readSampling},
+		{"x", numberArray, nil, putTokenSplit, readSplit},
+		{"o", nestedArray, nil, putTop, readTop},
+		{"e", numberArray, nil, putPicks, readPicks},
+	}
+	stepColumns = []column{
+		timeColumn,
+		numbers("dur", func(e *event.Event) int64 { return max(e.Dur, 0) }, func(e *event.Event, v int64) { e.Dur = v }),
+		stepColumn,
+		numbers("n", func(e *event.Event) int64 { return unless(max(e.N, 0), 0) }, func(e *event.Event, v int64) { e.N = clamp(v) }),
+		numbers("m", func(e *event.Event) int64 { return unless(max(e.Prompt, 0), 0) }, func(e *event.Event, v int64) { e.Prompt = clamp(v) }),
+		{"x", numberArray, nil, putSplit, readSplit},
+		{"fpm", scalarValue, nil, putPass, readPass},
+	}
+	stepColumn = deltas("s", func(e *event.Event) int64 { return unless(min(e.Step, event.MaxNumber), 0) }, func(e *event.Event, v int64) { e.Step = uint64(v) })
+)
+
+// unless returns v, or a negative number if it is what readers assume.
+func unless[T ~uint16 | ~int32 | ~uint64](v, assumed T) int64 {
+	if v == assumed {
+		return -1
+	}
+	return int64(v)
+}
+
+func clamp(v int64) int32 { return int32(min(v, math.MaxInt32)) }
 
 // AppendTokens appends tokens as one line without its end, at least one and at most MaxBatch. steps are forward passes
 // that the reader has already received: a token whose split matches its pass in steps stores only its sampling time.
 func AppendTokens(dst []byte, tokens []event.Event, steps []event.Event) ([]byte, error) {
-	from := len(dst)
-	b := batch{events: tokens, steps: steps}
-	out := append(dst, `{"t":"tok"`...)
-	out = b.times(out)
 	if slices.ContainsFunc(tokens, func(e event.Event) bool { return e.Req == 0 }) {
 		return dst, ErrEvent
 	}
-	out = b.requests(out)
-	out = b.differences(out, "i", func(e *event.Event) (int64, bool) { return int64(e.Index), e.Index >= 0 })
-	out = b.ints(out, "d", func(e *event.Event) (int64, bool) { return int64(e.ID), e.ID >= 0 })
-	out = b.ints(out, "n", func(e *event.Event) (int64, bool) { return int64(e.N), e.N >= 0 && e.N != 1 })
-	out = b.ints(out, "c", func(e *event.Event) (int64, bool) { return int64(e.Choice), e.Choice != 0 })
-	out = b.differences(out, "s", func(e *event.Event) (int64, bool) { return int64(min(e.Step, event.MaxNumber)), e.Step != 0 })
-	out = b.column(out, "l", func(e *event.Event) bool { return e.HasLogP }, func(dst []byte, e *event.Event) []byte {
-		return appendFloat(dst, float64(e.LogP), 32)
-	})
-	out = b.column(out, "p", func(e *event.Event) bool { return e.Text != "" }, func(dst []byte, e *event.Event) []byte {
-		return appendText(dst, e.Text)
-	})
-	out = b.splits(out)
-	out = b.column(out, "o", func(e *event.Event) bool { return len(e.Top) > 0 }, appendTop)
-	out = b.column(out, "e", func(e *event.Event) bool { return len(e.Picks) > 0 }, func(dst []byte, e *event.Event) []byte {
-		return appendPicks(dst, e.Picks)
-	})
-	return finish(dst, append(out, '}'), from)
+	return appendColumns(dst, "tok", tokenColumns, tokens, steps)
 }
 
-// AppendSteps appends forward passes as one line without its end. Only a single pass may have a *event.Pass.
+// AppendSteps appends forward passes without a *event.Pass as one line without its end.
 func AppendSteps(dst []byte, steps []event.Event) ([]byte, error) {
-	from := len(dst)
-	b := batch{events: steps}
-	out := append(dst, `{"t":"step"`...)
-	out = b.times(out)
-	out = b.ints(out, "dur", func(e *event.Event) (int64, bool) { return min(max(e.Dur, 0), event.MaxNumber), true })
-	out = b.differences(out, "s", func(e *event.Event) (int64, bool) { return int64(min(e.Step, event.MaxNumber)), e.Step != 0 })
-	out = b.ints(out, "n", func(e *event.Event) (int64, bool) { return int64(e.N), e.N > 0 })
-	out = b.ints(out, "m", func(e *event.Event) (int64, bool) { return int64(e.Prompt), e.Prompt > 0 })
-	out = b.splits(out)
-	if p, ok := steps[0].Data.(*event.Pass); ok && p != nil && len(steps) == 1 {
-		out = passFields.object(key(out, "fpm"), p)
-	}
-	return finish(dst, append(out, '}'), from)
+	return appendColumns(dst, "step", stepColumns, steps, nil)
 }
 
-// columns are the values of a tok or step line. Each column is empty, has one value for all events, or one per event.
-type columns struct {
-	numbers          [numColumns][]int64
-	req              []uint64
-	logp             []float64 // NaN: missing
-	split            []event.Split
-	text, picks, top []byteRange // ranges of bytes, experts, candidates
-	bytes            []byte
-	experts          []uint16
-	candidates       []event.TopProb
+func appendToken(dst []byte, e *event.Event) ([]byte, bool) {
+	return one(dst, tokenColumns, e), e.Req != 0
 }
 
-// The columns of numbers.
-const (
-	atColumn = iota
-	durColumn
-	indexColumn
-	stepColumn
-	idColumn
-	nColumn
-	promptColumn
-	sampleColumn
-	choiceColumn
-	numColumns
-)
+func appendStep(dst []byte, e *event.Event) ([]byte, bool) { return one(dst, stepColumns, e), true }
 
-// byteRange is a range of a slice that all events of a line share.
-type byteRange struct{ from, to int }
-
-// reset empties the columns.
-func (c *columns) reset() {
-	for i := range c.numbers {
-		c.numbers[i] = c.numbers[i][:0]
-	}
-	c.req, c.logp, c.split, c.text, c.picks, c.top = c.req[:0], c.logp[:0], c.split[:0], c.text[:0], c.picks[:0], c.top[:0]
-	c.bytes, c.experts, c.candidates = c.bytes[:0], c.experts[:0], c.candidates[:0]
-}
-
-// fit reports whether every column has no value, one, or n.
-func (c *columns) fit(n int) bool {
-	fits := func(length int) bool { return length <= 1 || length == n }
-	for i := range c.numbers {
-		if !fits(len(c.numbers[i])) {
-			return false
-		}
-	}
-	return fits(len(c.req)) && fits(len(c.logp)) && fits(len(c.split)) && fits(len(c.text)) && fits(len(c.picks)) && fits(len(c.top))
-}
-
-// number returns the number of event i in a column.
-func (c *columns) number(column, i int, missing int64) int64 {
-	return valueAt(c.numbers[column], i, missing)
-}
-
-// readColumns decodes a tok or step line.
-func (d *Decoder) readColumns(kind event.Kind) bool {
-	s, c := &d.scan, &d.columns
-	c.reset()
-	d.event.Kind = kind
-	for s.more('}') {
-		name := s.key()
-		known := len(name) == 1 && d.readCommon(name[0])
-		switch {
-		case known:
-		case kind == event.KindToken:
-			known = len(name) == 1 && d.readToken(name[0])
-		default:
-			known = d.readStep(string(name))
-		}
-		if !known {
-			s.skip()
-		}
-	}
-	n := len(c.numbers[atColumn])
-	d.hasTime = n > 0 && !slices.Contains(c.numbers[atColumn], noValue)
-	switch {
-	case kind == event.KindToken && (len(c.req) == 0 || slices.Contains(c.req, 0)):
-		s.fail("no request")
-	case kind == event.KindStep && (len(c.numbers[durColumn]) == 0 || slices.Contains(c.numbers[durColumn], noValue)):
-		s.fail("no duration")
-	case !c.fit(n):
-		s.fail("arrays of different lengths")
-	}
-	return d.require(true, "")
-}
-
-// readCommon reads a column that tok and step lines share.
-func (d *Decoder) readCommon(name byte) bool {
-	c := &d.columns
-	switch name {
-	case 'a':
-		c.numbers[atColumn] = d.differences(c.numbers[atColumn], func(v int64) bool { return event.Time(v).Plausible() })
-	case 's':
-		c.numbers[stepColumn] = d.differences(c.numbers[stepColumn], plausibleNumber)
-	case 'n':
-		c.numbers[nColumn] = d.ints(c.numbers[nColumn])
-	case 'x':
-		c.split = readColumn(d, c.split, numberArray, d.readSplit)
-	default:
-		return false
-	}
-	return true
-}
-
-func (d *Decoder) readToken(name byte) bool {
-	c, s := &d.columns, &d.scan
-	switch name {
-	case 'r':
-		c.req = readColumn(d, c.req, scalarValue, func() uint64 { v, _ := s.unsigned(); return v })
-	case 'i':
-		c.numbers[indexColumn] = d.differences(c.numbers[indexColumn], plausibleNumber)
-	case 'd':
-		c.numbers[idColumn] = d.ints(c.numbers[idColumn])
-	case 'c':
-		c.numbers[choiceColumn] = d.ints(c.numbers[choiceColumn])
-	case 'w':
-		c.numbers[sampleColumn] = d.ints(c.numbers[sampleColumn])
-	case 'l':
-		c.logp = readColumn(d, c.logp, scalarValue, func() float64 {
-			if v, ok := d.float(); ok {
-				return v
-			}
-			return math.NaN()
-		})
-	case 'p':
-		c.text = readColumn(d, c.text, numberArray, func() byteRange {
-			from := len(c.bytes)
-			c.bytes = d.text(c.bytes, MaxString)
-			return byteRange{from, len(c.bytes)}
-		})
-	case 'o':
-		c.top = readColumn(d, c.top, nestedArray, d.readTop)
-	case 'e':
-		c.picks = readColumn(d, c.picks, numberArray, d.readPicks)
-	default:
-		return false
-	}
-	return true
-}
-
-func (d *Decoder) readStep(name string) bool {
-	c := &d.columns
-	switch name {
-	case "dur":
-		c.numbers[durColumn] = d.ints(c.numbers[durColumn])
-	case "m":
-		c.numbers[promptColumn] = d.ints(c.numbers[promptColumn])
-	case "fpm":
-		d.event.Data = readPass(d)
-	default:
-		return false
-	}
-	return true
-}
-
-// emitTokens emits the tokens of the line.
-func (d *Decoder) emitTokens(emit func(event.Event)) {
-	c := &d.columns
-	var text string // of all tokens, if it is short
-	if len(c.bytes) <= maxShared {
-		text = string(c.bytes)
-	}
-	picks, top := cloneSmall(c.experts), cloneSmall(c.candidates)
-	for i, at := range c.numbers[atColumn] {
-		e := event.Event{
-			Kind: event.KindToken, Layer: -1, At: event.Time(at), Req: event.RequestID(valueAt(c.req, i, 0)),
-			ID: toInt32(c.number(idColumn, i, noValue), -1), N: toInt32(c.number(nColumn, i, noValue), 1), Index: toInt32(c.number(indexColumn, i, noValue), -1),
-			Step: uint64(max(c.number(stepColumn, i, noValue), 0)), Choice: uint16(min(max(c.number(choiceColumn, i, noValue), 0), math.MaxUint16)),
-		}
-		if l := valueAt(c.logp, i, math.NaN()); !math.IsNaN(l) && !math.IsInf(float64(float32(l)), 0) {
-			e.LogP, e.HasLogP = float32(l), true
-		}
-		if s := valueAt(c.text, i, byteRange{}); s.to > s.from {
-			if text != "" {
-				e.Text = text[s.from:s.to]
-			} else {
-				e.Text = string(c.bytes[s.from:s.to])
-			}
-		}
-		if s := valueAt(c.picks, i, byteRange{}); s.to > s.from {
-			e.Picks = part(picks, c.experts, s)
-		}
-		if s := valueAt(c.top, i, byteRange{}); s.to > s.from {
-			e.Top = part(top, c.candidates, s)
-		}
-		e.Split = valueAt(c.split, i, event.Split{})
-		if w := c.number(sampleColumn, i, noValue); w != noValue && e.Split == (event.Split{}) {
+func readTokens(d *Decoder) bool {
+	ok := d.readColumns(tokenColumns, event.Event{Kind: event.KindToken, ID: -1, Index: -1, N: 1, Dur: -1})
+	for i := 0; i < d.n && ok; i++ {
+		e := &d.events[i]
+		if e.Dur >= 0 && e.Split == (event.Split{}) {
 			e.Split = d.splitOf(e.Step)
-			e.Split.Sample = uint32(min(w, math.MaxUint32))
+			e.Split.Sample = uint32(min(e.Dur, math.MaxUint32))
 		}
-		emit(e)
+		e.Dur = 0
+		ok = d.require(e.Req != 0, "request")
+	}
+	return ok
+}
+
+func readSteps(d *Decoder) bool {
+	ok := d.readColumns(stepColumns, event.Event{Kind: event.KindStep, Dur: -1})
+	for i := 0; i < d.n && ok; i++ {
+		e := &d.events[i]
+		d.storeSplit(e.Step, e.Split)
+		ok = d.require(e.Dur >= 0, "duration")
+	}
+	return ok
+}
+
+func putRequest(_ batch, dst []byte, e *event.Event) []byte {
+	return strconv.AppendUint(dst, uint64(e.Req), 10)
+}
+
+func putLogProb(_ batch, dst []byte, e *event.Event) []byte {
+	if !e.HasLogP {
+		return dst
+	}
+	return appendFloat(dst, float64(e.LogP), 32)
+}
+
+func readLogProb(d *Decoder, e *event.Event) {
+	v, ok := d.float()
+	if e.HasLogP = ok && !math.IsInf(float64(float32(v)), 0); e.HasLogP {
+		e.LogP = float32(v)
 	}
 }
 
-// emitSteps emits the forward passes of the line.
-func (d *Decoder) emitSteps(emit func(event.Event)) {
-	c := &d.columns
-	for i, at := range c.numbers[atColumn] {
-		e := event.Event{
-			Kind: event.KindStep, Layer: -1, At: event.Time(at), Dur: c.number(durColumn, i, 0), Step: uint64(max(c.number(stepColumn, i, noValue), 0)),
-			N: toInt32(c.number(nColumn, i, noValue), 0), Prompt: toInt32(c.number(promptColumn, i, noValue), 0), Split: valueAt(c.split, i, event.Split{}),
-			Data: d.event.Data,
-		}
-		d.storeSplit(e.Step, e.Split)
-		emit(e)
+func putText(_ batch, dst []byte, e *event.Event) []byte {
+	if e.Text == "" {
+		return dst
 	}
+	return appendText(dst, e.Text)
+}
+
+func readText(d *Decoder, e *event.Event) {
+	d.room = d.text(d.room[:0], MaxString)
+	e.Text = string(d.room)
+}
+
+// keptPasses is how many forward passes a token line may lag behind its pass: 32 bytes each, 128 KiB.
+const keptPasses = 4096
+
+// pass is the split time of a forward pass.
+type pass struct {
+	number uint64
+	split  event.Split
+}
+
+// storeSplit keeps the split time of a pass for later tokens.
+func (d *Decoder) storeSplit(step uint64, split event.Split) {
+	if step == 0 || split == (event.Split{}) {
+		return
+	}
+	if d.passes == nil {
+		d.passes = make([]pass, keptPasses)
+	}
+	d.passes[step%keptPasses] = pass{step, split}
+}
+
+// splitOf returns the split time of a pass, if it was received and is recent.
+func (d *Decoder) splitOf(step uint64) event.Split {
+	if d.passes == nil || step == 0 {
+		return event.Split{}
+	}
+	if p := &d.passes[step%keptPasses]; p.number == step {
+		return p.split
+	}
+	return event.Split{}
+}
+
+// isOfPass reports whether the split time of a token is that of its pass but for the sampling. Passes are in order of
+// their numbers, mostly without gaps.
+func (b batch) isOfPass(e *event.Event) bool {
+	if len(b.steps) == 0 || e.Step == 0 || e.Split == (event.Split{}) {
+		return false
+	}
+	i := e.Step - b.steps[0].Step
+	if i >= uint64(len(b.steps)) || b.steps[i].Step != e.Step {
+		return false
+	}
+	s := b.steps[i].Split
+	s.Sample = e.Split.Sample
+	return s == e.Split
+}
+
+func putSampling(b batch, dst []byte, e *event.Event) []byte {
+	if !b.isOfPass(e) {
+		return dst
+	}
+	return strconv.AppendUint(dst, uint64(e.Split.Sample), 10)
+}
+
+// readSampling keeps the sampling time in Dur until the end of the line: the number of the pass may follow.
+func readSampling(d *Decoder, e *event.Event) {
+	if v, ok := d.scan.signed(); ok && v >= 0 {
+		if !event.PlausibleCount(v) {
+			d.implausible()
+		}
+		e.Dur = v
+	}
+}
+
+func putTokenSplit(b batch, dst []byte, e *event.Event) []byte {
+	if b.isOfPass(e) {
+		return dst
+	}
+	return putSplit(b, dst, e)
+}
+
+func putSplit(_ batch, dst []byte, e *event.Event) []byte {
+	s := &e.Split
+	if *s == (event.Split{}) {
+		return dst
+	}
+	return appendUints(dst, s.Embed, s.Attention, s.Router, s.Experts, s.Head, s.Sample)
+}
+
+func readSplit(d *Decoder, e *event.Event) {
+	e.Split = event.Split{}
+	parts := e.Split.Parts()
+	for i := range d.elements() {
+		if v := min(d.count(), math.MaxUint32); i < len(parts) {
+			*parts[i] = uint32(v)
+		}
+	}
+}
+
+// putTop appends the alternatives of a token.
+func putTop(_ batch, dst []byte, e *event.Event) []byte {
+	if len(e.Top) == 0 {
+		return dst
+	}
+	return appendArray(dst, e.Top[:min(len(e.Top), MaxTop)], func(dst []byte, t event.TopProb) []byte {
+		dst = strconv.AppendInt(append(dst, '['), int64(t.ID), 10)
+		dst = appendFloat(append(dst, ','), float64(t.LogP), 32)
+		if t.Text != "" {
+			dst = appendText(append(dst, ','), t.Text)
+		}
+		return append(dst, ']')
+	})
+}
+
+func readTop(d *Decoder, e *event.Event) {
+	e.Top = nil
+	for range d.elements() {
+		if t := d.readCandidate(); len(e.Top) < MaxTop {
+			e.Top = append(e.Top, t)
+		}
+	}
+}
+
+func (d *Decoder) readCandidate() event.TopProb {
+	t := event.TopProb{ID: -1, LogP: float32(math.Inf(-1))}
+	for i := range d.elements() {
+		switch i {
+		case 0:
+			t.ID = d.int32()
+		case 1:
+			if v, ok := d.float(); ok {
+				t.LogP = float32(v)
+			}
+		case 2:
+			t.Text = string(d.text(nil, MaxString))
+		default:
+			d.scan.skip()
+		}
+	}
+	return t
+}
+
+func putPicks(_ batch, dst []byte, e *event.Event) []byte {
+	if len(e.Picks) == 0 {
+		return dst
+	}
+	return appendPicks(dst, e.Picks)
+}
+
+func readPicks(d *Decoder, e *event.Event) {
+	list := d.picks[:0]
+	if d.scan.peek() == '"' {
+		var ok bool
+		if list, ok = unpackPicks(list, d.scan.str()); !ok {
+			d.scan.fail("malformed picks")
+		}
+	} else {
+		for range d.elements() {
+			list = append(list, uint16(min(d.count(), math.MaxUint16)))
+		}
+	}
+	if d.picks, e.Picks = list, nil; len(list) > 0 {
+		e.Picks = slices.Clone(list)
+	}
+}
+
+func putPass(_ batch, dst []byte, e *event.Event) []byte {
+	p, ok := e.Data.(*event.Pass)
+	if !ok || p == nil {
+		return dst
+	}
+	return passFields.object(dst, p)
+}
+
+func readPass(d *Decoder, e *event.Event) {
+	p := new(event.Pass)
+	passFields.read(d, p)
+	e.Data = p
 }
