@@ -168,22 +168,6 @@ func TestBenchPromptsAreNew(t *testing.T) {
 	}
 }
 
-// TestBenchAdvice checks that the advice for a server names no flag of llmtop's own engines.
-func TestBenchAdvice(t *testing.T) {
-	a := &answers{kind: "llamacpp"}
-	r, _ := bencher(t, a.serve(t), "--prompt-tokens", "16", "--concurrency", "1,2", "-n", "3", "--requests", "2", "--repeats", "1")
-	advice := false
-	for _, v := range r.Bench.Advice {
-		advice = advice || v.Topic == "concurrency"
-		if strings.Contains(v.Try, "--parallel") {
-			t.Errorf("%s: try %q", v.Text, v.Try)
-		}
-	}
-	if !advice {
-		t.Errorf("no advice on concurrency in %+v", r.Bench.Advice)
-	}
-}
-
 // TestBenchLargeTokenIDs checks that a server whose token ids cannot be sent back gets texts of about that length.
 func TestBenchLargeTokenIDs(t *testing.T) {
 	a := &answers{kind: "llamacpp", first: 4194447388}

@@ -80,7 +80,6 @@ func (o *Benchmark) addLimits(ctx context.Context, r *report.Report, m *meter) {
 		r.AddLimits(MeasureLimits(o.Threads))
 		m.end()
 	}
-	r.Advise()
 }
 
 // inProcess reports whether the engine runs in this process.

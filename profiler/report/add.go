@@ -10,7 +10,7 @@ import (
 // AddBench adds a benchmark to the report of its session. Points come with their runs and are described here. There is
 // at least one set of targets; the first is that of goodput.
 func (r *Report) AddBench(points []Point, failed int, targets []Targets) {
-	r.Bench = &Bench{Targets: targets[0].Name, Points: []Point{}, Failed: failed, Advice: []Verdict{}}
+	r.Bench = &Bench{Targets: targets[0].Name, Points: []Point{}, Failed: failed}
 	for _, p := range points {
 		r.AddPoint(p, targets)
 	}
@@ -21,16 +21,6 @@ func (r *Report) AddPoint(p Point, targets []Targets) {
 	p.describe(requestsByID(r), targets)
 	p.estimateLoad(r.Model)
 	r.Bench.Points = append(r.Bench.Points, p)
-}
-
-// Advise derives recommendations from the numbers of a complete benchmark. Each one states its number.
-func (r *Report) Advise() {
-	b := r.Bench
-	b.Advice = append([]Verdict{}, adviseConcurrency(r)...)
-	for i := range b.Points {
-		b.Advice = append(b.Advice, advisePoint(r, &b.Points[i])...)
-	}
-	b.Advice = append(b.Advice, adviseMachine(r)...)
 }
 
 // AddClient adds the client of a benchmark and checks whether it was a bottleneck.

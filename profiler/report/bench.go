@@ -21,7 +21,6 @@ type Bench struct {
 	Client    *Client    `json:"client"`    // null: the engine ran inside llmtop
 
 	Capacity *capacity.Result `json:"capacity,omitempty"` // null: not searched
-	Advice   []Verdict        `json:"recommendations"`
 }
 
 // count returns the number of requests.

@@ -36,7 +36,6 @@ func benched() *Report {
 		}},
 		{Name: "5/s", Rate: Measured(5), Runs: []Run{{Requests: []event.RequestID{3}, Duration: Measured(1), SendDelays: []float64{0.5}}}},
 	}, 1, append([]Targets{{"ttft=200ms", store.Targets{TTFT: 200 * time.Millisecond}}}, Profiles...))
-	r.Advise()
 	return r
 }
 

@@ -41,7 +41,12 @@ func briefSections(r *Report) (must, more []section) {
 		if e := r.Bench.Economics; e != nil && e.Price != nil {
 			must = append(must, economicsSection(r))
 		}
-		return must, []section{profilesSection(r), clientSection(r), limitsSection(r)}
+		client := clientSection(r)
+		if c := r.Bench.Client; c != nil && len(c.Limits) > 0 { // the numbers may be those of llmtop
+			must = append(must, client)
+			client = section{}
+		}
+		return must, []section{profilesSection(r), client, limitsSection(r)}
 	case r.Fleet != nil:
 		replicas := r.Fleet.replicasSection()
 		if n := len(r.Fleet.Replicas); n > briefReplicas {
@@ -84,7 +89,7 @@ func briefParts(parts Parts, note string) string {
 
 // worstFindings returns the most severe insights, without their evidence.
 func worstFindings(r *Report) []Verdict {
-	all := slices.Clone(allFindings(r))
+	all := slices.Clone(r.Verdicts)
 	slices.SortStableFunc(all, func(a, b Verdict) int {
 		return slices.Index(severities[:], b.Severity) - slices.Index(severities[:], a.Severity)
 	})

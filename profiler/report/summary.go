@@ -306,14 +306,6 @@ func joinInts(experts []int) string {
 	return strings.Join(words, ", ")
 }
 
-// allFindings returns the recommendations of the benchmark, then the verdicts.
-func allFindings(r *Report) []Verdict {
-	if r.Bench == nil {
-		return r.Verdicts
-	}
-	return append(slices.Clone(r.Bench.Advice), r.Verdicts...)
-}
-
 // causesSection ranks the causes of lost time.
 func causesSection(r *Report) section {
 	s := section{title: "Lost time", left: 1, header: []string{"cause", "lost", "share", "n", "try"}}
@@ -327,7 +319,7 @@ func causesSection(r *Report) section {
 
 func verdictsSection(r *Report) section {
 	s := section{title: "Insights", left: 3, header: []string{"", "finding", "try"}}
-	for _, v := range allFindings(r) {
+	for _, v := range r.Verdicts {
 		s.rows = append(s.rows, []string{v.Severity, v.Text + withEvidence(v.Evidence), v.Try})
 	}
 	if len(s.rows) == 0 {

@@ -104,7 +104,7 @@ func (r *Report) WriteText(out io.Writer) error {
 		}
 		r.Reported.writeParts(w)
 	}
-	writeFindings(allFindings(r), w)
+	writeFindings(r.Verdicts, w)
 	return w.Flush() // the first error sticks
 }
 
