@@ -100,7 +100,7 @@ func NewWatch(engine string, rules []Rule) *Watch {
 // Evaluate checks all rules on a snapshot and returns those that started to fire or resolved, and once each rule that
 // cannot hold. It uses the snapshot's time; when that goes backwards, pending conditions start again.
 func (w *Watch) Evaluate(s *store.Snapshot) (changes []Change) {
-	known := s.Engine.State == event.EngineReady && (s.Reported() || s.Kind() == store.Traced)
+	known := s.Engine.State == event.EngineReady && s.Totals().Running.Origin != event.NotYet
 	for i := range w.rules {
 		r, st := &w.rules[i], &w.states[i]
 		holds, value, missing := r.When.evaluate(s, r.Window)

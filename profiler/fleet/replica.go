@@ -126,7 +126,7 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
 	}
 	kv := s.KV.Usage
-	if kv.Origin == event.NotReported && !s.Polled() && s.Engine.Caps.Has(event.CapKV) { // with the first request
+	if kv.Origin == event.NotReported && s.Engine.Caps.Has(event.CapKV) { // with the first request
 		kv = event.Absent(event.NotYet)
 	}
 	set(KV, kv)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // Number is a reading in a report: null in JSON if it is absent or not finite.
@@ -91,6 +92,14 @@ func (n *Number) explain(reason string) {
 			return
 		}
 	}
+}
+
+// originsOf returns the origins of the numbers of v; nil for an engine whose numbers are all llmtop's own.
+func originsOf(s *store.Snapshot, v any) map[string]string {
+	if !s.Polled() {
+		return nil
+	}
+	return origins(v)
 }
 
 // origins returns the origins of the numbers of a struct, by JSON name; nil if it has no numbers.

@@ -233,11 +233,8 @@ func totals(s *store.Snapshot) Totals {
 		seen := Number(c.FinishedSeen)
 		t.FinishedSeen = &seen
 	}
-	t.Absent = absences(t)
-	if s.Polled() {
-		t.Covered = float64(s.Counts.Covered) / 1e9
-		t.Origin = origins(t)
-	}
+	t.Covered = float64(s.Counts.Covered) / 1e9
+	t.Absent, t.Origin = absences(t), originsOf(s, t)
 	return t
 }
 

@@ -207,7 +207,7 @@ func model(s *store.Snapshot) *Model {
 		FeedForward: optionalNumber(m.FeedForward), Context: optionalNumber(m.Context), TrainContext: optionalNumber(m.TrainContext),
 		KVBytes: optionalNumber(m.KVBytes), WeightBytes: optionalNumber(m.WeightBytes), Load: []LoadStage{},
 	}
-	if m.Architecture != "" && !s.Polled() || m.Experts > 0 { // otherwise it is unknown whether the model has experts
+	if s.Dense() || m.Experts > 0 { // otherwise it is unknown whether the model has experts
 		out.Experts, out.ExpertsUsed = Number(event.MeasuredValue(float64(m.Experts))), Number(event.MeasuredValue(float64(m.ExpertsUsed)))
 	}
 	for _, span := range s.Load {
@@ -253,10 +253,7 @@ func throughput(s *store.Snapshot) Throughput {
 		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), PassExperts: Number(t.PassExperts), ReadBandwidth: Number(t.ReadBandwidth), ReadShare: Number(t.ReadShare),
 		Requests: Number(t.Requests), Goodput: Number(s.Latency.Goodput),
 	}
-	out.Absent = absences(out)
-	if s.Polled() {
-		out.Origin = origins(out)
-	}
+	out.Absent, out.Origin = absences(out), originsOf(s, out)
 	return out
 }
 
@@ -286,12 +283,9 @@ func kv(s *store.Snapshot) KV {
 	if k.Used > 0 || k.Total > 0 { // some know only the cells in use
 		out.Used, out.Total = Number(event.MeasuredValue(float64(k.Used))), optionalNumber(k.Total)
 	}
-	if s.Reported() && out.Total.OK() {
-		out.Used, out.Total = Number(s.Aggregates.KVUsed), Number(s.Aggregates.KVTotal)
+	if r := s.Aggregates; r != nil && out.Total.OK() {
+		out.Used, out.Total = Number(r.KVUsed), Number(r.KVTotal)
 	}
-	out.Absent = absences(out)
-	if s.Polled() {
-		out.Origin = origins(out)
-	}
+	out.Absent, out.Origin = absences(out), originsOf(s, out)
 	return out
 }

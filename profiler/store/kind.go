@@ -2,64 +2,32 @@ package store
 
 import "github.com/llmtop/llmtop/profiler/event"
 
-// Kind is the set of data that a snapshot carries. Ask it, or its shorthands Traced, Polled and Reported, instead of
-// testing capabilities and Aggregates.
+// Traced reports whether Requests are all requests of the engine, one by one. An engine of which nothing is known yet
+// counts as traced.
 //
 //	field           Traced                           Polled
-//	Requests, Past  all requests                     llmtop's probes; those in Slots, with their decode rate only
+//	Requests, Past  all requests                     llmtop's probes; those in slots, with their decode rate only
 //	Counts          counted by llmtop                sums of the reports; Totals says which are absent
-//	Latency         of all requests                  none: Aggregates has the histograms
+//	Latency         of all requests                  none: Distribution has what the server counts
 //	Throughput      of tokens and forward passes     the last report
 //	KV              of the engine's events           the last report
 //	Experts, Picks  if the engine counts them        nil
-//	Aggregates      nil                              the last report and histograms; nil until Reported
+//	Aggregates      nil                              the last report and histograms; nil until it has come
 //	Verdicts        on requests, tokens and experts  on the reported histograms, queue and KV cache
 //
 // An engine may be both: one that emits events and reports aggregate metrics beside them. Its Requests, Latency,
-// Experts and Verdicts are as Traced, its Throughput as Polled; Counts add up both, and KV is the latest of both. A server
-// whose slots are polled, such as llama.cpp, is Polled with Slots.
-type Kind uint8
+// Experts and Verdicts are as Traced, its Throughput as Polled; Counts add up both, and KV is the latest of both.
+//
+// Few places need to know: ask for the number, and for the reason of its absence.
+func (s *Snapshot) Traced() bool { return s.Engine.Caps.Has(event.CapTokens) || !s.Polled() }
 
-// The kinds of data.
-const (
-	Traced   Kind = 1 << iota // requests, one by one; an engine of which nothing is known yet counts as traced
-	Polled                    // aggregate metrics of a server, announced or reported
-	Reported                  // Polled, and the first report has arrived: Aggregates is not nil
-	Slots                     // Reported, and the last report shows the requests in the server's slots
-)
-
-// Has reports whether the set includes all of other.
-func (k Kind) Has(other Kind) bool { return k&other == other }
-
-// Kind returns the data that the snapshot carries.
-func (s *Snapshot) Kind() (k Kind) {
-	caps := s.Engine.Caps
-	if r := s.Aggregates; r != nil {
-		k = Polled | Reported
-		if len(r.Slots) > 0 {
-			k |= Slots
-		}
-	} else if caps.Has(event.CapAggregates) {
-		k = Polled
-	}
-	if k == 0 || caps.Has(event.CapTokens) {
-		k |= Traced
-	}
-	return k
+// Polled reports whether the engine has aggregate metrics, announced or reported.
+func (s *Snapshot) Polled() bool {
+	return s.Aggregates != nil || s.Engine.Caps.Has(event.CapAggregates)
 }
 
-// Traced reports whether Requests are all requests of the engine.
-func (s *Snapshot) Traced() bool { return s.Kind().Has(Traced) }
-
-// Polled reports whether the engine has aggregate metrics, so that Counts and Throughput are its own. Before the first
-// report Aggregates is nil: see Reported.
-func (s *Snapshot) Polled() bool { return s.Kind().Has(Polled) }
-
-// Reported reports whether Aggregates is set.
-func (s *Snapshot) Reported() bool { return s.Kind().Has(Reported) }
-
 // AggregateOnly reports whether the engine has reported aggregate metrics and no single tokens.
-func (s *Snapshot) AggregateOnly() bool { return s.Kind()&(Reported|Traced) == Reported }
+func (s *Snapshot) AggregateOnly() bool { return s.Aggregates != nil && !s.Traced() }
 
 // ReportsTooLittle reports whether the engine has aggregate metrics only, and none of its requests.
 func (s *Snapshot) ReportsTooLittle() bool {
@@ -67,4 +35,9 @@ func (s *Snapshot) ReportsTooLittle() bool {
 }
 
 // NoPerRequest reports whether there is no per-request data at all: aggregate metrics only, and no slots.
-func (s *Snapshot) NoPerRequest() bool { return s.Kind()&(Reported|Traced|Slots) == Reported }
+func (s *Snapshot) NoPerRequest() bool { return s.AggregateOnly() && len(s.Aggregates.Slots) == 0 }
+
+// Dense reports whether the model is known to have no experts. Servers do not report their number.
+func (s *Snapshot) Dense() bool {
+	return s.Model.Architecture != "" && s.Model.Experts == 0 && !s.Polled()
+}

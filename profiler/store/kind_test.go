@@ -15,24 +15,22 @@ func TestKind(t *testing.T) {
 		name           string
 		caps           event.Caps
 		reported       *Aggregates
-		want           Kind
+		traced, polled bool
 		only, noDetail bool
 	}{
-		{"nothing known yet", 0, nil, Traced, false, false},
-		{"native engine", event.CapTokens | event.CapSteps, nil, Traced, false, false},
-		{"client without token stamps", event.CapText, nil, Traced, false, false},
-		{"server before its first report", event.CapAggregates, nil, Polled, false, false},
-		{"vLLM", event.CapAggregates, aggregates(), Polled | Reported, true, true},
-		{"llama.cpp polled with slots", event.CapAggregates, aggregates(event.Slot{Request: 1}), Polled | Reported | Slots, true, false},
-		{"traced server before its first report", event.CapAggregates | event.CapTokens, nil, Traced | Polled, false, false},
-		{"traced server", event.CapAggregates | event.CapTokens, aggregates(), Traced | Polled | Reported, false, false},
-		{"reports without the capability", 0, aggregates(), Polled | Reported, true, true},
+		{"nothing known yet", 0, nil, true, false, false, false},
+		{"native engine", event.CapTokens | event.CapSteps, nil, true, false, false, false},
+		{"client without token stamps", event.CapText, nil, true, false, false, false},
+		{"server before its first report", event.CapAggregates, nil, false, true, false, false},
+		{"vLLM", event.CapAggregates, aggregates(), false, true, true, true},
+		{"llama.cpp polled with slots", event.CapAggregates, aggregates(event.Slot{Request: 1}), false, true, true, false},
+		{"traced server before its first report", event.CapAggregates | event.CapTokens, nil, true, true, false, false},
+		{"traced server", event.CapAggregates | event.CapTokens, aggregates(), true, true, false, false},
+		{"reports without the capability", 0, aggregates(), false, true, true, true},
 	} {
 		s := &Snapshot{Engine: event.EngineInfo{Caps: c.caps}, Aggregates: c.reported}
-		if got := s.Kind(); got != c.want || s.AggregateOnly() != c.only || s.NoPerRequest() != c.noDetail ||
-			s.Traced() != c.want.Has(Traced) || s.Polled() != c.want.Has(Polled) || s.Reported() != (c.reported != nil) {
-			t.Errorf("%s: kind %04b, want %04b; aggregate only %v, no per-request data %v",
-				c.name, got, c.want, s.AggregateOnly(), s.NoPerRequest())
+		if s.Traced() != c.traced || s.Polled() != c.polled || s.AggregateOnly() != c.only || s.NoPerRequest() != c.noDetail {
+			t.Errorf("%s: traced %v, polled %v, aggregate only %v, no per-request data %v", c.name, s.Traced(), s.Polled(), s.AggregateOnly(), s.NoPerRequest())
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Snapshot is all data that panes and reports show, at one moment. It is immutable and may be kept. All times except
-// Wall are on the source's clock. Kind says which data it carries.
+// Wall are on the source's clock. Traced says which data it carries.
 type Snapshot struct {
 	Version uint64     // grows when anything but Now changes
 	Now     event.Time // time of the snapshot
@@ -38,7 +38,7 @@ type Snapshot struct {
 	Speculation *event.Speculation // nil: none
 	Counters    *event.Counters    // the engine's own counters; nil: not reported
 	Host        Host
-	Aggregates  *Aggregates // nil unless Reported
+	Aggregates  *Aggregates // of a server; nil without a report of them
 	Log         []LogLine   // newest last
 	Drops       event.Drops
 	Losses      *LossView         // nil: no time of requests was observed

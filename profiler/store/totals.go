@@ -20,7 +20,7 @@ type Totals struct {
 // NeverReached reports whether an attached engine has never responded, so that there is no data about it.
 func (s *Snapshot) NeverReached() bool {
 	return s.Engine.Remote.Link.Down() && s.Engine.State == event.EngineStarting &&
-		!s.Reported() && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
+		s.Aggregates == nil && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
 }
 
 // NeverPolled reports whether the engine has not even been polled yet.
@@ -38,8 +38,7 @@ func (s *Snapshot) Totals() Totals {
 	if s.NeverReached() || s.Engine.Name == "" && s.Engine.State == event.EngineStarting && len(s.Requests) == 0 { // an engine of which nothing is known yet
 		return unknown
 	}
-	kind := s.Kind()
-	if !kind.Has(Polled) {
+	if !s.Polled() {
 		count := func(n uint64) event.Reading { return event.MeasuredValue(float64(n)) }
 		ofPasses := optionalCount // what engines know that report their passes
 		if s.Engine.Caps.Has(event.CapSteps) {
@@ -57,10 +56,10 @@ func (s *Snapshot) Totals() Totals {
 			PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
 		}
 	}
-	if !kind.Has(Reported) {
+	r := s.Aggregates
+	if r == nil {
 		return unknown
 	}
-	r := s.Aggregates
 	out := Totals{
 		Queued: r.Waiting, Running: r.Running,
 		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: sessionTotal(r.Cancelled, c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),

@@ -59,7 +59,7 @@ type Evidence struct {
 	MaxOpen      int
 	Failed       string // why the engine failed
 
-	Served *Served // aggregate metrics of a server; nil: the engine is traced, see store.Kind
+	Served *Served // aggregate metrics of a server; nil: the engine is traced
 }
 
 // rule checks the evidence for one topic. It returns false if there is nothing to report.

@@ -170,7 +170,7 @@ func (c *Frame) TextAbsence(s *store.Snapshot) string {
 	switch {
 	case c.NoText != "":
 		return c.NoText
-	case s.Engine.Remote.Link == event.LinkNone || s.AggregateOnly() || s.Engine.Caps.Has(event.CapText) || !s.Engine.Caps.Has(event.CapTokens):
+	case s.Engine.Remote.Link == event.LinkNone || s.Engine.Caps.Has(event.CapText) || !s.Engine.Caps.Has(event.CapTokens):
 	case s.Remedied() == "" || s.Engine.Caps.Has(event.CapOps): // engines of llmtop: native, and llama.cpp in it
 		return "not sent by this engine: llmtop sends it with --send-text"
 	default:

@@ -47,7 +47,7 @@ var engineColumns = []engineColumn{
 // ttft returns the median TTFT.
 func ttft(s *store.Snapshot, c *pane.Frame) fleet.Cell {
 	v := fleet.Quantile(s, store.TTFT, c.Window, 0.5)
-	if !v.OK() && !s.Reported() && !s.Engine.Caps.Has(event.CapTokens) {
+	if !v.OK() && s.Aggregates == nil && !s.Engine.Caps.Has(event.CapTokens) {
 		v.Reading = event.Absent(event.NotReported)
 	}
 	return v
@@ -183,7 +183,7 @@ func engineRow(c *pane.Frame, a grid.Area, cols listColumns, y int, r Row, selec
 	a.Elide(2+name+state, y, model-1, pane.Plain, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
 	columns := cols.numbers
-	if why, _, down := chrome.LinkError(c, s); down && (s.Polled() && !s.Reported() || s.NeverReached()) { // it has never reported anything
+	if why, _, down := chrome.LinkError(c, s); down && s.Totals().Running.Origin == event.NotYet { // it has never reported anything
 		a.Elide(x+1, y, a.W-x-1, pane.Dim, "since "+chrome.WallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
 		columns = nil
 	}

@@ -196,7 +196,7 @@ func noExperts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 // whyNone returns why the engine does not report router picks; "" if it does.
 func whyNone(s *store.Snapshot) string {
 	switch {
-	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.Polled(): // servers do not report the number of experts
+	case s.Dense():
 		return "dense model: no router, no experts"
 	case !s.Engine.Caps.Has(event.CapExperts):
 		return "router picks: not reported by this engine"

@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/request"
 )
 
 // The breakdown draws small multiples: a band per property in which requests differ, a cell per value of it, and in each
@@ -119,7 +120,7 @@ func drawBreakdown(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		in := c.Box(a, "requests by model, slot, kind of prompt and group")
 		if !c.Waiting(in, s) {
 			why := "no differences yet: all requests have the same model and kind of prompt"
-			if s.NoPerRequest() {
+			if why, _ := request.Missing(s); why != "" {
 				why = "requests: not reported by this engine"
 			}
 			c.Absent(in, pane.Dim, why, "")

@@ -68,8 +68,8 @@ func drawInsights(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 
 // drawNoVerdicts draws why there are no verdicts and, of a polled server, the messages of the poller.
 func drawNoVerdicts(c *pane.Frame, in grid.Area, s *store.Snapshot) {
-	why, polled := noVerdictReason(s)
-	if !polled || len(s.Log) == 0 {
+	why := noVerdictReason(s)
+	if s.Aggregates == nil || len(s.Log) == 0 {
 		c.Absent(in, pane.Dim, why, "")
 		return
 	}
@@ -81,18 +81,17 @@ func drawNoVerdicts(c *pane.Frame, in grid.Area, s *store.Snapshot) {
 	drawLog(c, in.Sub(0, y+1, in.W, in.H-y-1), s)
 }
 
-// noVerdictReason returns why there are no verdicts, and whether the engine has aggregate metrics only.
-func noVerdictReason(s *store.Snapshot) (why string, polled bool) {
-	if !s.AggregateOnly() {
-		return "no insights yet: they need a few tokens", false
+// noVerdictReason returns why there are no verdicts.
+func noVerdictReason(s *store.Snapshot) string {
+	switch why := sanitize.Line(s.Engine.Reason); {
+	case s.Aggregates == nil:
+		return "no insights yet: they need a few tokens"
+	case !s.ReportsTooLittle():
+		return "no insights yet: they need a few requests"
+	case why != "":
+		return "no insights: " + why
 	}
-	if s.ReportsTooLittle() {
-		if why := sanitize.Line(s.Engine.Reason); why != "" {
-			return "no insights: " + why, true
-		}
-		return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy", true
-	}
-	return "no insights yet: they need a few requests", true
+	return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy"
 }
 
 // rowsOf returns the rows that the verdicts take without evidence and advice.
@@ -172,8 +171,7 @@ func zoomInsights(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
 		y += n + 1
 	}
 	if len(s.Verdicts) == 0 {
-		why, _ := noVerdictReason(s)
-		in.Text(0, y, pane.Dim, why)
+		in.Text(0, y, pane.Dim, noVerdictReason(s))
 		y += 2
 	}
 	drawLog(c, in.Sub(0, y, in.W, in.H-y), s)

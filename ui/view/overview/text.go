@@ -37,7 +37,7 @@ func textLines(c *pane.Frame, a grid.Area, s *store.Snapshot) (in grid.Area, lin
 	r := s.Current
 	if r == nil {
 		in = c.Box(a, "generated text")
-		if s.AggregateOnly() { // no recording has more
+		if s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens) { // no recording has more
 			c.Absent(in, pane.Dim, "text: not reported by this engine", "")
 			return in, nil, 0
 		}

@@ -255,11 +255,12 @@ func Missing(s *store.Snapshot) (why, advice string) {
 
 // NoRequest draws why there are no requests.
 func NoRequest(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	switch {
-	case c.Waiting(a, s):
-	case s.NoPerRequest():
-		c.Absent(a, pane.Dim, noPerRequest, measureThem)
-	default:
-		c.Absent(a, pane.Dim, "no request yet", c.Suggest)
+	if c.Waiting(a, s) {
+		return
 	}
+	why, advice := Missing(s)
+	if why == "" {
+		why, advice = "no request yet", c.Suggest
+	}
+	c.Absent(a, pane.Dim, why, advice)
 }

@@ -69,7 +69,7 @@ func drawTable(a grid.Area, t *View, s *store.Snapshot, c *pane.Frame) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := t.List
 	title := requestsTitle(t)
-	if l.All == 0 && (s.NeverReached() || s.NoPerRequest()) {
+	if why, _ := request.Missing(s); l.All == 0 && (s.NeverReached() || why != "") {
 		title = nil
 	}
 	in := c.BoxAs(a, "Requests", title...)

@@ -50,7 +50,7 @@ func sampleAge(s *store.Snapshot) string {
 // unknownProcess reports whether nothing is known of the engine's process, as of a server that is not on this machine.
 func unknownProcess(s *store.Snapshot) bool {
 	p := &s.Host.Engine
-	return s.AggregateOnly() && p.CPU.Origin == event.NotReported && p.RSS.Origin == event.NotReported
+	return p.CPU.Origin == event.NotReported && p.RSS.Origin == event.NotReported
 }
 
 // noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on

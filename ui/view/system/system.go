@@ -101,7 +101,7 @@ func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot)
 	r := v.Request
 	if r == nil || r.Tokens.Len() == 0 {
 		words := "no token to inspect yet"
-		if s.AggregateOnly() {
+		if s.Engine.Caps != 0 && !s.Engine.Caps.Has(event.CapTokens) {
 			words = "tokens: not reported by this engine"
 		}
 		if r != nil {
