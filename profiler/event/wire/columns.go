@@ -128,15 +128,27 @@ func (c *column) append(dst []byte, b batch, events []event.Event) []byte {
 	if len(events) == 1 {
 		return c.member(dst, b, &events[0])
 	}
-	out := append(key(dst, c.name), '[')
-	begin, first, known, same := len(out), 0, false, c.delta == nil && c.shape == scalarValue
-	for i := range events {
+	out, unknown := append(key(dst, c.name), '['), 0
+	for n := len(out); unknown < len(events); unknown++ { // mostly all of them, or none
+		if out = c.put(b, out[:n], &events[unknown]); len(out) > n {
+			out = out[:n]
+			break
+		}
+	}
+	if unknown == len(events) {
+		return out[:len(dst)]
+	}
+	for range unknown {
+		out = append(out, "null,"...)
+	}
+	begin, first, same := len(out), 0, unknown == 0 && c.delta == nil && c.shape == scalarValue
+	for i := range events[unknown:] {
 		out = appendComma(out, i)
-		at := len(out)
-		if out = c.put(b, out, &events[i]); len(out) == at {
+		at, e := len(out), &events[unknown+i]
+		if out = c.put(b, out, e); len(out) == at {
 			out = append(out, "null"...)
-		} else if known = true; c.delta != nil {
-			b.last = c.delta(&events[i])
+		} else if c.delta != nil {
+			b.last = c.delta(e)
 		}
 		if i == 0 {
 			first = len(out)
@@ -144,10 +156,7 @@ func (c *column) append(dst []byte, b batch, events []event.Event) []byte {
 			same = bytes.Equal(out[begin:first], out[at:])
 		}
 	}
-	switch {
-	case !known:
-		return out[:len(dst)]
-	case same:
+	if same {
 		return out[:begin-1+copy(out[begin-1:], out[begin:first])]
 	}
 	return append(out, ']')
