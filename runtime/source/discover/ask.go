@@ -20,10 +20,6 @@ type Identity struct {
 	Progress Progress // tokens generated; nil: not reported
 }
 
-// Identify asks a server at http://HOST:PORT for its identity, with read-only requests. It fails if the server does not
-// answer in time.
-type Identify func(ctx context.Context, base string) (Identity, error)
-
 // target is an address to query, and the process that listens there.
 type target struct {
 	at     netip.AddrPort
@@ -111,7 +107,7 @@ func ask(ctx context.Context, opt Options, all []target) (found []Found) {
 	answers := make([]*Found, len(all))
 	var wait sync.WaitGroup
 	for i, t := range all {
-		wait.Go(func() { answers[i] = t.ask(t.engine.withSleep(ctx, opt.Root), opt.Identify) })
+		wait.Go(func() { answers[i] = t.ask(ctx, &opt) })
 	}
 	wait.Wait()
 	for i, f := range answers {
@@ -128,7 +124,7 @@ func ask(ctx context.Context, opt Options, all []target) (found []Found) {
 }
 
 // ask queries the server and returns the engine, or nil if absent.
-func (t target) ask(ctx context.Context, identify Identify) *Found {
+func (t target) ask(ctx context.Context, opt *Options) *Found {
 	f := &Found{How: ByPort}
 	if e := t.engine; e != nil {
 		f.How, f.Kind, f.PID, f.Program, f.Model = ByProcess, e.program.kind, e.pid, e.program.name, e.program.model(e.args)
@@ -145,7 +141,7 @@ func (t target) ask(ctx context.Context, identify Identify) *Found {
 		}
 	}
 	f.Address = "http://" + t.at.String()
-	id, err := identify(ctx, f.Address)
+	id, err := opt.identify(ctx, f.Address, t.engine != nil && t.engine.neverSleeps(opt.Root))
 	switch {
 	case t.engine == nil && (err != nil || id.Kind == "" && !id.NeedsKey):
 		return nil

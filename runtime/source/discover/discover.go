@@ -108,9 +108,10 @@ type Options struct {
 	NoServers bool          // skip processes and usual ports
 	Root      string        // parent of proc; "": "/". Linux only
 	Ports     []uint16      // usual ports to try; nil: those of all supported engines
-	Identify  Identify      // nil: Fingerprint
-	Inspect   Inspect       // nil: probe.Inspect, unless Root is set
 	Within    time.Duration // time limit for identifying servers; 0: 220 ms
+
+	identify func(ctx context.Context, base string, awake bool) (Identity, error) // nil: Watch.identify
+	inspect  func(pid int) (model string, err error)                              // nil: Watch.inspect, unless Root is set
 }
 
 // within is the default time limit for identifying servers. With the rest of the search it stays below 300 ms.
@@ -124,9 +125,8 @@ func Find(ctx context.Context, opt Options) Result {
 	if opt.Within <= 0 {
 		opt.Within = within
 	}
-	if opt.Identify == nil {
-		opt.Identify = Fingerprint
-	}
+	w := Watch{Options: opt}
+	w.complete(&opt)
 	var r Result
 	var (
 		sockets  []Found

@@ -279,7 +279,7 @@ func TestIdentifyIsAskedOnce(t *testing.T) {
 	}
 	all := make(chan struct{})
 	var arrived atomic.Int32
-	identified := func(ctx context.Context, _ string) (Identity, error) {
+	identified := func(ctx context.Context, _ string, _ bool) (Identity, error) {
 		if arrived.Add(1) == n {
 			close(all)
 		}
@@ -290,7 +290,7 @@ func TestIdentifyIsAskedOnce(t *testing.T) {
 			return Identity{}, errors.New("the others were not asked meanwhile")
 		}
 	}
-	r := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Identify: identified, Within: 20 * time.Second})
+	r := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, identify: identified, Within: 20 * time.Second})
 	if len(r.Engines) != n || r.Engines[0].State != Ready || arrived.Load() != n {
 		t.Errorf("%d engines, %d questions, the first is %+v", len(r.Engines), arrived.Load(), r.Engines[0])
 	}
@@ -349,7 +349,7 @@ func TestSleepersAreNotWoken(t *testing.T) {
 	texts := llamaAnswers(t)
 	texts["/props"] = strings.Replace(texts["/props"], `"is_sleeping": false`, `"is_sleeping": true`, 1)
 	f := serve(t, 200, texts)
-	id, err := Fingerprint(context.Background(), f.URL)
+	id, err := new(Watch).identify(context.Background(), f.URL, false)
 	if err != nil || id.Kind != identify.Llama || id.Load.Running.OK() {
 		t.Errorf("%+v, %v", id, err)
 	}

@@ -15,13 +15,10 @@ import (
 // maxAnswer limits the size of one answer, in bytes.
 const maxAnswer = 2 << 20
 
-// Fingerprint identifies the engine at an address over HTTP. It sends no key, because the listener is unknown.
-func Fingerprint(ctx context.Context, base string) (Identity, error) {
-	return new(asker).identify(ctx, base)
-}
-
-// identify is like Fingerprint, and adds rates for servers that it has queried before.
-func (a *asker) identify(ctx context.Context, base string) (Identity, error) {
+// identify asks the server at http://HOST:PORT for its identity, with read-only requests, and adds rates for servers that it
+// has queried before. It sends no key, because the listener is unknown. awake: its models are known to never sleep. It fails
+// if the server does not answer in time.
+func (w *Watch) identify(ctx context.Context, base string, awake bool) (Identity, error) {
 	c, err := fetch.New(base, fetch.Options{MaxBytes: maxAnswer})
 	if err != nil {
 		return Identity{}, err
@@ -37,7 +34,7 @@ func (a *asker) identify(ctx context.Context, base string) (Identity, error) {
 		return id, err
 	}
 	if !id.NeedsKey {
-		id.Load, id.Progress = a.loadOf(ctx, c, kind, &info)
+		id.Load, id.Progress = w.loadOf(ctx, c, kind, &info, awake)
 	}
 	return id, nil
 }
@@ -61,14 +58,14 @@ func modelOf(models []identify.Model) string {
 }
 
 // loadOf returns the load, if the engine reports it for one more request.
-func (a *asker) loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) (Load, Progress) {
+func (w *Watch) loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info, awake bool) (Load, Progress) {
 	switch {
-	case kind == identify.Llama && info.Slots && !info.Router && (!info.Sleeps || ctx.Value(awake{}) != nil): // otherwise that may wake its model
+	case kind == identify.Llama && info.Slots && !info.Router && (!info.Sleeps || awake): // otherwise that may wake its model
 		return slotsLoad(ctx, c)
 	case kind == identify.SGLang:
 		return sglangLoad(ctx, c), nil
 	case info.MetricsPath != "" && gather.Supports(kind) && kind != identify.Llama: // llama.cpp's metrics restart with each read
-		return a.load(ctx, c, kind, info.MetricsPath), nil
+		return w.metricsLoad(ctx, c, kind, info.MetricsPath), nil
 	}
 	return Load{}, nil
 }

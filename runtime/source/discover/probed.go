@@ -12,42 +12,18 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/probe"
 )
 
-// Inspect returns the path of a process's model, "" if it is unknown, if probes can watch that process. It fails with
-// probe.ErrAbsent if the process does not link llama.cpp, and with os.ErrPermission if that cannot be read.
-type Inspect func(pid int) (model string, err error)
-
-func inspect(pid int) (model string, err error) {
-	model, err = modelFile(pid)
-	if err != nil {
-		return "", err
-	}
-	return model, probe.Permitted()
-}
-
-func modelFile(pid int) (string, error) {
-	t, err := probe.Inspect(pid)
-	if err != nil {
-		return "", err
-	}
-	return t.Model, nil
-}
-
 // inspectAll finds out which of the engines probes can watch, and returns the engines. One that nothing else can watch
 // gets the address for them. Engines that are certainly not llama.cpp are not inspected: their libraries are large.
 func (opt *Options) inspectAll(engines []Found) []Found {
-	look := opt.Inspect
-	if look == nil && opt.Root == "" {
-		look = inspect
-	}
 	var inspected sync.WaitGroup
 	for i := range engines {
 		f := &engines[i]
 		if f.PID != 0 && slices.Contains(linksLlama, f.Kind) {
-			inspected.Go(func() { f.Probes = probes(look, f.PID, &f.Model) })
+			inspected.Go(func() { f.Probes = opt.probes(f.PID, &f.Model) })
 		}
 		for j := range f.Runners {
 			r := &f.Runners[j]
-			inspected.Go(func() { r.Probes = probes(look, r.PID, &r.Model) })
+			inspected.Go(func() { r.Probes = opt.probes(r.PID, &r.Model) })
 		}
 	}
 	inspected.Wait()
@@ -66,11 +42,11 @@ func (opt *Options) inspectAll(engines []Found) []Found {
 }
 
 // probes returns whether probes can watch a process, and sets the name of its model if it is empty.
-func probes(look Inspect, pid int, model *string) Probes {
-	if look == nil {
+func (opt *Options) probes(pid int, model *string) Probes {
+	if opt.inspect == nil {
 		return Probes{}
 	}
-	path, err := look(pid)
+	path, err := opt.inspect(pid)
 	switch {
 	case err == nil:
 		*model = cmp.Or(*model, fileName(path))
@@ -130,39 +106,30 @@ func (f *Found) Best() string {
 	return f.Address
 }
 
-// inspector remembers which processes link llama.cpp.
-type inspector struct {
-	mu    sync.Mutex // guards known
-	known map[inspected]string
-}
-
-// inspected is a process: a number and its start.
-type inspected struct {
-	pid   int
-	start uint64
-}
-
-// inspect is like the function, but reads the files of a process that links llama.cpp only once.
-func (n *inspector) inspect(pid int) (model string, err error) {
+// inspect returns the path of a process's model, "" if it is unknown, if probes can watch that process. It fails with
+// probe.ErrAbsent if the process does not link llama.cpp, and with os.ErrPermission if that cannot be read. It reads the
+// files of a process that links llama.cpp only once.
+func (w *Watch) inspect(pid int) (model string, err error) {
 	start, err := probe.Started(pid)
 	if err != nil {
 		return "", err
 	}
-	p := inspected{pid, start}
-	n.mu.Lock()
-	model, known := n.known[p]
-	n.mu.Unlock()
+	process := [2]uint64{uint64(pid), start}
+	w.mu.Lock()
+	model, known := w.models[process]
+	w.mu.Unlock()
 	if known {
 		return model, probe.Permitted()
 	}
-	if model, err = modelFile(pid); err != nil {
+	t, err := probe.Inspect(pid)
+	if err != nil {
 		return "", err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.known == nil {
-		n.known = map[inspected]string{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.models == nil {
+		w.models = map[[2]uint64]string{}
 	}
-	n.known[p] = model
-	return model, probe.Permitted()
+	w.models[process] = t.Model
+	return t.Model, probe.Permitted()
 }

@@ -24,7 +24,7 @@ func TestRogues(t *testing.T) {
 			}
 			ctx, stop := context.WithTimeout(t.Context(), within)
 			defer stop()
-			id, err := Fingerprint(ctx, s.URL)
+			id, err := new(Watch).identify(ctx, s.URL, false)
 			if id.Kind != "" || id.Version != "" || id.Model != "" || id.Load != (Load{}) || id.NeedsKey != (way.Name == "wants a key") {
 				t.Errorf("identified as %+v, %v", id, err)
 			}

@@ -2,7 +2,6 @@ package discover
 
 import (
 	"bytes"
-	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -32,15 +31,4 @@ func (p *process) neverSleeps(root string) bool {
 	}
 	variables, err := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(p.pid), "environ"))
 	return err == nil && !bytes.Contains(variables, []byte("LLAMA_ARG_SLEEP_IDLE_SECONDS")) && !bytes.Contains(variables, []byte("LLAMA_ARG_MODELS_"))
-}
-
-// awake is the key of contexts for servers whose models never sleep.
-type awake struct{}
-
-// withSleep returns the context for requests to a process.
-func (e *engine) withSleep(ctx context.Context, root string) context.Context {
-	if e != nil && e.neverSleeps(root) {
-		return context.WithValue(ctx, awake{}, true)
-	}
-	return ctx
 }

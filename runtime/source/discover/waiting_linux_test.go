@@ -132,7 +132,7 @@ func TestProbes(t *testing.T) {
 	tr.process(40, 1, "llama-bench|-m|/m/b.gguf")
 	tr.process(50, 1, "llama-swap|--config|a.yaml")
 	tr.process(60, 1, "python3|train.py")
-	r := Find(t.Context(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Within: within * 100, Inspect: func(pid int) (string, error) {
+	r := Find(t.Context(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Within: within * 100, inspect: func(pid int) (string, error) {
 		switch pid {
 		case 10, 21, 30, 40:
 			return "/m/a.gguf", nil

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -12,8 +13,20 @@ import (
 type Watch struct {
 	Options Options
 	before  map[string]made // by address
-	asker   asker
-	looker  inspector
+
+	mu       sync.Mutex           // guards the maps below
+	counters map[string]*counters // of servers by address
+	models   map[[2]uint64]string // of processes that link llama.cpp, by their number and start
+}
+
+// complete sets what a search calls.
+func (w *Watch) complete(opt *Options) {
+	if opt.identify == nil {
+		opt.identify = w.identify
+	}
+	if opt.inspect == nil && opt.Root == "" {
+		opt.inspect = w.inspect
+	}
 }
 
 // made is the tokens generated up to a time.
@@ -45,12 +58,7 @@ func (p Progress) since(before Progress) (sum float64, ok bool) {
 // Look is Find, with generation rates from the second call on.
 func (w *Watch) Look(ctx context.Context) Result {
 	opt := w.Options
-	if opt.Identify == nil {
-		opt.Identify = w.asker.identify
-	}
-	if opt.Inspect == nil && opt.Root == "" {
-		opt.Inspect = w.looker.inspect
-	}
+	w.complete(&opt)
 	r := Find(ctx, opt)
 	now := time.Now()
 	made := map[string]made{}

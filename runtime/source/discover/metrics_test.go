@@ -14,9 +14,9 @@ func TestMetricsTellTheLoad(t *testing.T) {
 	text := sample(t, "vllm_metrics.txt")
 	texts["/metrics"] = text
 	f := serve(t, 200, texts)
-	var a asker
+	var a Watch
 	ask := func() Load {
-		id, err := a.identify(context.Background(), f.URL)
+		id, err := a.identify(context.Background(), f.URL, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestMetricsOfLlamaAreLeftAlone(t *testing.T) {
 	texts := llamaAnswers(t)
 	delete(texts, "/slots")
 	f := serve(t, 200, texts)
-	if _, err := Fingerprint(context.Background(), f.URL); err != nil {
+	if _, err := new(Watch).identify(context.Background(), f.URL, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, asked := range f.asked {
