@@ -15,15 +15,11 @@ import (
 
 // change is any line from the parent after the first one.
 type change struct {
-	Pace   *float64  `json:"pace,omitempty"`
-	Encode *question `json:"encode,omitempty"`
-	Size   *question `json:"size,omitempty"`
-}
+	Pace *float64 `json:"pace,omitempty"`
 
-// question asks for the token ids of a text, or for their number.
-type question struct {
-	Call uint64 `json:"call"`
+	Call uint64 `json:"call,omitempty"` // asks for the token ids of Text; 0: no question
 	Text string `json:"text,omitempty"`
+	Size bool   `json:"size,omitempty"` // asks for their number instead
 }
 
 // answer is a line that the child writes to its standard output, between mark and a line feed. All other output is log.
@@ -120,7 +116,7 @@ func (a *answers) unregister(call uint64) {
 // Encode converts text to token ids of the loaded model, with the tokens that the model requires in front. It waits
 // until the model is loaded. Errors: that of ctx, engine.ErrStopped, those of the engine.
 func (p *Process) Encode(ctx context.Context, text string) ([]int32, error) {
-	got, err := p.call(ctx, func(call uint64) change { return change{Encode: &question{call, text}} })
+	got, err := p.call(ctx, change{Text: text})
 	switch {
 	case errors.Is(err, engine.ErrStopped):
 		return nil, fmt.Errorf("encode text: %w", err)
@@ -133,7 +129,7 @@ func (p *Process) Encode(ctx context.Context, text string) ([]int32, error) {
 // Size returns the number of tokens of text as the prompt of a request with Special set, and the context size of a
 // request. It waits until the model is loaded. Errors: that of ctx, engine.ErrStopped.
 func (p *Process) Size(ctx context.Context, text string) (tokens, context int, err error) {
-	got, err := p.call(ctx, func(call uint64) change { return change{Size: &question{call, text}} })
+	got, err := p.call(ctx, change{Text: text, Size: true})
 	if err != nil {
 		return 0, 0, fmt.Errorf("count tokens: %w", err)
 	}
@@ -141,10 +137,11 @@ func (p *Process) Size(ctx context.Context, text string) (tokens, context int, e
 }
 
 // call sends a question and waits for its answer.
-func (p *Process) call(ctx context.Context, ask func(call uint64) change) (answer, error) {
+func (p *Process) call(ctx context.Context, ask change) (answer, error) {
 	call, from := p.answers.register()
+	ask.Call = call
 	defer p.answers.unregister(call)
-	if err := p.send(ask(call)); err != nil {
+	if err := p.send(ask); err != nil {
 		return answer{}, errors.Join(engine.ErrStopped, err)
 	}
 	select {
@@ -165,22 +162,16 @@ func (p *Process) SetPace(tokensPerSecond float64) {
 	_ = p.send(change{Pace: &tokensPerSecond}) // fails if the engine has ended, which does not matter
 }
 
-// encode answers an Encode question.
-func encode(ctx context.Context, s *engine.Scheduler, q question, out io.Writer) {
-	a := answer{Call: q.Call}
-	ids, err := s.Encode(ctx, q.Text)
-	if err != nil {
-		a.Error = err.Error()
-	}
-	a.IDs = ids
-	a.write(out)
-}
-
-// size answers a Size question.
-func size(ctx context.Context, s *engine.Scheduler, q question, out io.Writer) {
-	a := answer{Call: q.Call}
+// reply answers a question.
+func (c *change) reply(ctx context.Context, s *engine.Scheduler, out io.Writer) {
+	a := answer{Call: c.Call}
 	var err error
-	if a.Tokens, a.Context, err = s.Size(ctx, q.Text); err != nil {
+	if c.Size {
+		a.Tokens, a.Context, err = s.Size(ctx, c.Text)
+	} else {
+		a.IDs, err = s.Encode(ctx, c.Text)
+	}
+	if err != nil {
 		a.Error = err.Error()
 	}
 	a.write(out)

@@ -17,12 +17,10 @@ import (
 
 // Job is what a child runs: the engine to load, and the scheduler's options without the clock.
 type Job struct {
-	Load    Load
+	// Load is an engine.Load that can also report its progress, as a short text for the screen.
+	Load    func(ctx context.Context, report func(engine.LoadStage), loading func(words string)) (engine.Engine, error)
 	Options engine.Options
 }
-
-// Load is an engine.Load that can also report its progress, as a short text for the screen.
-type Load func(ctx context.Context, report func(engine.LoadStage), loading func(words string)) (engine.Engine, error)
 
 // exitAbandoned is the exit code of a child whose engine does not end after its parent has exited.
 const exitAbandoned = 3
@@ -92,11 +90,8 @@ func handleInput(ctx context.Context, lines *json.Decoder, scheduler *engine.Sch
 		if c.Pace != nil {
 			scheduler.SetPace(*c.Pace)
 		}
-		if c.Encode != nil {
-			go encode(ctx, scheduler, *c.Encode, out)
-		}
-		if c.Size != nil {
-			go size(ctx, scheduler, *c.Size, out)
+		if c.Call != 0 {
+			go c.reply(ctx, scheduler, out)
 		}
 	}
 }

@@ -23,18 +23,15 @@ func (c *Client) IgnoresEnd() bool { return c.server.kind != other && c.server.k
 // Fresh reports whether requests can make the server bypass its prompt cache.
 func (c *Client) Fresh() bool { return c.IgnoresEnd() } // currently the same servers
 
-// object is a JSON object under construction.
-type object map[string]any
-
 // body returns the request in the server's format. fresh asks the server to bypass its prompt cache, if it can.
 func (s *server) body(r *engine.Request, fresh bool) ([]byte, error) {
-	out := object{"model": s.model.Name, "stream": true}
+	out := map[string]any{"model": s.model.Name, "stream": true}
 	if r.Group != "" && s.kind == vllm {
 		out["model"] = r.Group // vLLM names adapters like models
 	}
 	switch s.api {
 	case OpenAIChat, OllamaChat:
-		out["messages"] = []object{{"role": "user", "content": r.Text}}
+		out["messages"] = []map[string]any{{"role": "user", "content": r.Text}}
 	default:
 		out["prompt"] = r.Text
 		if len(r.IDs) > 0 {
@@ -50,9 +47,9 @@ func (s *server) body(r *engine.Request, fresh bool) ([]byte, error) {
 }
 
 // options returns the sampling options in Ollama's format.
-func (s *server) options(r *engine.Request) object {
+func (s *server) options(r *engine.Request) map[string]any {
 	p := &r.Params
-	out := object{
+	out := map[string]any{
 		"temperature": p.Temperature, "top_k": p.TopK, "top_p": open(p.TopP), "min_p": p.MinP, "repeat_penalty": open(p.RepeatPenalty),
 		"seed": p.Seed & 0x7fffffff, "num_predict": -1, // until the model ends
 	}
@@ -72,9 +69,9 @@ func open(v float64) float64 {
 
 // openAI adds the fields of OpenAI's interfaces, and extensions only if the server supports them: some servers refuse
 // requests with unknown fields.
-func (s *server) openAI(out object, r *engine.Request, fresh bool) {
+func (s *server) openAI(out map[string]any, r *engine.Request, fresh bool) {
 	p := &r.Params
-	options := object{"include_usage": true}
+	options := map[string]any{"include_usage": true}
 	out["stream_options"], out["temperature"], out["top_p"], out["seed"] = options, p.Temperature, open(p.TopP), p.Seed&0x7fffffff
 	if r.MaxTokens > 0 {
 		out["max_tokens"] = r.MaxTokens
@@ -108,9 +105,9 @@ func (c *Client) Encode(ctx context.Context, text string) ([]int32, error) {
 	if !c.server.ids() {
 		return nil, engine.ErrNoTokenizer
 	}
-	question := object{"model": c.server.model.Name, "prompt": text, "add_special_tokens": true}
+	question := map[string]any{"model": c.server.model.Name, "prompt": text, "add_special_tokens": true}
 	if c.server.kind == llamaServer {
-		question = object{"content": text, "add_special": true}
+		question = map[string]any{"content": text, "add_special": true}
 	}
 	body, err := json.Marshal(question)
 	if err != nil {

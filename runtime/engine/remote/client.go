@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -29,7 +30,7 @@ type Options struct {
 	// Silence is the time without data after which a request fails; 0: DefaultSilence.
 	Silence time.Duration
 
-	connect dial // nil: over the network
+	connect func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network
 }
 
 // DefaultSilence is long enough for loading a model and processing a long prompt on a slow machine.

@@ -38,9 +38,9 @@ func (s *Status) Error() string {
 }
 
 // refusal returns the error of a refused request.
-func refusal(r *http.Response, key secret) error {
+func (o *Options) refusal(r *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // a partial message is better than none
-	return &Status{Code: r.StatusCode, Why: words(key.hide(body))}
+	return &Status{Code: r.StatusCode, Why: words(o.hide(body))}
 }
 
 var titles = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
@@ -137,16 +137,13 @@ func (q *request) reason(err error) string {
 	return "the server failed with a message that quotes the prompt"
 }
 
-// secret is an API key.
-type secret string
-
 // shortestSecret is the shortest key, in bytes, that is hidden. Shorter ones occur in any text.
 const shortestSecret = 4
 
-// hide removes the key from a server's message, since servers may repeat it.
-func (s secret) hide(text []byte) []byte {
-	if len(s) < shortestSecret {
+// hide removes the API key from a server's message, since servers may repeat it.
+func (o *Options) hide(text []byte) []byte {
+	if len(o.Key) < shortestSecret {
 		return text
 	}
-	return bytes.ReplaceAll(text, []byte(s), []byte("[key]"))
+	return bytes.ReplaceAll(text, []byte(o.Key), []byte("[key]"))
 }

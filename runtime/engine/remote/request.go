@@ -66,7 +66,7 @@ func (q *request) exchange(ctx context.Context, body []byte, alive func()) error
 	defer q.x.Body.Close()
 	alive()
 	if q.x.StatusCode != http.StatusOK {
-		return refusal(q.x.Response, secret(c.opt.Key))
+		return c.opt.refusal(q.x.Response)
 	}
 	dialect := c.server.api.dialect()
 	if kind, _, err := mime.ParseMediaType(q.x.Header.Get("Content-Type")); err == nil && kind == "application/json" && !dialect.Lines {
@@ -130,7 +130,7 @@ func (q *request) read(in *answers.Reader) error {
 		case err != nil && m == nil:
 			return broken(err)
 		case m.Failed:
-			why := words(secret(q.client.opt.Key).hide(m.Failure))
+			why := words(q.client.opt.hide(m.Failure))
 			return fmt.Errorf("the server failed: %s", cmp.Or(why, "an error without a message"))
 		case m.Wrong != nil:
 			return fmt.Errorf("read answer: %w", plain(m.Wrong))

@@ -221,7 +221,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, int
 	}
 	defer x.Body.Close()
 	if x.StatusCode != http.StatusOK {
-		return refusal(x.Response, secret(c.opt.Key))
+		return c.opt.refusal(x.Response)
 	}
 	answer, err := io.ReadAll(io.LimitReader(x.Body, maxAnswer))
 	if err != nil {

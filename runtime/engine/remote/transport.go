@@ -58,13 +58,10 @@ func (w *stamped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dial opens a connection.
-type dial func(ctx context.Context, network, address string) (net.Conn, error)
-
 // newTransport returns an HTTP/1.1 transport over stamped connections, each used for one request. So stamps belong to
 // one request, and a server that closes the connection after a stream without announcing it, as llama.cpp's does,
 // cannot break the next request. It requests no compression, which would delay events.
-func newTransport(clock engine.Clock, connect dial) *http.Transport {
+func newTransport(clock engine.Clock, connect func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	if connect == nil {
 		connect = (&net.Dialer{Timeout: dialWithin}).DialContext
 	}

@@ -23,7 +23,7 @@ type gather struct {
 	engine  event.EngineInfo
 	models  []string
 	last    event.RequestID
-	seen    recent[key]      // spans already taken: exporters resend after a timeout
+	seen    recent           // spans already taken: exporters resend after a timeout
 	skew    map[string]int64 // clock difference by sender, in ns
 	traces  map[[16]byte]*held
 	spans   int // number of held spans
@@ -51,7 +51,7 @@ const (
 
 func newGather(at string, clock engine.Clock, sink event.Sink) *gather {
 	return &gather{
-		clock: clock, sink: sink, skew: map[string]int64{}, logged: map[string]bool{}, traces: map[[16]byte]*held{}, seen: recent[key]{limit: maxSeen},
+		clock: clock, sink: sink, skew: map[string]int64{}, logged: map[string]bool{}, traces: map[[16]byte]*held{}, seen: recent{limit: maxSeen},
 		engine: event.EngineInfo{
 			Name: "traces", Epoch: clock.Epoch(), Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineReady,
 			Remote: event.Remote{Address: at, Link: event.LinkDisconnected, Reason: "no traces received at " + at + " yet"},
@@ -244,19 +244,19 @@ func (g *gather) model(name string) {
 }
 
 // recent is a set of the last keys added.
-type recent[K comparable] struct {
+type recent struct {
 	limit int
-	set   map[K]bool
-	list  []K // oldest first
+	set   map[[24]byte]bool
+	list  [][24]byte // oldest first
 }
 
 // add reports whether a key is new. A full set evicts the oldest quarter.
-func (r *recent[K]) add(k K) bool {
+func (r *recent) add(k [24]byte) bool {
 	if r.set[k] {
 		return false
 	}
 	if r.set == nil {
-		r.set = make(map[K]bool)
+		r.set = make(map[[24]byte]bool)
 	}
 	if len(r.list) >= r.limit {
 		for _, evicted := range r.list[:r.limit/4] {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -80,7 +81,7 @@ func (r *Receiver) Run(ctx context.Context, sink event.Sink) error {
 	r.gather = newGather(r.Address(), r.opt.Clock, sink)
 	r.gather.begin()
 	server := &http.Server{
-		Handler: r.handler(), ErrorLog: log.New(quiet{}, "", 0), DisableGeneralOptionsHandler: true, // the default handler would answer any host
+		Handler: r.handler(), ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true, // the default handler would answer any host
 		MaxHeaderBytes: maxHeader, ReadHeaderTimeout: headerWait, ReadTimeout: bodyWait, WriteTimeout: bodyWait, IdleTimeout: idleWait,
 	}
 	served := make(chan error, 1)
@@ -108,12 +109,6 @@ func (r *Receiver) Run(ctx context.Context, sink event.Sink) error {
 
 // lookEvery is the interval of checks for requests whose spans are overdue.
 const lookEvery = 250 * time.Millisecond
-
-// quiet discards the HTTP server's log of broken connections.
-type quiet struct{}
-
-// Write implements io.Writer.
-func (quiet) Write(p []byte) (int, error) { return len(p), nil }
 
 // listed joins words with commas.
 func listed(words []string) string { return strings.Join(words, ", ") }

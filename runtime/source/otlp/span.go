@@ -19,13 +19,8 @@ type span struct {
 	facts
 }
 
-// key identifies a span.
-type key struct {
-	trace [16]byte
-	id    [8]byte
-}
-
-func (s *span) key() key { return key{s.trace, s.id} }
+// key identifies a span, by its trace and its id.
+func (s *span) key() [24]byte { return [24]byte(append(s.trace[:], s.id[:]...)) }
 
 // valid reports whether a span has all mandatory fields.
 func (s *span) valid() bool {
