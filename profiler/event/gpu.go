@@ -200,7 +200,7 @@ var GPUFields = [...]Field[GPU]{
 	{
 		Key: "pcie_in", JSON: "pcie_received_bytes_per_s", Metric: "llmtop.gpu.pcie.received", Unit: "By/s",
 		Name: "PCIe to the GPU", Help: "bytes that the GPU received over PCIe", fold: sum, folded: "sum of all GPUs",
-		Detail: "NVML measures 20 ms of each second",
+		Detail: "From GPM, else NVML measures for 20 ms",
 		Own:    Series{GaugePCIeIn, "PCIe to GPU", "gpu_pcie_in"}, At: func(g *GPU) *Reading { return &g.PCIeIn },
 	},
 	{

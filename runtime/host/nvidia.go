@@ -16,27 +16,31 @@ import (
 type nvidia struct {
 	lib     *nvmlFunctions
 	devices []*nvmlDevice
-	metrics nvmlMetrics      // of GPM; this and the lists are reused
-	found   [256]nvmlProcess // of a GPU
-	used    [512]nvmlUsage   // of a GPU
+	found   [256]nvmlProcess // of a GPU; reused
 
-	stop   context.CancelFunc
-	joined sync.WaitGroup
+	// Of the goroutine that makes the slow calls (nvidia_slow.go).
+	metrics nvmlMetrics    // of GPM; this and the list are reused
+	used    [512]nvmlUsage // of a GPU
+	stop    context.CancelFunc
+	joined  sync.WaitGroup
 
-	mu   sync.Mutex         // guards pcie
-	pcie [][2]event.Reading // received and sent by each device
+	mu sync.Mutex // guards slowReadings of all devices
 }
 
 // nvmlDevice is the state of a GPU, or of an instance of one in MIG mode.
 type nvmlDevice struct {
-	handle    uintptr
-	fixed     event.GPU // the readings that do not change
-	lost      bool
+	handle  uintptr
+	fixed   event.GPU // the readings that do not change
+	lost    bool
+	links   [2]uint64 // counters of NVLink before, in KiB
+	linksAt time.Time
+
+	visits    int        // of the goroutine that makes the slow calls
 	usedUntil uint64     // time of the last use of processes that was read, in µs
 	gpm       [2]uintptr // samples before and now; 0: not supported
 	sampled   bool       // gpm[0] is a sample
-	links     [2]uint64  // counters of NVLink before, in KiB
-	linksAt   time.Time
+
+	slow slowReadings
 }
 
 // openNVIDIA loads NVML and finds the GPUs; where the library cannot be loaded, it starts nvidia-smi.
@@ -45,10 +49,17 @@ func openNVIDIA(ctx context.Context) (gpuReader, error) {
 	if err != nil {
 		return openSMI(ctx)
 	}
-	return newNVIDIA(ctx, lib)
+	r, err := newNVIDIA(lib)
+	if err != nil {
+		return nil, err
+	}
+	ctx, r.stop = context.WithCancel(ctx)
+	r.joined.Go(func() { r.watch(ctx) })
+	return r, nil
 }
 
-func newNVIDIA(ctx context.Context, lib *nvmlFunctions) (gpuReader, error) {
+// newNVIDIA finds the GPUs. The slow calls are left to the caller.
+func newNVIDIA(lib *nvmlFunctions) (*nvidia, error) {
 	if !lib.usable() {
 		return nil, errors.New("NVML: functions are missing")
 	}
@@ -75,15 +86,8 @@ func newNVIDIA(ctx context.Context, lib *nvmlFunctions) (gpuReader, error) {
 		lib.close()
 		return nil, errNoGPU
 	}
-	r.pcie = make([][2]event.Reading, len(r.devices))
-	for i := range r.pcie {
-		r.pcie[i] = [2]event.Reading{event.Absent(event.NotYet), event.Absent(event.NotYet)}
-	}
-	ctx, r.stop = context.WithCancel(ctx)
-	if lib.pcie != nil {
-		r.joined.Go(func() { r.watchPCIe(ctx) })
-	} else {
-		clear(r.pcie)
+	for _, d := range r.devices {
+		d.slow.reset()
 	}
 	return r, nil
 }
@@ -133,7 +137,9 @@ func (r *nvidia) newDevice(handle uintptr) *nvmlDevice {
 
 // close implements gpuReader.
 func (r *nvidia) close() {
-	r.stop()
+	if r.stop != nil {
+		r.stop()
+	}
 	r.joined.Wait()
 	for _, d := range r.devices {
 		for _, sample := range d.gpm {
@@ -161,7 +167,8 @@ func (r *nvidia) read() ([]event.GPU, []event.GPUProcess, error) {
 			lost++
 			continue
 		}
-		list, ok := r.processes(d, i, gpus[i].Util)
+		list, ok := r.processes(d, i)
+		r.listed(d, &gpus[i], list)
 		users, listed = append(users, list...), listed && ok
 	}
 	if lost == len(r.devices) {
@@ -169,13 +176,6 @@ func (r *nvidia) read() ([]event.GPU, []event.GPUProcess, error) {
 	}
 	if !listed {
 		users = nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range gpus {
-		if !r.devices[i].lost {
-			gpus[i].PCIeIn, gpus[i].PCIeOut = r.pcie[i][0], r.pcie[i][1]
-		}
 	}
 	return gpus, users, nil
 }
@@ -209,10 +209,6 @@ func (r *nvidia) readDevice(d *nvmlDevice, g *event.GPU) int32 {
 	}
 	d.memory(lib, g)
 	g.Power, g.PowerLimit = d.number(lib.power, 1e-3), d.number(lib.limit, 1e-3)
-	if lib.total != nil {
-		var millijoules uint64
-		g.Energy = nvmlReading(lib.total(d.handle, &millijoules), millijoules, 1e-3)
-	}
 	g.Clock, g.MemClock = d.clock(lib.clock, nvmlClockSM), d.clock(lib.clock, nvmlClockMemory)
 	if lib.temperature != nil {
 		var celsius uint32
@@ -226,7 +222,6 @@ func (r *nvidia) readDevice(d *nvmlDevice, g *event.GPU) int32 {
 		g.PowerBraked = nvmlReading(result, min(bits&nvmlPowerBrake, 1), 1)
 	}
 	d.fields(lib, g)
-	r.measure(d, g)
 	return nvmlSuccess
 }
 
@@ -315,46 +310,8 @@ func (f *nvmlField) reading() event.Reading {
 	return event.Absent(event.NotReported)
 }
 
-// Metrics of GPM.
-const nvmlSM, nvmlOccupancy, nvmlTensor, nvmlDRAM = 2, 3, 5, 10
-
-// measure reads the GPU's performance counters over the time since the last call.
-func (r *nvidia) measure(d *nvmlDevice, g *event.GPU) {
-	if d.gpm[0] == 0 || d.gpm[1] == 0 {
-		return
-	}
-	into := map[uint32]*event.Reading{nvmlSM: &g.SM, nvmlOccupancy: &g.Occupancy, nvmlTensor: &g.Tensor, nvmlDRAM: &g.DRAM}
-	result := r.lib.gpmGet(d.handle, d.gpm[1])
-	if result != nvmlSuccess || !d.sampled {
-		for _, r := range into {
-			if *r = nvmlReading(result, 0, 1); r.OK() {
-				*r = event.Absent(event.NotYet)
-			}
-		}
-		d.sampled = result == nvmlSuccess
-	} else {
-		m := &r.metrics
-		m.version, m.n, m.samples = 1, 0, d.gpm
-		for id := range into {
-			m.metrics[m.n] = nvmlMetric{id: id}
-			m.n++
-		}
-		result = r.lib.gpmMetrics(m)
-		for _, v := range m.metrics[:m.n] {
-			if result == nvmlSuccess && v.result == nvmlSuccess && v.value >= 0 && v.value <= 100.5 {
-				*into[v.id] = measured(min(v.value/100, 1))
-			}
-		}
-	}
-	if result == nvmlSuccess {
-		d.gpm[0], d.gpm[1] = d.gpm[1], d.gpm[0]
-	}
-}
-
 // processes lists the processes that use a GPU, for computing or graphics; false if the driver does not list them.
-func (r *nvidia) processes(d *nvmlDevice, gpu int, busy event.Reading) (list []event.GPUProcess, ok bool) {
-	first := d.usedUntil == 0
-	shares := r.shares(d, busy)
+func (r *nvidia) processes(d *nvmlDevice, gpu int) (list []event.GPUProcess, ok bool) {
 	for _, f := range [...]func(uintptr, *uint32, *nvmlProcess) int32{r.lib.processes, r.lib.graphics} {
 		n := uint32(len(r.found))
 		if f == nil || f(d.handle, &n, &r.found[0]) != nvmlSuccess {
@@ -362,69 +319,10 @@ func (r *nvidia) processes(d *nvmlDevice, gpu int, busy event.Reading) (list []e
 		}
 		ok = true
 		for _, p := range r.found[:min(n, uint32(len(r.found)))] {
-			if slices.ContainsFunc(list, func(u event.GPUProcess) bool { return u.PID == int(p.pid) }) {
-				continue // it does both
+			if !slices.ContainsFunc(list, func(u event.GPUProcess) bool { return u.PID == int(p.pid) }) { // else it does both
+				list = append(list, event.GPUProcess{GPU: gpu, PID: int(p.pid), Mem: nvmlReading(nvmlSuccess, p.memory, 1)})
 			}
-			u := event.GPUProcess{GPU: gpu, PID: int(p.pid), Mem: nvmlReading(nvmlSuccess, p.memory, 1)}
-			switch {
-			case shares != nil:
-				u.Util = measured(shares[p.pid])
-			case first:
-				u.Util = event.Absent(event.NotYet)
-			}
-			list = append(list, u)
 		}
 	}
 	return list, ok
-}
-
-// shares returns the busy time of the processes that used the GPU since the last call, as means of the driver's samples;
-// nil if it is unknown. The driver has no samples of processes that did not use it.
-func (r *nvidia) shares(d *nvmlDevice, busy event.Reading) map[uint32]float64 {
-	if r.lib.usage == nil {
-		return nil
-	}
-	n, after := uint32(len(r.used)), d.usedUntil
-	result := r.lib.usage(d.handle, &r.used[0], &n, after)
-	if result == nvmlNotFound && busy.OK() && busy.V == 0 {
-		return map[uint32]float64{}
-	}
-	if result != nvmlSuccess {
-		return nil
-	}
-	sums, counts := make(map[uint32]float64), make(map[uint32]float64)
-	for _, u := range r.used[:min(n, uint32(len(r.used)))] {
-		if u.at > after && u.sm <= 100 {
-			sums[u.pid], counts[u.pid] = sums[u.pid]+float64(u.sm)/100, counts[u.pid]+1
-			d.usedUntil = max(d.usedUntil, u.at)
-		}
-	}
-	if after == 0 { // samples of many seconds
-		return nil
-	}
-	for pid, n := range counts {
-		sums[pid] /= n
-	}
-	return sums
-}
-
-// watchPCIe reads the traffic of all devices in turn. Each call takes 20 ms, over which the driver measures.
-func (r *nvidia) watchPCIe(ctx context.Context) {
-	for ctx.Err() == nil {
-		for i, d := range r.devices {
-			for direction, counter := range [...]uint32{nvmlPCIeIn, nvmlPCIeSent} {
-				if ctx.Err() != nil {
-					return
-				}
-				v := d.number(func(handle uintptr, kilobytes *uint32) int32 { return r.lib.pcie(handle, counter, kilobytes) }, 1e3)
-				r.mu.Lock()
-				r.pcie[i][direction] = v
-				r.mu.Unlock()
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(gpuInterval):
-		}
-	}
 }

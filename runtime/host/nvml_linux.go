@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
 )
 
 // loadedNVML caches libraries by path. They are never unloaded, because the driver's library may keep threads running.
@@ -32,3 +33,6 @@ func loadNVML(path string) (*nvmlFunctions, error) {
 	loadedNVML.Store(path, lib)
 	return lib, nil
 }
+
+// threadTime returns the CPU time of the calling thread, in ns.
+func threadTime() uint64 { return cpuTime(unix.CLOCK_THREAD_CPUTIME_ID) }

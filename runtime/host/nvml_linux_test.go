@@ -3,11 +3,11 @@
 package host
 
 import (
-	"context"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,23 +41,26 @@ func openFake(t *testing.T, definitions ...string) *nvidia {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := newNVIDIA(context.Background(), lib)
+	r, err := newNVIDIA(lib)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(reader.close)
-	return reader.(*nvidia)
+	t.Cleanup(r.close)
+	return r
 }
 
-// readTwice returns the second readings, which have rates, with the shares of this process.
-func readTwice(t *testing.T, r *nvidia) *event.Host {
+// readRates returns readings that have rates, with the shares of this process.
+func readRates(t *testing.T, r *nvidia) *event.Host {
 	t.Helper()
 	var shares gpuShares
 	h := new(event.Host)
-	for range 2 {
+	for range 4 {
 		var err error
 		if h.GPUs, h.GPUProcesses, err = r.read(); err != nil {
 			t.Fatal(err)
+		}
+		for _, d := range r.devices {
+			r.visit(d)
 		}
 	}
 	shares.set(h, []int{os.Getpid()})
@@ -80,16 +83,11 @@ func TestEnergyByNVML(t *testing.T) {
 // TestNVML reads every row of the catalogue from a fake library, and compares it with what that reports.
 func TestNVML(t *testing.T) {
 	r := openFake(t, "GPUS=8")
-	h := readTwice(t, r)
-	for wait := time.Now(); !h.GPUs[7].PCIeOut.OK() && time.Since(wait) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
-		h.GPUs, _, _ = r.read()
-	}
-	h = readTwice(t, r)
+	h := readRates(t, r)
 	if len(h.GPUs) != 8 || h.GPUs[0].Name != "NVIDIA H100 80GB HBM3" {
 		t.Fatalf("%+v, want eight GPUs", h.GPUs)
 	}
 	busy, other := &h.GPUs[0], &h.GPUs[7]
-	other.Energy, busy.Energy = event.Reading{}, event.Reading{} // grow with each reading
 	const mib = 1 << 20
 	for _, want := range []struct {
 		key         string
@@ -111,6 +109,7 @@ func TestNVML(t *testing.T) {
 		{"tensor", .04, 0},
 		{"power", 698.123, 71.234},
 		{"power_limit", 700, 700},
+		{"energy", 123456789.262, .25},
 		{"hz", 1755e6, 1755e6},
 		{"max_hz", 1980e6, 1980e6},
 		{"mem_hz", 2619e6, 2619e6},
@@ -120,8 +119,8 @@ func TestNVML(t *testing.T) {
 		{"braked", 0, 0},
 		{"temperature", 36, 43},
 		{"mem_temperature", 38, 38},
-		{"pcie_in", 5e6, 5e6},
-		{"pcie_out", 3e5, 3e5},
+		{"pcie_in", 268 * mib, 0},
+		{"pcie_out", 68.5 * mib, 0},
 	} {
 		found := false
 		for i := range event.GPUFields {
@@ -146,21 +145,57 @@ func TestNVML(t *testing.T) {
 // TestNVMLSpecialCases: what a GPU does not have is absent.
 func TestNVMLSpecialCases(t *testing.T) {
 	t.Run("unified memory", func(t *testing.T) {
-		g := readTwice(t, openFake(t, "UNIFIED=0")).GPUs[0]
+		g := readRates(t, openFake(t, "UNIFIED=0")).GPUs[0]
 		if g.MemTotal.OK() || g.MemUsed.OK() || !g.EngineMem.OK() || !g.Util.OK() {
 			t.Errorf("%+v", g)
 		}
 	})
 	t.Run("MIG", func(t *testing.T) {
-		gpus := readTwice(t, openFake(t, "GPUS=2", "MIG=0")).GPUs
+		gpus := readRates(t, openFake(t, "GPUS=2", "MIG=0")).GPUs
 		if len(gpus) != 3 || gpus[0].Name != "NVIDIA H100 80GB HBM3 MIG 3g.40gb" || gpus[1].Util.OK() || gpus[1].Power.OK() || gpus[0].MemTotal.V != 40326<<20 || !gpus[2].Util.OK() {
 			t.Errorf("%+v, want two instances and a GPU", gpus)
 		}
 	})
+	t.Run("before Hopper", func(t *testing.T) {
+		g := readRates(t, openFake(t, "GPM=0")).GPUs[0]
+		if g.SM.OK() || g.DRAM.OK() || g.PCIeIn != measured(5e6) || g.PCIeOut != measured(3e5) {
+			t.Errorf("%+v", g)
+		}
+	})
+	t.Run("one process after another", func(t *testing.T) {
+		r := openFake(t)
+		d := r.devices[0]
+		g := event.GPU{Util: measured(.5), MemUsed: measured(3e9)}
+		list := []event.GPUProcess{{PID: 9, Mem: measured(2.99e9)}}
+		if r.listed(d, &g, list); list[0].Util != g.Util || !d.slow.alone {
+			t.Errorf("one process: %+v", list)
+		}
+		r.visit(d)
+		list = append(list, event.GPUProcess{PID: os.Getpid(), Mem: measured(1e6)})
+		for range 3 {
+			if r.listed(d, &g, list); list[0].Util.OK() {
+				t.Errorf("two processes, before the driver's samples: %+v", list)
+			}
+			if d.usedUntil != 0 {
+				break
+			}
+			r.visit(d)
+		}
+		r.visit(d)
+		list = append(list, event.GPUProcess{PID: 7})
+		if r.listed(d, &g, list); list[0].Util != measured(0) || math.Abs(list[1].Util.V-.85) > 1e-9 || list[2].Util.Origin != event.NotYet {
+			t.Errorf("%+v, want 0, 0.85 and not yet", list)
+		}
+		list = list[:1]
+		list[0].Mem = measured(1e9) // a process that the driver does not list
+		if r.listed(d, &g, list); d.slow.alone {
+			t.Error("memory of an unknown process")
+		}
+	})
 	t.Run("removed", func(t *testing.T) {
 		r := openFake(t, "GPUS=2", "LOST=0")
-		readTwice(t, r)
-		h := readTwice(t, r)
+		readRates(t, r)
+		h := readRates(t, r)
 		if g := h.GPUs[0]; g != (event.GPU{Name: g.Name}) || !h.GPUs[1].Util.OK() {
 			t.Errorf("%+v, want no readings of the first GPU", h.GPUs)
 		}
@@ -170,7 +205,7 @@ func TestNVMLSpecialCases(t *testing.T) {
 	})
 	t.Run("all removed", func(t *testing.T) {
 		r := openFake(t, "LOST=0")
-		readTwice(t, r)
+		readRates(t, r)
 		if _, _, err := r.read(); err == nil {
 			t.Error("no error")
 		}
@@ -180,7 +215,7 @@ func TestNVMLSpecialCases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newNVIDIA(context.Background(), lib); err == nil || err.Error() != "NVML: driver not loaded" {
+		if _, err := newNVIDIA(lib); err == nil || err.Error() != "NVML: driver not loaded" {
 			t.Errorf("%v", err)
 		}
 	})
@@ -191,15 +226,26 @@ func BenchmarkNVML(b *testing.B) {
 	if err != nil {
 		b.Skip("no NVML")
 	}
-	r, err := newNVIDIA(b.Context(), lib)
+	r, err := newNVIDIA(lib)
 	if err != nil {
 		b.Skip(err)
 	}
 	defer r.close()
-	for b.Loop() {
-		if _, _, err := r.read(); err != nil {
-			b.Fatal(err)
-		}
+	for name, f := range map[string]func() error{
+		"read": func() error { _, _, err := r.read(); return err },
+		"slow": func() error { r.visit(r.devices[0]); return nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			began := threadTime()
+			for b.Loop() {
+				if err := f(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(threadTime()-began)/float64(b.N), "cpu-ns/op")
+		})
 	}
 }
 

@@ -8,3 +8,5 @@ import "errors"
 func loadNVML(string) (*nvmlFunctions, error) {
 	return nil, errors.New("not supported on this system")
 }
+
+func threadTime() uint64 { return 0 }

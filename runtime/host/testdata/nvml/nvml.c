@@ -21,6 +21,9 @@
 #ifndef PID
 #define PID getpid()
 #endif
+#ifndef GPM
+#define GPM 1
+#endif
 #ifndef START
 #define START 0
 #endif
@@ -32,7 +35,7 @@ static uint64_t energy[64] = {123456789012ULL}, kib[64], clock_us = 1000000;
 
 static int card(void *d) { return (int)((long)d - 40) % 100; }
 static int instance(void *d) { return (long)d >= 140; }
-static int gone(void *d) { return card(d) == LOST && reads[LOST] > 2; }
+static int gone(void *d) { return card(d) == LOST && reads[LOST] > 4; }
 
 int nvmlInit_v2(void) { return START; }
 int nvmlShutdown(void) { return 0; }
@@ -127,7 +130,7 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void *d, unsigned i, void **m) {
 	return 0;
 }
 
-int nvmlGpmQueryDeviceSupport(void *d, unsigned s[2]) { if (s[0] != 1) return 2; s[1] = !instance(d); return 0; }
+int nvmlGpmQueryDeviceSupport(void *d, unsigned s[2]) { if (s[0] != 1) return 2; s[1] = GPM && !instance(d); return 0; }
 int nvmlGpmSampleAlloc(void **s) { *s = calloc(1, 64); return 0; }
 int nvmlGpmSampleFree(void *s) { free(s); return 0; }
 int nvmlGpmSampleGet(void *d, void *s) { *(int *)s = 1 + card(d); return 0; }
@@ -142,6 +145,8 @@ int nvmlGpmMetricsGet(struct metrics *g) {
 		case 2: g->m[i].value = busy ? 88 : 0; break;
 		case 3: g->m[i].value = busy ? 21 : 0; break;
 		case 5: g->m[i].value = busy ? 4 : 0; break;
+		case 20: g->m[i].value = busy ? 68.5 : 0; break;
+		case 21: g->m[i].value = busy ? 268 : 0; break;
 		case 10: g->m[i].value = busy ? 71.5 : 0; break;
 		default: g->m[i].result = UNSUPPORTED;
 		}
