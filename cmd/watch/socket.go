@@ -97,7 +97,7 @@ func (w *watcher) discover(ctx context.Context) error {
 
 // addDiscovered adds the event sockets that are not watched yet.
 func (w *watcher) addDiscovered(ctx context.Context) error {
-	found, err := socket.Discover()
+	found, err := socket.Look(ctx, false)
 	if err != nil {
 		return err
 	}

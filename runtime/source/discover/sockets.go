@@ -14,7 +14,7 @@ func findSockets(ctx context.Context, opt Options) (found []Found, notes []strin
 	if opt.NoSockets {
 		return nil, nil
 	}
-	all, err := socket.Look(ctx)
+	all, err := socket.Look(ctx, true)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}

@@ -19,28 +19,28 @@ import (
 type Found struct {
 	Address string
 	Engine  event.EngineInfo // Name is "" if it does not answer, or only with a token
+	Refused bool             // it requires a token
+	Synced  bool             // its state was received; Model and Live are part of it
+	Model   event.Model
+	Live    map[event.RequestID]int64 // tokens so far, by live request
 }
 
 // maxFound limits the number of sockets that are tried.
 const maxFound = 64
 
-// Discover returns this user's running engines in the order of their addresses, none if the folder does not exist.
-// Error: ErrUntrusted.
-func Discover() ([]Found, error) { return visitAll(context.Background(), visit) }
-
-// visitAll visits all sockets in the well-known folder at once, for at most a second, and returns what visit found; nil is
-// nothing.
-func visitAll[T any](ctx context.Context, visit func(context.Context, address) *T) (out []T, err error) {
+// Look returns this user's running engines in the order of their addresses, none if the folder does not exist. With state
+// it waits for their state, too, for at most a second. Error: ErrUntrusted.
+func Look(ctx context.Context, state bool) (out []Found, err error) {
 	candidates, err := sockets()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, shortTimeout)
 	defer cancel()
-	all := make([]*T, len(candidates))
+	all := make([]*Found, len(candidates))
 	var wait sync.WaitGroup
 	for i, a := range candidates {
-		wait.Go(func() { all[i] = visit(ctx, a) })
+		wait.Go(func() { all[i] = look(ctx, a, state) })
 	}
 	wait.Wait()
 	for _, p := range all {
@@ -71,74 +71,44 @@ func sockets() (out []address, err error) {
 	return out, nil
 }
 
-// visit returns the engine that listens at an address, or nil.
-func visit(ctx context.Context, a address) *Found {
-	conn, err := dial(ctx, a)
-	if err != nil {
-		return nil
-	}
-	defer conn.Close()
-	f := &Found{Address: a.String()}
-	if engine, err := introduction(conn); err == nil {
-		f.Engine = engine
-	}
-	return f
-}
-
-// Seen is an engine in the well-known folder with its current state.
-type Seen struct {
-	Found
-	Refused bool // it requires a token
-	Synced  bool // its state was received; Model and Live are part of it
-	Model   event.Model
-	Live    map[event.RequestID]int64 // tokens so far, by live request
-}
-
-// Look returns the same engines as Discover with their state, as far as it arrives within a second.
-func Look(ctx context.Context) ([]Seen, error) {
-	return visitAll(ctx, look)
-}
-
-// look reads the state of an engine; nil if none listens.
-func look(ctx context.Context, a address) *Seen {
+// look reads the introduction of an engine, and its state if that is asked for; nil if none listens.
+func look(ctx context.Context, a address, state bool) *Found {
 	conn, err := dial(ctx, a)
 	if err != nil {
 		return nil
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	s := &Seen{Found: Found{Address: a.String()}, Live: map[event.RequestID]int64{}}
+	f := &Found{Address: a.String(), Live: map[event.RequestID]int64{}}
 	var d wire.Decoder
-	for lines := newLines(conn); !s.Synced && !s.Refused; {
+	for lines := newLines(conn); ; {
 		line, err := lines.next()
 		if err != nil {
-			break
+			return f
 		}
-		session, err := d.Decode(line, func(e event.Event) { s.hear(&e) })
-		if err != nil {
-			break
+		session, err := d.Decode(line, func(e event.Event) { f.hear(&e) })
+		if f.Synced, f.Refused = session.Type == wire.Synced, session.Type == wire.Auth; err != nil || f.Synced || f.Refused || !state {
+			return f
 		}
-		s.Synced, s.Refused = session.Type == wire.Synced, session.Type == wire.Auth
 	}
-	return s
 }
 
 // hear processes an event of the state.
-func (s *Seen) hear(e *event.Event) {
+func (f *Found) hear(e *event.Event) {
 	switch p := e.Data.(type) {
 	case *event.EngineInfo:
-		s.Engine = *p
+		f.Engine = *p
 	case *event.Model:
-		s.Model = *p
+		f.Model = *p
 	}
-	_, live := s.Live[e.Req]
+	_, live := f.Live[e.Req]
 	switch {
 	case e.Kind == event.KindToken && live:
-		s.Live[e.Req] = int64(e.Index) + int64(max(e.N, 1))
+		f.Live[e.Req] = int64(e.Index) + int64(max(e.N, 1))
 	case e.Kind != event.KindRequest:
 	case e.State.Final():
-		delete(s.Live, e.Req)
-	case !live && len(s.Live) < catchup.MaxLive:
-		s.Live[e.Req] = 0
+		delete(f.Live, e.Req)
+	case !live && len(f.Live) < catchup.MaxLive:
+		f.Live[e.Req] = 0
 	}
 }

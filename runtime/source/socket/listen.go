@@ -11,9 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
 // ErrInUse means that a live engine listens at the address.
@@ -127,28 +124,10 @@ func probe(a address) (int, error) {
 	if pid := peer(conn); pid > 0 {
 		return pid, nil
 	}
-	engine, err := introduction(conn)
-	if err != nil {
-		return 0, nil // it listens, at least
+	if f := look(ctx, a, false); f != nil {
+		return f.Engine.PID, nil
 	}
-	return engine.PID, nil
-}
-
-// introduction reads the engine at the other end, if it introduces itself soon and without a token.
-func introduction(conn net.Conn) (event.EngineInfo, error) {
-	_ = conn.SetReadDeadline(time.Now().Add(shortTimeout))
-	line, err := newLines(conn).next()
-	if err != nil {
-		return event.EngineInfo{}, err
-	}
-	var engine event.EngineInfo
-	var d wire.Decoder
-	_, err = d.Decode(line, func(e event.Event) {
-		if p, ok := e.Data.(*event.EngineInfo); ok {
-			engine = *p
-		}
-	})
-	return engine, err
+	return 0, nil // it listened, at least
 }
 
 // unixListener removes its socket when it is closed, unless another engine has replaced it.

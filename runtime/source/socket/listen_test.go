@@ -160,12 +160,12 @@ func TestOtherMachinesNeedAToken(t *testing.T) {
 	}
 }
 
-func TestDiscover(t *testing.T) {
+func TestLook(t *testing.T) {
 	if goruntime.GOOS == "windows" {
 		t.Setenv("LOCALAPPDATA", t.TempDir())
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	if found, err := Discover(); err != nil || len(found) > 0 {
+	if found, err := Look(t.Context(), false); err != nil || len(found) > 0 {
 		t.Errorf("without a folder: %v, %v", found, err)
 	}
 	s := server(t, Address("my engine/2"), Options{Engine: event.EngineInfo{Name: "my engine/2", PID: 77}})
@@ -180,7 +180,7 @@ func TestDiscover(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := server(t, "unix:"+filepath.Join(Folder(), "secret-1.sock"), Options{Token: "x"})
-	found, err := Discover()
+	found, err := Look(t.Context(), false)
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%+v, %v", found, err)
 	}

@@ -83,9 +83,8 @@ func TestUntrustedFolder(t *testing.T) {
 			at := Address("engine")
 			_, listening := Listen(at, Options{})
 			_, watching := Dial(at, "", engine.NewClock())
-			_, finding := Discover()
-			_, looking := Look(t.Context())
-			for what, err := range map[string]error{"listening": listening, "watching": watching, "finding": finding, "looking": looking} {
+			_, looking := Look(t.Context(), false)
+			for what, err := range map[string]error{"listening": listening, "watching": watching, "looking": looking} {
 				if !errors.Is(err, ErrUntrusted) {
 					t.Errorf("%s: %v", what, err)
 					continue
@@ -145,7 +144,7 @@ func TestUntrustedSockets(t *testing.T) {
 			t.Errorf("listens in place of %s: %v", name, s.Close())
 		}
 	}
-	found, err := Discover()
+	found, err := Look(t.Context(), false)
 	if err != nil || len(found) != 1 || found[0].Address != good.Address() {
 		t.Errorf("found %+v, %v", found, err)
 	}
