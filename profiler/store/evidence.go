@@ -33,12 +33,12 @@ func (v *Snapshot) judgeWith(f func(*verdict.Evidence)) {
 // collect sets e to the evidence of a snapshot.
 func (v *Snapshot) collect(e *evidence) {
 	e.Evidence = verdict.Evidence{
-		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Latency.ITL[metric.Minute],
+		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Distribution(ITL, metric.Minute),
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
 		Threads: v.Engine.Device.Threads,
-		Engine:  v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, TPOT: v.Latency.Targets.TPOT, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
+		Engine:  v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, TPOT: v.Latency.Targets.TPOT, Warm: v.Distribution(TTFT, metric.Minute), Slots: v.Throughput.Slots,
 		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
 	e.Losses, e.DecodeLosses, e.Stalls = v.Losses.Over(metric.Minute)
@@ -61,7 +61,7 @@ func (v *Snapshot) collect(e *evidence) {
 	v.expertEvidence(&e.Evidence)
 	if v.AggregateOnly() {
 		e.Served = &e.served
-		v.servedEvidence(e.Served)
+		v.servedEvidence(&e.Evidence)
 	}
 	var kinds []string
 	for k, n := range v.Drops {

@@ -9,22 +9,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// servedEvidence collects what verdicts on an aggregate-only server are based on.
-func (v *Snapshot) servedEvidence(e *verdict.Served) {
-	r := v.Aggregates
-	*e = verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
-	if t := &v.Latency.Targets; !t.DefaultTTFT {
-		e.Target = t.TTFT
-	}
-	e.TTFT, e.ITL = v.Distribution(TTFT, metric.Minute), v.Distribution(ITL, metric.Minute)
+// servedEvidence adds what verdicts on a server are based on whose requests are not measured.
+func (v *Snapshot) servedEvidence(e *verdict.Evidence) {
+	r, served := v.Aggregates, e.Served
+	served.Running, served.Waiting = r.Running, r.Waiting
 	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
 		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
 	}
 	if n := r.Number(event.CountPreemptions); n != nil && n.At == r.At {
-		e.Preempted = n.Last
+		served.Preempted = n.Last
 	}
-	e.Speed, e.SpeedEvidence = v.servedSpeed()
+	served.Speed, served.SpeedEvidence = v.servedSpeed()
 }
 
 // servedSpeed returns the decode speed of one request in tokens/s, and a text that names its source: the engine's own

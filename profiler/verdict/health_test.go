@@ -111,7 +111,7 @@ func TestOneRequestIsNoHealth(t *testing.T) {
 	}{
 		"five requests":      {func(*Evidence) {}, true},
 		"four":               {func(e *Evidence) { e.Warm.Count = 4 }, false},
-		"a median in target": {func(e *Evidence) { e.Warm.P50 = 2e8 }, false},
+		"a median in target": {func(e *Evidence) { e.Warm.P50.At = 2e8 }, false},
 		"the default target": {func(e *Evidence) { e.Given = false }, false},
 	} {
 		if v := slow(c.change); v.Severity != Bad || v.Degrades != c.want {

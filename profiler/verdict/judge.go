@@ -18,23 +18,23 @@ type Evidence struct {
 	Cold         bool
 	Loaded       bool // TTFT contains a model load
 	Target       time.Duration
-	Given        bool           // somebody has set Target
-	TPOT         time.Duration  // target, set by the user; 0: none
-	Warm         metric.Summary // TTFT of warm requests of the last minute
-	Queue        Queued         // of these requests
-	ITLs, E2ELs  Judged         // against their targets
-	Slots        int            // maximum number of concurrent requests; 0: unknown
-	Dominant     string         // name of the largest TTFT component
-	DomShare     float64        // its share of TTFT
-	DomPerTok    float64        // ns per prompt token
-	Prompt       int            // prompt tokens
-	ITL          metric.Summary // last minute
-	Why          *Explanation   // why TTFT is over its target; nil if it is not
-	Losses       Losses         // of the last minute
-	DecodeLosses Losses         // of these, those of decoding
-	Stalls       Losses         // of these, those of stalls
-	Decode       event.Reading  // tokens/s while decoding
-	Running      int            // requests decoded together
+	Given        bool                // somebody has set Target
+	TPOT         time.Duration       // target, set by the user; 0: none
+	Warm         metric.Distribution // TTFT of warm requests of the last minute, or of all as a server counts it
+	Queue        Queued              // of these requests
+	ITLs, E2ELs  Judged              // against their targets
+	Slots        int                 // maximum number of concurrent requests; 0: unknown
+	Dominant     string              // name of the largest TTFT component: of Request, or of the mean that a server counts
+	DomShare     float64             // its share
+	DomPerTok    float64             // ns per prompt token
+	Prompt       int                 // prompt tokens
+	ITL          metric.Distribution // last minute
+	Why          *Explanation        // why TTFT is over its target; nil if it is not
+	Losses       Losses              // of the last minute
+	DecodeLosses Losses              // of these, those of decoding
+	Stalls       Losses              // of these, those of stalls
+	Decode       event.Reading       // tokens/s while decoding
+	Running      int                 // requests decoded together
 	Pace         float64
 	Bandwidth    event.Reading // B/s of weights and KV read while decoding
 	Wall         event.Reading // B/s that as many threads as the engine has read from memory
@@ -59,7 +59,7 @@ type Evidence struct {
 	MaxOpen      int
 	Failed       string // why the engine failed
 
-	Served *Served // aggregate metrics of a server; nil: the engine is traced
+	Served *Served // of a server whose requests are not measured; nil: they are
 }
 
 // rule checks the evidence for one topic. It returns false if there is nothing to report.
@@ -73,12 +73,12 @@ var rules = []rule{
 	ttft,
 	queueing,
 	missed,
-	served(servedTTFT),
+	servedTTFT,
 	served(queued),
 	served(preempted),
 	lostTime,
 	tail,
-	served(servedTail),
+	servedTail,
 	decodeSpeed,
 	served(servedSpeed),
 	bound,

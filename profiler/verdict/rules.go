@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -72,7 +73,7 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Text = fmt.Sprintf("TTFT %s, target %s (%s)%s", metric.Duration(int64(took)),
 			metric.Duration(int64(e.Target)), ttftClass(took, l), mostly)
 	default:
-		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= l.ServedRequests && e.Warm.P50 > int64(e.Target)
+		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= l.ServedRequests && e.Warm.P50.Over(int64(e.Target))
 		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
 			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
 		if !v.because(e.whyTTFT(took, l)) && mostly != "" {
@@ -177,15 +178,16 @@ var remedies = map[string]string{
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time: while
 // a prompt was processed"
 func tail(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 || e.Profit != nil { // accepted drafts come at once
+	p50, p99 := e.ITL.P50.At, e.ITL.P99.At
+	if e.ITL.Origin == event.Reported || e.ITL.Count < l.TailSamples || p50 <= 0 || e.Profit != nil { // accepted drafts come at once
 		return Verdict{}, false
 	}
 	words, stalled := "", e.Losses.ShareOf(e.Stalls.Total())
 	known, _ := e.Losses.significant(l)
-	switch ratio := float64(e.ITL.P99) / float64(e.ITL.P50); {
-	case ratio >= l.TailFactor && e.ITL.P99-e.ITL.P50 >= int64(l.LeastTail):
+	switch ratio := float64(p99) / float64(p50); {
+	case ratio >= l.TailFactor && p99-p50 >= int64(l.LeastTail):
 		words = fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
-			metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor)
+			metric.Duration(p99), ratio, metric.Duration(p50), l.TailFactor)
 	case known == Unknown && stalled.OK() && stalled.V >= l.Lost && e.Stalls.Total() >= int64(l.LeastLoss): // few, but long
 		words = fmt.Sprintf("Token gaps: stalls took %s of the time of requests in the last minute (limit %s)",
 			metric.Percent(stalled.V), metric.Percent(l.Lost))
@@ -222,7 +224,7 @@ func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
 // decodeSpeed: "Decode 3.20 tok/s per request is slow (limit 5)" or "Decode 1 604 tok/s per request (reading speed 20)"
 func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	few := e.ITL.Count < l.TailSamples && (e.ITL.Count < l.SpeedSamples || float64(e.ITL.Count)*e.ITL.Mean < float64(l.SpeedTime))
-	if few || e.ITL.Mean <= 0 { // slow engines generate few tokens in a minute
+	if few || e.ITL.Mean <= 0 || e.ITL.Origin == event.Reported { // slow engines generate few tokens in a minute
 		return Verdict{}, false
 	}
 	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, e, l,

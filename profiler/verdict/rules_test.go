@@ -21,8 +21,9 @@ func judged(e *Evidence) map[string]Verdict {
 	return out
 }
 
-func gaps(count uint64, mean float64, p50, p99 int64) metric.Summary {
-	return metric.Summary{Count: count, Mean: mean, P50: p50, P99: p99}
+func gaps(count uint64, mean float64, p50, p99 int64) metric.Distribution {
+	s := metric.Summary{Count: count, Mean: mean, P50: p50, P99: p99}
+	return s.Distribution()
 }
 
 // lost returns losses of 4 stalls that took n of 1,000 ms.
@@ -97,7 +98,7 @@ func TestRules(t *testing.T) {
 				}
 				e.Stalls.Add(&Explanation{Lost: 2 * milli}, 1)
 			},
-			silent: func(e *Evidence) { e.ITL.P99-- },
+			silent: func(e *Evidence) { e.ITL.P99.At-- },
 		},
 		{
 			name: "p99 of few gaps", topic: "token gaps", severity: Watch, text: []string{"stalls of unknown cause"},
@@ -110,7 +111,7 @@ func TestRules(t *testing.T) {
 		{
 			name: "p99 of fast gaps", topic: "token gaps", severity: Watch, text: []string{"11.0x"},
 			fires:  func(e *Evidence) { e.ITL = gaps(100, 1e6, milli, 11*milli) },
-			silent: func(e *Evidence) { e.ITL.P99-- },
+			silent: func(e *Evidence) { e.ITL.P99.At-- },
 		},
 		{
 			name: "missed targets", topic: "targets", severity: Bad,

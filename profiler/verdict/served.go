@@ -2,20 +2,14 @@ package verdict
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Served holds the aggregate metrics of a server.
+// Served holds what a server reports of its requests besides their latencies.
 type Served struct {
-	Target           time.Duration       // for TTFT, set by the user; 0: none
-	TTFT, ITL        metric.Distribution // last minute
-	Dominant         string              // name of the largest component of the mean TTFT; "" if unknown
-	DomShare         float64
 	Running, Waiting event.Reading
-	Slots            int           // maximum number of concurrent requests; 0: unknown
 	Preempted        event.Reading // requests since the previous poll
 	Speed            event.Reading // tokens/s of one request
 	SpeedEvidence    string        // how Speed was measured
@@ -33,17 +27,17 @@ func served(judge func(*Served, *Evidence, *Limits) (Verdict, bool)) rule {
 
 // servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt". It judges only
 // what holds wherever in its bucket a percentile lies.
-func servedTTFT(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
-	t := &s.TTFT
-	if t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || s.Target <= 0 {
+func servedTTFT(e *Evidence, l *Limits) (Verdict, bool) {
+	t := &e.Warm
+	if t.Origin != event.Reported || t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || !e.Given {
 		return Verdict{}, false
 	}
-	limit := int64(s.Target)
+	limit := int64(e.Target)
 	target := metric.Duration(limit)
 	p50, p99 := metric.QuantileOf(t.P50), metric.QuantileOf(t.P99)
 	mostly := ""
-	if s.Dominant != "" {
-		mostly = fmt.Sprintf(": %s of the mean is %s", metric.Percent(s.DomShare), s.Dominant)
+	if e.Dominant != "" {
+		mostly = fmt.Sprintf(": %s of the mean is %s", metric.Percent(e.DomShare), e.Dominant)
 	}
 	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("%s requests in the last minute, reported by the engine: mean %s",
 		metric.Count(float64(t.Count)), metric.Duration(int64(t.Mean)))}
@@ -63,7 +57,7 @@ func servedTTFT(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 		v.Text = fmt.Sprintf("TTFT p99 is %s: inconclusive for the target of %s%s", t.P99.Range(), target, mostly)
 		return v, true
 	}
-	v.Try = servedRemedies[s.Dominant]
+	v.Try = servedRemedies[e.Dominant]
 	v.qualify(&e.Losses, l)
 	return v, true
 }
@@ -92,8 +86,8 @@ func queued(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	case e.KV.OK() && e.KV.V >= l.MemoryFull:
 		v.Text += fmt.Sprintf(": the KV cache is %s full", metric.Percent(e.KV.V))
 		v.Try = moreKV + ", a shorter context, or another replica"
-	case s.Slots > 0 && s.Running.OK() && s.Running.V >= float64(s.Slots):
-		v.Text += fmt.Sprintf(": all %d slots busy", s.Slots)
+	case e.Slots > 0 && s.Running.OK() && s.Running.V >= float64(e.Slots):
+		v.Text += fmt.Sprintf(": all %d slots busy", e.Slots)
 		v.Try = "more slots (--parallel), or another replica"
 	case e.KV.OK():
 		v.Text += fmt.Sprintf("; the KV cache is %s full", metric.Percent(e.KV.V))
@@ -119,9 +113,9 @@ func preempted(s *Served, _ *Evidence, _ *Limits) (Verdict, bool) {
 
 // servedTail: "ITL p99 88.9 ms is at least 3.0x p50 19.4 ms in the last minute (limit 3x)". The factor is that of the
 // buckets' bounds.
-func servedTail(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
-	t := &s.ITL
-	if t.Count < l.TailSamples || t.P50.Edge == metric.NoQuantile || t.P50.High <= 0 {
+func servedTail(e *Evidence, l *Limits) (Verdict, bool) {
+	t := &e.ITL
+	if t.Origin != event.Reported || t.Count < l.TailSamples || t.P50.Edge == metric.NoQuantile || t.P50.High <= 0 {
 		return Verdict{}, false
 	}
 	ratio := float64(t.P99.Low) / float64(t.P50.High)

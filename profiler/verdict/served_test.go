@@ -10,6 +10,22 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
+// reported is the evidence of a server.
+type reported struct {
+	Served
+	Target    time.Duration
+	TTFT, ITL metric.Distribution
+	Dominant  string
+	DomShare  float64
+	Slots     int
+}
+
+// add adds it.
+func (r reported) add(e *Evidence) {
+	r.TTFT.Origin, r.ITL.Origin = event.Reported, event.Reported
+	e.Served, e.Target, e.Given, e.Warm, e.ITL, e.Dominant, e.DomShare, e.Slots = &r.Served, r.Target, r.Target > 0, r.TTFT, r.ITL, r.Dominant, r.DomShare, r.Slots
+}
+
 // between returns a quantile in a bucket.
 func between(at, low, high int64) metric.Quantile {
 	return metric.Quantile{At: at * milli, Edge: metric.Within, Low: low * milli, High: high * milli}
@@ -49,18 +65,18 @@ func TestServedTTFT(t *testing.T) {
 		{"beyond a last bucket below the target", ms(10), edge(150, metric.Above), Info, "TTFT p99 is >150 ms: inconclusive", false},
 	} {
 		e := calm()
-		e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}
+		reported{Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}.add(e)
 		v := judged(e)["TTFT"]
 		if v.Severity != c.severity || !strings.Contains(v.Text, c.text) || (v.Try != "") != c.try {
 			t.Errorf("%s: %+v, want severity %d and %q", c.name, v, c.severity, c.text)
 		}
 	}
 	e := calm()
-	e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 4, P50: ms(900), P99: ms(900)}}
+	reported{Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 4, P50: ms(900), P99: ms(900)}}.add(e)
 	if v, ok := judged(e)["TTFT"]; ok {
 		t.Errorf("four requests give the verdict %q", v.Text)
 	}
-	e.Served = &Served{TTFT: metric.Distribution{Count: 5, P50: ms(900), P99: ms(900)}}
+	reported{TTFT: metric.Distribution{Count: 5, P50: ms(900), P99: ms(900)}}.add(e)
 	if v, ok := judged(e)["TTFT"]; ok {
 		t.Errorf("without a target: %q", v.Text)
 	}
@@ -70,35 +86,36 @@ func TestServedTTFT(t *testing.T) {
 func TestServed(t *testing.T) {
 	for _, c := range []struct {
 		name, topic string
-		served      Served
+		served      reported
 		kv          event.Reading
 		severity    Severity
 		text, try   string // no text: the rule does not fire
 	}{
-		{"no queue", "queue", Served{Waiting: event.MeasuredValue(0)}, event.MeasuredValue(.5), Watch, "", ""},
-		{"not reported", "queue", Served{}, event.MeasuredValue(.5), Watch, "", ""},
-		{"for memory", "queue", Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}, event.MeasuredValue(.96), Watch, "3 requests waiting, 7 running: the KV cache is 96 % full", "memory"},
-		{"for slots", "queue", Served{Waiting: event.MeasuredValue(1), Running: event.MeasuredValue(2), Slots: 2}, event.MeasuredValue(.1), Watch, "1 request waiting, 2 running: all 2 slots busy", "--parallel"},
-		{"for something else", "queue", Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}, event.MeasuredValue(.43), Watch, "3 requests waiting, 7 running; the KV cache is 43 % full", "concurrent requests"},
-		{"preempted", "preemptions", Served{Preempted: event.DerivedValue(2)}, event.MeasuredValue(.99), Watch, "2 requests were preempted", "fewer concurrent requests"},
-		{"not preempted", "preemptions", Served{Preempted: event.DerivedValue(0)}, event.MeasuredValue(.99), Watch, "", ""},
+		{"no queue", "queue", reported{Served: Served{Waiting: event.MeasuredValue(0)}}, event.MeasuredValue(.5), Watch, "", ""},
+		{"not reported", "queue", reported{}, event.MeasuredValue(.5), Watch, "", ""},
+		{"for memory", "queue", reported{Served: Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}}, event.MeasuredValue(.96), Watch, "3 requests waiting, 7 running: the KV cache is 96 % full", "memory"},
+		{"for slots", "queue", reported{Served: Served{Waiting: event.MeasuredValue(1), Running: event.MeasuredValue(2)}, Slots: 2}, event.MeasuredValue(.1), Watch, "1 request waiting, 2 running: all 2 slots busy", "--parallel"},
+		{"for something else", "queue", reported{Served: Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}}, event.MeasuredValue(.43), Watch, "3 requests waiting, 7 running; the KV cache is 43 % full", "concurrent requests"},
+		{"preempted", "preemptions", reported{Served: Served{Preempted: event.DerivedValue(2)}}, event.MeasuredValue(.99), Watch, "2 requests were preempted", "fewer concurrent requests"},
+		{"not preempted", "preemptions", reported{Served: Served{Preempted: event.DerivedValue(0)}}, event.MeasuredValue(.99), Watch, "", ""},
 		{
 			"a long tail", "token gaps",
-			Served{ITL: metric.Distribution{Count: 100, P50: ms(10), P99: between(30, 30, 30)}},
+			reported{ITL: metric.Distribution{Count: 100, P50: ms(10), P99: between(30, 30, 30)}},
 			event.Reading{},
 			Watch,
 			"ITL p99 30.0 ms is at least 3.0x p50 10.0 ms in the last minute (limit 3x)", "prompt chunks",
 		},
-		{"a tail within bounds", "token gaps", Served{ITL: metric.Distribution{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
-		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.Distribution{Count: 100, P50: edge(10, metric.Below), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
-		{"a tail within the bounds of its buckets", "token gaps", Served{ITL: metric.Distribution{Count: 100, P50: between(11, 10, 25), P99: between(74, 50, 75)}}, event.Reading{}, Watch, "", ""},
-		{"slow", "decode", Served{Speed: event.DerivedValue(4.9)}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", ""},
-		{"fast", "decode", Served{Speed: event.DerivedValue(48)}, event.Reading{}, Good, "Decode 48.0 tok/s per request (reading speed 20)", ""},
-		{"full", "KV cache", Served{}, event.MeasuredValue(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
-		{"not full", "KV cache", Served{}, event.MeasuredValue(.95), Watch, "", ""},
+		{"a tail within bounds", "token gaps", reported{ITL: metric.Distribution{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
+		{"a tail with only a bound of p50", "token gaps", reported{ITL: metric.Distribution{Count: 100, P50: edge(10, metric.Below), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
+		{"a tail within the bounds of its buckets", "token gaps", reported{ITL: metric.Distribution{Count: 100, P50: between(11, 10, 25), P99: between(74, 50, 75)}}, event.Reading{}, Watch, "", ""},
+		{"slow", "decode", reported{Served: Served{Speed: event.DerivedValue(4.9)}}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", ""},
+		{"fast", "decode", reported{Served: Served{Speed: event.DerivedValue(48)}}, event.Reading{}, Good, "Decode 48.0 tok/s per request (reading speed 20)", ""},
+		{"full", "KV cache", reported{}, event.MeasuredValue(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
+		{"not full", "KV cache", reported{}, event.MeasuredValue(.95), Watch, "", ""},
 	} {
 		e := calm()
-		e.Served, e.KV = &c.served, c.kv
+		c.served.add(e)
+		e.KV = c.kv
 		v, ok := judged(e)[c.topic]
 		if ok != (c.text != "") || ok && (v.Severity != c.severity || !strings.Contains(v.Text, c.text) || !strings.Contains(v.Try, c.try)) {
 			t.Errorf("%s: %+v, want severity %d, %q and to try %q", c.name, v, c.severity, c.text, c.try)
@@ -109,14 +126,14 @@ func TestServed(t *testing.T) {
 // TestServedCause checks that what took the time of a server's requests qualifies its verdicts: no praise, and no remedy of
 // another cause.
 func TestServedCause(t *testing.T) {
-	for topic, s := range map[string]Served{
-		"decode":     {Speed: event.DerivedValue(48)},
-		"slow":       {Speed: event.DerivedValue(4)},
+	for topic, s := range map[string]reported{
+		"decode":     {Served: Served{Speed: event.DerivedValue(48)}},
+		"slow":       {Served: Served{Speed: event.DerivedValue(4)}},
 		"TTFT":       {Target: 200 * time.Millisecond, TTFT: metric.Distribution{Count: 5, Mean: 3e8, P50: ms(201), P99: ms(900)}, Dominant: "prompt", DomShare: .8},
 		"token gaps": {ITL: metric.Distribution{Count: 100, P50: ms(10), P99: ms(50)}},
 	} {
 		e := calm()
-		e.Served = &s
+		s.add(e)
 		e.Losses.Observed, e.Losses.N[OtherProcesses], e.Losses.NS[OtherProcesses] = 10e9, 8, 8e9
 		e.DecodeLosses = e.Losses
 		for _, v := range judged(e) {
