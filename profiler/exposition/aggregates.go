@@ -53,9 +53,15 @@ func (s *gathering) reportedNumbers(r *store.Aggregates) {
 }
 
 // genAITimes are the histograms of engines that OpenTelemetry's conventions name.
-var genAITimes = map[string]*instrument{
-	event.HistogramTTFT: latencyMetrics[store.TTFT], event.HistogramTPOT: latencyMetrics[store.TPOT], event.HistogramE2EL: latencyMetrics[store.E2EL],
-}
+var genAITimes = func() map[string]*instrument {
+	out := make(map[string]*instrument)
+	for id := range store.NumLatencies {
+		if row := id.Row(); row.GenAI {
+			out[row.Server] = latencyMetrics[id]
+		}
+	}
+	return out
+}()
 
 // histograms adds the histograms that the engine counts. Those that OpenTelemetry's conventions name are added under
 // that name too, unless single requests are counted there. They hold all requests of the engine, so their operation is

@@ -162,6 +162,22 @@ func Percent(share float64) string {
 // PercentChange formats a relative difference with its sign: "+5.0 %".
 func PercentChange(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
+// Named returns the words for a number whose name ends in its unit, such as kv_usage_share, and the format for that unit. A
+// name without a unit is a count.
+func Named(name string) (words string, format func(float64) string) {
+	format = Count
+	for _, unit := range [...]struct {
+		end, word string
+		format    func(float64) string
+	}{{"_share", "", Percent}, {"_per_s", "/s", Rate}, {"_s", "", Seconds}, {"_bytes", "", Bytes}} {
+		if rest, ok := strings.CutSuffix(name, unit.end); ok {
+			name, format = rest+unit.word, unit.format
+			break
+		}
+	}
+	return strings.ReplaceAll(name, "_", " "), format
+}
+
 // Format returns the function that formats numbers of a unit.
 func Format(u event.Unit) func(float64) string {
 	switch u {

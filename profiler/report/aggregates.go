@@ -203,21 +203,6 @@ func reportedHistogram(t *store.WindowedHistogram) ReportedHistogram {
 	return out
 }
 
-// formatterFor returns the format of a number by the unit at the end of its name.
-func formatterFor(name string) func(float64) string {
-	switch {
-	case strings.HasSuffix(name, "_share"):
-		return metric.Percent
-	case strings.HasSuffix(name, "_bytes"):
-		return metric.Bytes
-	case strings.HasSuffix(name, "_per_s"):
-		return metric.Rate
-	case strings.HasSuffix(name, "_s"):
-		return metric.Seconds
-	}
-	return metric.Count
-}
-
 // notRead lists what is not read, with the reasons.
 func notRead(list []NotRead) string {
 	var out []string
@@ -234,7 +219,7 @@ func reportedSections(r *Report) []section {
 	}
 	numbers := section{title: "Aggregate metrics of the server", left: 1, header: []string{"", "session", "max", "last", "origin"}}
 	for _, n := range r.Reported.Numbers {
-		unit := formatterFor(n.Name)
+		_, unit := metric.Named(n.Name)
 		numbers.rows = append(numbers.rows, []string{n.Name, r.Totals.orMore(n.Name, n.Value, short(n.Value, unit)), short(n.Max, unit), short(n.Last, unit), n.Origin})
 	}
 	if len(numbers.rows) > 0 {

@@ -66,7 +66,8 @@ func fleetCells(numbers []FleetNumber) (cells []string) {
 		words := "-"
 		for _, n := range numbers {
 			if n.Name == field.JSON() {
-				words = bounded(formatterFor(n.Name)(n.Value.V), n.Bound)
+				_, write := metric.Named(n.Name)
+				words = bounded(write(n.Value.V), n.Bound)
 			}
 		}
 		cells = append(cells, words)
@@ -79,12 +80,12 @@ func (f *Fleet) outliersSection() section {
 	s := section{title: "Outliers", left: 2, header: []string{"replica", "number", "value", "median", ""}}
 	for i := range f.Outliers {
 		o := &f.Outliers[i]
-		write := formatterFor(o.Name)
+		_, write := metric.Named(o.Name)
 		s.rows = append(s.rows, []string{o.Replica, fieldTitle(o.Name), bounded(write(o.Value.V), o.Bound), write(o.Median.V), o.ratioText()})
 	}
 	for i := range f.Differ {
 		d := &f.Differ[i]
-		write := formatterFor(d.Name)
+		_, write := metric.Named(d.Name)
 		s.words = append(s.words, fmt.Sprintf("No single outlier, but replicas differ: %s %s (%s) to %s (%s).",
 			fieldTitle(d.Name), write(d.LowValue.V), d.Lowest, write(d.HighValue.V), d.Highest))
 	}

@@ -60,12 +60,12 @@ func origins(s *store.Snapshot) (out []origin) {
 	}
 	for i := range r.Numbers {
 		if n := &r.Numbers[i]; n.Kind != store.CurrentValue && n.Name != event.RatioCacheHits {
-			name, _ := pane.NumberName(n.Name)
+			name, _ := metric.Named(sanitize.Line(n.Name))
 			out = append(out, origin{name, n.Last.Origin})
 		}
 	}
 	for _, n := range r.More {
-		name, _ := pane.NumberName(n.Name)
+		name, _ := metric.Named(sanitize.Line(n.Name))
 		out = append(out, origin{name, n.Origin})
 	}
 	return out

@@ -136,7 +136,7 @@ const StartupPrefix = "startup_"
 func startupPhases(s *store.Snapshot) (out []pane.TimePart) {
 	for _, n := range s.Aggregates.More {
 		if phase, is := strings.CutPrefix(n.Name, StartupPrefix); is && n.OK() {
-			name, _ := pane.NumberName(phase)
+			name, _ := metric.Named(sanitize.Line(phase))
 			out = append(out, pane.TimePart{Name: name, Share: n.V})
 		}
 	}

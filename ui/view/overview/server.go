@@ -119,7 +119,7 @@ func moreRow(r *pane.RowWriter, c *pane.Frame, n *store.ServerNumber, v event.Re
 	if !ok {
 		return
 	}
-	name, format := pane.NumberName(n.Name)
+	name, format := metric.Named(sanitize.Line(n.Name))
 	l := a.Line(1, 0)
 	l.Put(pane.Data, format(v.V)).Gap(1)
 	a.Elide(l.X, 0, l.Room(), pane.Dim, name+note, c.Skin.Glyphs.Ellipsis)
