@@ -77,7 +77,7 @@ func BenchmarkRecord(b *testing.B) {
 // seek does.
 func BenchmarkReplay(b *testing.B) {
 	const n = 100_000
-	file := taped(b, sample(n))
+	file := taped(b, sample(n), event.Time(time.Second))
 	for _, into := range []string{"discard", "store"} {
 		b.Run(into, func(b *testing.B) {
 			var entries uint64
@@ -113,28 +113,32 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens a recording of a million events in one segment, and finds a request in it.
+// BenchmarkOpen opens a recording of a million events in one segment, and finds a request in it: in frames of a second,
+// and as large as frames get.
 func BenchmarkOpen(b *testing.B) {
-	path := b.TempDir() + "/r"
-	if err := os.WriteFile(path, taped(b, sample(1_000_000)), fileMode); err != nil {
-		b.Fatal(err)
-	}
-	for _, find := range []bool{false, true} {
-		b.Run(map[bool]string{false: "only", true: "and find a request"}[find], func(b *testing.B) {
-			for b.Loop() {
-				r, err := Open(path)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if find {
-					if _, err := r.FindRequest(0, 1000); err != nil {
+	events := sample(1_000_000)
+	for name, span := range map[string]event.Time{"seconds": event.Time(time.Second), "large": event.MaxTime} {
+		path := b.TempDir() + "/r"
+		if err := os.WriteFile(path, taped(b, events, span), fileMode); err != nil {
+			b.Fatal(err)
+		}
+		for _, find := range []bool{false, true} {
+			b.Run(map[bool]string{false: "only ", true: "and find a request "}[find]+name, func(b *testing.B) {
+				for b.Loop() {
+					r, err := Open(path)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if find {
+						if _, err := r.FindRequest(0, 1000); err != nil {
+							b.Fatal(err)
+						}
+					}
+					if err := r.Close(); err != nil {
 						b.Fatal(err)
 					}
 				}
-				if err := r.Close(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+			})
+		}
 	}
 }

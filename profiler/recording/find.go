@@ -4,45 +4,31 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
-// requestKey identifies a request.
-type requestKey struct {
-	engine int
-	id     event.RequestID
-}
-
-// requestIndex has the time at which each request of a recording was queued. It is made when it is first asked, since
-// that takes all lines: about a second for each 500 MB of them.
-type requestIndex struct {
-	once   sync.Once
-	queued map[requestKey]event.Time
-	err    error
-}
-
 // queuedWord is in each line of a queued request.
 var queuedWord = []byte(`"queued"`)
 
 // FindRequest returns the time at which a request of an engine was queued. It returns an error if the recording does
-// not have it.
+// not have it. The first call reads all lines: about half a second for each GB of them.
 func (r *Recording) FindRequest(engine int, id event.RequestID) (event.Time, error) {
-	r.requests.once.Do(func() { r.requests.queued, r.requests.err = r.indexRequests() })
-	if r.requests.err != nil {
-		return 0, fmt.Errorf("find request %d: %w", id, r.requests.err)
+	queued, err := r.queued()
+	if err != nil {
+		return 0, fmt.Errorf("find request %d: %w", id, err)
 	}
-	at, ok := r.requests.queued[requestKey{engine, id}]
+	at, ok := queued[engine][id]
 	if !ok {
 		return 0, fmt.Errorf("find request %d: it is not in the recording", id)
 	}
 	return at, nil
 }
 
-func (r *Recording) indexRequests() (map[requestKey]event.Time, error) {
-	queued := make(map[requestKey]event.Time)
+// indexRequests returns the time at which each request of each engine was queued.
+func (r *Recording) indexRequests() (map[int]map[event.RequestID]event.Time, error) {
+	queued := make(map[int]map[event.RequestID]event.Time)
 	var decoder wire.Decoder
 	c := r.Cursor(0)
 	for {
@@ -56,10 +42,14 @@ func (r *Recording) indexRequests() (map[requestKey]event.Time, error) {
 		if e.Note != nil || !bytes.Contains(e.Line, queuedWord) {
 			continue
 		}
+		of := queued[e.Engine]
+		if of == nil {
+			of = make(map[event.RequestID]event.Time)
+			queued[e.Engine] = of
+		}
 		_, _ = decoder.Decode(e.Line, func(q event.Event) { // a player counts lines that cannot be decoded
-			key := requestKey{e.Engine, q.Req}
-			if _, seen := queued[key]; !seen && q.Kind == event.KindRequest && q.State == event.StateQueued {
-				queued[key] = max(e.At, r.segments[c.segment].begin)
+			if _, seen := of[q.Req]; !seen && q.Kind == event.KindRequest && q.State == event.StateQueued {
+				of[q.Req] = max(e.At, r.segments[c.segment].begin)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 const (
 	maxFrame  = 16 << 20 // bytes, compressed or not
 	maxBlocks = 256      // blocks, 128 KiB each but the last: twice as many as maxFrame needs
-	maxNotes  = 64 << 10 // bytes of a frame of notes, uncompressed: opening a recording reads only frames up to this size
+	maxNotes  = 8 << 10  // bytes of a frame of notes, uncompressed: opening a recording reads only frames up to this size
+	maxHeader = 64 << 10 // bytes of the frame of a header, uncompressed
 )
 
 // magic starts each zstd frame, so that a reader finds the next frame after damage.

@@ -94,7 +94,7 @@ func FuzzReader(f *testing.F) {
 	for _, file := range hostile(f) {
 		f.Add(file)
 	}
-	good := taped(f, session())
+	good := taped(f, session(), event.MaxTime)
 	f.Add(good)
 	f.Add(append(good, good...))
 	f.Add(good[:len(good)-1])

@@ -51,7 +51,7 @@ func (h *Header) Wall(at event.Time) time.Time { return time.Unix(0, h.Epoch).Ad
 func (h Header) encode() ([]byte, error) {
 	h.Type, h.Version = headerType, version
 	line, err := json.Marshal(h)
-	if err == nil && len(line) >= maxNotes { // only settings can be that long
+	if err == nil && len(line) >= maxHeader { // only settings can be that long
 		h.Conditions = nil
 		line, err = json.Marshal(h)
 	}

@@ -44,8 +44,8 @@ func inMemory(t testing.TB, h Header) (*writer, *memory) {
 	return w, file
 }
 
-// taped returns a recording of events, each received when it happened.
-func taped(t testing.TB, events []event.Event) []byte {
+// taped returns a recording of events, each received when it happened, in frames of at most a span of time.
+func taped(t testing.TB, events []event.Event, span event.Time) []byte {
 	t.Helper()
 	w, file := inMemory(t, Header{ID: "r"})
 	var b block
@@ -54,7 +54,7 @@ func taped(t testing.TB, events []event.Event) []byte {
 		if err := b.add(e, e.At, 0); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.lines) >= blockSize || i == len(events)-1 {
+		if len(b.lines) >= blockSize || i == len(events)-1 || events[i+1].At-b.first > span {
 			if err := w.frame(b.lines); err != nil {
 				t.Fatal(err)
 			}

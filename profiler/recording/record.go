@@ -140,7 +140,7 @@ func (r *Recorder) stateBlock() *block {
 // note returns a note with the counts so far.
 func (r *Recorder) note(t NoteType, why string, at event.Time) Note {
 	drops := r.queue.drops()
-	return Note{Type: t, At: at, Reason: why, Events: r.status.Events, Dropped: dropsByName(&drops)}
+	return Note{Type: t, At: at, Reason: truncateName(why), Events: r.status.Events, Dropped: dropsByName(&drops)}
 }
 
 // abandon counts all queued events as dropped.

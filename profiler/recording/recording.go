@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"math"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -30,7 +31,7 @@ type Recording struct {
 
 	damage   Damage // found while opening; see Damage
 	segments []*segment
-	requests requestIndex
+	queued   func() (map[int]map[event.RequestID]event.Time, error) // see indexRequests; made once
 	dec      *zstd.Decoder
 }
 
@@ -107,7 +108,9 @@ func (r *Recording) openSegment(name string) error {
 
 func newRecording() (*Recording, error) {
 	dec, err := newDecoder()
-	return &Recording{dec: dec}, err
+	r := &Recording{dec: dec}
+	r.queued = sync.OnceValues(r.indexRequests)
+	return r, err
 }
 
 // addSegment adds a file as the next segment and finds its frames.
@@ -180,38 +183,48 @@ func (r *Recording) index(s *segment, sc *scanner) error {
 
 // limits finds the times of the first and the last event of a segment after its state.
 func (s *segment) limits(sc *scanner) error {
-	seek := func(frames iter.Seq2[int, frame], use func(at event.Time)) error {
-		for _, f := range frames {
-			lines, _, err := sc.read(f)
-			if err != nil {
-				return err
-			}
-			found := false
-			for line := range bytes.Lines(lines) {
-				if n, ok := parseNote(line); ok && n.Type == NoteState {
-					break
-				}
-				if e, ok := parseLine(line); ok {
-					use(e.At)
-					found = true
-				}
-			}
-			if found {
-				return nil
-			}
+	for _, f := range s.frames {
+		first, last, err := sc.times(f)
+		if err != nil {
+			return err
 		}
-		return nil
-	}
-	seen := false
-	err := seek(slices.All(s.frames), func(at event.Time) {
-		if !seen {
-			s.begin, s.end, seen = at, max(at, s.end), true
+		if first != noTime {
+			s.begin, s.end = first, max(s.end, last)
+			break
 		}
-	})
-	if err != nil {
-		return err
 	}
-	return seek(slices.Backward(s.frames), func(at event.Time) { s.end = max(s.end, at) })
+	for _, f := range slices.Backward(s.frames) {
+		first, last, err := sc.times(f)
+		if err != nil {
+			return err
+		}
+		if first != noTime {
+			s.end = max(s.end, last)
+			break
+		}
+	}
+	return nil
+}
+
+// noTime marks a frame without events.
+const noTime = event.Time(math.MinInt64)
+
+// times returns the times of the first and the last event of a frame, noTime if it has none or is a state.
+func (s *scanner) times(f frame) (first, last event.Time, err error) {
+	first = noTime
+	lines, _, err := s.read(f)
+	for line := range bytes.Lines(lines) {
+		if n, ok := parseNote(line); ok && n.Type == NoteState {
+			return noTime, noTime, nil
+		}
+		if e, ok := parseLine(line); ok {
+			if first == noTime {
+				first = e.At
+			}
+			last = max(e.At, first)
+		}
+	}
+	return first, last, err
 }
 
 // applyNote applies a note; its counts are cumulative.

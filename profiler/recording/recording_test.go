@@ -318,7 +318,7 @@ func TestSegmentOfAnotherRecordingIsSkipped(t *testing.T) {
 func TestConditions(t *testing.T) {
 	want := &Conditions{Command: "run", Settings: map[string]string{"threads": "2"}, OS: "linux", Arch: "amd64", CPU: "a CPU", Cores: 2, Local: true}
 	for name, c := range map[string]struct{ given, want *Conditions }{
-		"typical": {want, want}, "none": {}, "too long": {given: &Conditions{Settings: map[string]string{"attach": strings.Repeat("x", maxNotes)}}},
+		"typical": {want, want}, "none": {}, "too long": {given: &Conditions{Settings: map[string]string{"attach": strings.Repeat("x", maxHeader)}}},
 	} {
 		tp := record(t, RecordOptions{Conditions: c.given})
 		tp.token(1, 10)
