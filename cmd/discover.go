@@ -43,14 +43,7 @@ key.`,
 	return c
 }
 
-// discovered is the JSON output of discover.
-type discovered struct {
-	Engines []discoveredEngine `json:"engines"`
-	Notes   []string           `json:"notes"`
-	TookMS  float64            `json:"took_ms"`
-}
-
-// discoveredEngine is one engine in it. Fields that are not reported are omitted.
+// discoveredEngine is one engine in the JSON output of discover. Fields that are not reported are omitted.
 type discoveredEngine struct {
 	Engine  string             `json:"engine,omitempty"`
 	Version string             `json:"version,omitempty"`
@@ -59,7 +52,7 @@ type discoveredEngine struct {
 	Other   string             `json:"other_address,omitempty"`
 	PID     int                `json:"pid,omitempty"`
 	Program string             `json:"program,omitempty"`
-	Watch   []discoveredWay    `json:"watch_by,omitempty"`
+	Watch   []discover.Way     `json:"watch_by,omitempty"`
 	Found   string             `json:"found_by"`
 	State   string             `json:"state"`
 	Why     string             `json:"why,omitempty"`
@@ -71,37 +64,27 @@ type discoveredEngine struct {
 
 // discoveredRunner is a worker process of an engine.
 type discoveredRunner struct {
-	PID     int             `json:"pid"`
-	Address string          `json:"address,omitempty"`
-	Model   string          `json:"model,omitempty"`
-	Watch   []discoveredWay `json:"watch_by,omitempty"`
-}
-
-// discoveredWay is a way to watch an engine.
-type discoveredWay struct {
-	By      string `json:"by"` // socket, HTTP or probes
-	Address string `json:"address"`
-	Root    bool   `json:"needs_root"`
-}
-
-func discoveredWays(ways []discover.Way) (out []discoveredWay) {
-	for _, w := range ways {
-		out = append(out, discoveredWay(w))
-	}
-	return out
+	PID     int            `json:"pid"`
+	Address string         `json:"address,omitempty"`
+	Model   string         `json:"model,omitempty"`
+	Watch   []discover.Way `json:"watch_by,omitempty"`
 }
 
 // writeDiscovered writes the engines found as JSON.
 func writeDiscovered(w io.Writer, r discover.Result) error {
-	list := discovered{Engines: []discoveredEngine{}, Notes: append([]string{}, r.Notes...), TookMS: float64(r.Took) / float64(time.Millisecond)}
+	list := struct {
+		Engines []discoveredEngine `json:"engines"`
+		Notes   []string           `json:"notes"`
+		TookMS  float64            `json:"took_ms"`
+	}{Engines: []discoveredEngine{}, Notes: append([]string{}, r.Notes...), TookMS: float64(r.Took) / float64(time.Millisecond)}
 	for _, f := range r.Engines {
 		e := discoveredEngine{
 			Engine: string(f.Kind), Version: f.Version, Model: f.Model, Address: f.Address, Other: f.Other, PID: f.PID, Program: f.Program,
-			Watch: discoveredWays(f.Ways()), Found: f.How.String(), State: f.State.String(), Why: f.Why,
+			Watch: f.Ways(), Found: f.How.String(), State: f.State.String(), Why: f.Why,
 			Running: optionalNumber(f.Load.Running), Waiting: optionalNumber(f.Load.Waiting), Decode: optionalNumber(f.Load.Decode),
 		}
 		for _, r := range f.Runners {
-			e.Runners = append(e.Runners, discoveredRunner{PID: r.PID, Address: r.Address, Model: r.Model, Watch: discoveredWays(r.Ways())})
+			e.Runners = append(e.Runners, discoveredRunner{PID: r.PID, Address: r.Address, Model: r.Model, Watch: r.Ways()})
 		}
 		list.Engines = append(list.Engines, e)
 	}

@@ -59,7 +59,11 @@ func TestDiscoveredJSON(t *testing.T) {
 	if err := writeDiscovered(&out, someEngines()); err != nil {
 		t.Fatal(err)
 	}
-	var got discovered
+	var got struct {
+		Engines []discoveredEngine `json:"engines"`
+		Notes   []string           `json:"notes"`
+		TookMS  float64            `json:"took_ms"`
+	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +75,7 @@ func TestDiscoveredJSON(t *testing.T) {
 		t.Errorf("a reported 0 and a missing value: %+v", first)
 	case len(first.Runners) != 1 || first.Runners[0].Address != "http://127.0.0.1:41233":
 		t.Errorf("runners %+v", first.Runners)
-	case !slices.Equal(first.Runners[0].Watch, []discoveredWay{{"HTTP", "http://127.0.0.1:41233", false}, {"probes", "pid:101", true}}):
+	case !slices.Equal(first.Runners[0].Watch, []discover.Way{{By: "HTTP", Address: "http://127.0.0.1:41233"}, {By: "probes", Address: "pid:101", Root: true}}):
 		t.Errorf("ways to watch a runner: %+v", first.Runners[0].Watch)
 	}
 	out.Reset()

@@ -38,7 +38,6 @@ type proxyOptions struct {
 	listen      string
 	groupHeader string
 	allowRemote bool
-	headless    bool
 	expertsUsed int
 }
 
@@ -77,11 +76,10 @@ such as --out FILE.json, are also written when the screen closes.`,
 	flags.BoolVar(&opts.allowRemote, "allow-remote", false, "allow --listen at an address that other machines can reach (without a key)")
 	flags.StringVar(&opts.groupHeader, "group-header", "", "group requests by the value of header `NAME`")
 	flags.IntVar(&opts.expertsUsed, "experts-used", 0, "experts that each token picks (for SGLang, which does not report it)")
-	flags.BoolVar(&opts.headless, "headless", false, "run without a screen and report when interrupted")
 	opts.Watches, opts.NoText = true, "not kept by the proxy"
 	opts.View.Bind(flags)
 	opts.Outputs.Bind(flags)
-	files.BindReports(flags)
+	files.BindReports(flags).BindHeadless(flags, "run without a screen and report when interrupted")
 	_ = flags.MarkHidden("text") // always refused: the proxy keeps no text
 	config.Use(c, &opts.Tables, local.ConfigFlags(), opts.check)
 	return c
@@ -124,12 +122,12 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	defer stop()
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
 	defer printDoubts(notes, p)
-	shown := !o.headless && !o.Out.TakesStdout() && o.Visible()
+	shown := !o.Out.Silent() && o.Visible()
 	if !o.reported(shown) {
 		_, err := o.forward(ctx, stop, p, clock, shown, notes)
 		return err
 	}
-	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.headless || !o.Out.Reports()}
+	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.Out.Headless || !o.Out.Reports()}
 	return o.Out.Write(printed, func() (*report.Report, error) {
 		return o.forward(ctx, stop, p, clock, shown, notes)
 	})

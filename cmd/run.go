@@ -33,8 +33,7 @@ when a screen closes; --out - writes JSON to stdout, without a screen.`,
 	opts.Bind(c)
 	flags := c.Flags()
 	opts.Prompts.Bind(flags)
-	flags.BoolVar(&opts.Headless, "headless", false, "run the prompts without a screen, report and exit")
-	files.BindReports(flags)
+	files.BindReports(flags).BindHeadless(flags, "run the prompts without a screen, report and exit")
 	flags.BoolVar(&opts.Ops, "ops", false, "time every kind of operation in every layer (llamacpp only; slows it down)")
 	flags.IntVar(&opts.Logprobs, "logprobs", 0, "report `N` alternatives per token with their log-probabilities")
 	return c

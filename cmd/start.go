@@ -81,7 +81,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	found := look.Look(c.Context())
 	engines := slices.DeleteFunc(slices.Clone(found.Engines), func(f discover.Found) bool { return !f.Known() })
 	attach := func(addresses []string, note string) error {
-		a := watch.Options{View: r.View, Addresses: addresses, Note: note}
+		a := watch.Options{View: r.View, Outputs: r.Outputs, Addresses: addresses, Note: note}
 		return a.Run(c.Context())
 	}
 	switch {
@@ -116,7 +116,7 @@ const nextSteps = `This was llmtop's built-in model. To go on:
 // showBuiltIn runs the built-in model, and says after its screen what to try next.
 func showBuiltIn(c *cobra.Command, r *local.Run) error {
 	err := r.Start(c)
-	if err == nil && !r.Headless && !r.Camera.Enabled() && console.HasScreen() {
+	if err == nil && !r.Out.Headless && !r.Camera.Enabled() && console.HasScreen() {
 		fmt.Fprintln(c.OutOrStdout(), nextSteps)
 	}
 	return err

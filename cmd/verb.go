@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/recording"
 )
 
@@ -42,26 +42,10 @@ func verbOf(arg string) string {
 		_ = rec.Close() // read only
 		return "replay"
 	}
-	if isModel(arg) {
+	if local.IsModel(arg) {
 		return "run"
 	}
 	return verbs[strings.ToLower(filepath.Ext(arg))]
-}
-
-// isModel reports whether a file starts like a GGUF file.
-func isModel(name string) bool {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return false // a pipe would lose what is read here
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	var start [4]byte
-	_, err = file.Read(start[:])
-	return err == nil && string(start[:]) == "GGUF"
 }
 
 // firstOperand returns the index of the first argument that is neither a flag nor the value of one, -1 if there is none.

@@ -71,8 +71,7 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 	return built, err
 }
 
-// addLimits adds the limits of this machine to the report if the engine runs on it, and the advice that follows from
-// the numbers.
+// addLimits adds the limits of this machine to the report if the engine runs on it.
 func (o *Benchmark) addLimits(ctx context.Context, r *report.Report, m *meter) {
 	bound := slices.ContainsFunc(r.Bench.Points, func(p report.Point) bool { return p.Bandwidth.OK() || p.Compute.OK() })
 	if o.limits && bound && ctx.Err() == nil && (!o.target.isSet() || o.target.local()) {

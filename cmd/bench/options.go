@@ -176,13 +176,10 @@ func (b *burstiness) String() string { return strconv.FormatFloat(float64(*b), '
 // Type implements pflag.Value.
 func (b *burstiness) Type() string { return "shape" }
 
-// weights returns the shares of the groups, sorted by name: of --group NAME one.
+// weights returns the shares of the groups, sorted by name; none of --group NAME.
 func (o *Benchmark) weights() ([]weight, error) {
-	if o.Group == "" {
-		return nil, nil
-	}
 	if !strings.Contains(o.Group, "=") {
-		return []weight{{o.Group, 1}}, nil
+		return nil, nil
 	}
 	var out []weight
 	for part := range strings.SplitSeq(o.Group, ",") {

@@ -53,9 +53,10 @@ var kinds = []kind{
 
 // Out is the value of --out: the files that a command writes, at most one of each kind.
 type Out struct {
-	Text  bool              // include prompts and completions
-	kinds []*kind           // that the command writes
-	names map[string]string // by ending; "-" is standard output
+	Text     bool              // include prompts and completions
+	Headless bool              // no screen: print the report
+	kinds    []*kind           // that the command writes
+	names    map[string]string // by ending; "-" is standard output
 }
 
 // BindOut adds --out to a command that writes files with these endings, or the endings to its --out.
@@ -104,6 +105,11 @@ func (o *Out) BindText(set *pflag.FlagSet) {
 	if set.Lookup("text") == nil {
 		set.BoolVar(&o.Text, "text", false, "include prompts and completions in the files of --out; only you can read them")
 	}
+}
+
+// BindHeadless adds --headless.
+func (o *Out) BindHeadless(set *pflag.FlagSet, usage string) {
+	set.BoolVar(&o.Headless, "headless", false, usage)
 }
 
 // endings lists the endings of the command's files.
@@ -205,6 +211,9 @@ func (o *Out) some(f func(k *kind, name string) bool) bool {
 
 // Reports reports whether a report is to be written.
 func (o *Out) Reports() bool { return o.some(func(k *kind, _ string) bool { return k.report != nil }) }
+
+// Silent reports whether there may be no screen: with --headless, and where standard output is one of the files.
+func (o *Out) Silent() bool { return o.Headless || o.TakesStdout() }
 
 // TakesStdout reports whether standard output is one of the files. Nothing else may then be printed there.
 func (o *Out) TakesStdout() bool {

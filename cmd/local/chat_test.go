@@ -41,7 +41,7 @@ func talker(t *testing.T, set map[string]any) (*Run, *engine.Scheduler, *promptL
 	o := &Run{Model: fixture.Instruct(t, set)}
 	o.Tokens, o.Seed = 12, 3
 	o.chat.begin(o.Model, false)
-	native := spec{Engine: engineNative, Model: o.Model, Threads: 1, Parallel: 1, Sample: "off", Reuse: o.chat.template != nil}
+	native := spec{EngineSettings: EngineSettings{Threads: 1, Parallel: 1, Sample: "off"}, Engine: engineNative, Model: o.Model, Reuse: o.chat.template != nil}
 	log, s := &promptLog{}, native.scheduler(engine.NewClock())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)

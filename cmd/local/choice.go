@@ -1,16 +1,12 @@
 package local
 
 import (
-	"bytes"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -24,33 +20,6 @@ const (
 	engineNative = "native"
 	engineLlama  = "llamacpp"
 )
-
-// choice holds the flags that choose and configure the engine.
-type choice struct {
-	engine    string // an engine name
-	isolated  bool
-	gpuLayers int    // -1: all
-	sample    string // "auto", "off", or N: experts and layers are measured in 1 of N passes
-	Ops       bool   // time every operation
-}
-
-func (c *choice) bind(set *pflag.FlagSet) {
-	set.StringVar(&c.engine, "engine", engineAuto, "`ENGINE` for the model: native, llamacpp, or auto (the faster one that supports the model)")
-	set.BoolVar(&c.isolated, "isolated", false, "run the engine in a separate process (llamacpp always does)")
-	set.IntVar(&c.gpuLayers, "gpu-layers", -1, "offload `N` layers to a GPU if there is one (llamacpp); -1: all")
-	set.StringVar(&c.sample, "expert-sample", "auto", "count experts and time layers in 1 of `N` passes (native: all), auto or off")
-}
-
-func (c *choice) check() error {
-	if names := []string{engineAuto, engineNative, engineLlama}; !slices.Contains(names, c.engine) {
-		return exit.Usagef("--engine %q: must be one of %s", c.engine, strings.Join(names, ", "))
-	}
-	if c.gpuLayers < -1 {
-		return exit.Usagef("--gpu-layers %d: must be -1 or more", c.gpuLayers)
-	}
-	_, err := Hooks(c.sample, false)
-	return err
-}
 
 // sampleOff is the value of --expert-sample that measures nothing.
 const sampleOff = "off"
@@ -81,7 +50,7 @@ type chosen struct {
 
 // choose returns the engine for a model file, "" for the built-in model. An error is a user error: no engine supports
 // the model or the flags.
-func (c *choice) choose(model string) (chosen, error) {
+func (c *Settings) choose(model string) (chosen, error) {
 	of, err := c.engineFor(model)
 	if err != nil || of.name != engineNative {
 		return of, err
@@ -96,7 +65,7 @@ func (c *choice) choose(model string) (chosen, error) {
 }
 
 // engineFor returns the named engine, or for auto one that supports the model.
-func (c *choice) engineFor(model string) (chosen, error) {
+func (c *Settings) engineFor(model string) (chosen, error) {
 	switch {
 	case c.engine == engineNative, model == "" && c.engine == engineAuto:
 		return chosen{name: engineNative}, nil
@@ -109,7 +78,7 @@ func (c *choice) engineFor(model string) (chosen, error) {
 		}
 		return chosen{name: engineLlama, libraries: best.Dir}, nil
 	}
-	if !isGGUF(model) { // native reports the error
+	if !IsModel(model) { // native reports the error
 		return chosen{name: engineNative}, nil
 	}
 	pace, cannot := native.Check(model)
@@ -136,8 +105,12 @@ func auto(model string, pace native.Pace, cannot error) (chosen, error) {
 	return chosen{name: engineLlama, why: "auto: " + why, libraries: best.Dir}, nil
 }
 
-// isGGUF reports whether a file begins with the GGUF magic.
-func isGGUF(path string) bool {
+// IsModel reports whether a file begins like a GGUF file. It reads nothing from a pipe, which would lose it.
+func IsModel(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
 		return false
@@ -145,5 +118,5 @@ func isGGUF(path string) bool {
 	defer f.Close()
 	var magic [4]byte
 	_, err = io.ReadFull(f, magic[:])
-	return err == nil && bytes.Equal(magic[:], []byte("GGUF"))
+	return err == nil && string(magic[:]) == "GGUF"
 }

@@ -70,7 +70,7 @@ func TestChoice(t *testing.T) {
 		{engine: "llamacpp", libraries: libraries, mistake: "needs a model file"},
 	} {
 		t.Setenv("LLMTOP_LLAMA_DIR", c.libraries)
-		of := choice{engine: c.engine}
+		of := Settings{engine: c.engine}
 		got, err := of.choose(c.model)
 		if c.mistake == "" && (err != nil || got != c.want) {
 			t.Errorf("%s of %s is %+v, %v; want %+v", c.engine, c.model, got, err, c.want)

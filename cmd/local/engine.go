@@ -84,10 +84,7 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 	if err != nil {
 		return info, nil, err
 	}
-	s := spec{
-		Engine: of.name, Libraries: of.libraries, Model: r.Model, Parallel: r.Parallel, Threads: r.Threads, Context: r.Context, Pace: r.Pace,
-		GPULayers: r.gpuLayers, Sample: r.sample, Ops: r.Ops, Reuse: r.chat.template != nil,
-	}
+	s := spec{EngineSettings: r.EngineSettings, Engine: of.name, Libraries: of.libraries, Model: r.Model, Reuse: r.chat.template != nil}
 	var run func(context.Context, event.Sink) error
 	sampled, used := host.Options{Clock: e.Clock, NoRead: r.Quiet}, host.UsageOptions{Clock: e.Clock}
 	if e.native = of.name == engineNative; e.native && !r.isolated {

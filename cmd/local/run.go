@@ -31,7 +31,6 @@ type Run struct {
 	Model    string // GGUF file; "": built-in
 	Prompts  files.Prompts
 	Logprobs int // alternatives per token in the report
-	Headless bool
 
 	Demo   bool                // llmtop without a command: built-in prompts in turn, paced
 	Reason string              // why the built-in model runs, "" if there is nothing to say
@@ -70,11 +69,11 @@ func (r *Run) Start(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr(), Full: r.Headless}
-	if !r.Headless { // standard output is for generated text
+	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr(), Full: r.Out.Headless}
+	if !r.Out.Headless { // standard output is for generated text
 		printed.Stdout = printed.Notes
 	}
-	if !r.Headless && !r.Out.TakesStdout() && r.View.Visible() {
+	if !r.Out.Silent() && r.View.Visible() {
 		if !r.Out.Reports() {
 			_, err := r.live(c.Context(), prompts)
 			return err
@@ -102,7 +101,7 @@ func (r *Run) Start(c *cobra.Command) error {
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
 	texts := io.Discard
-	if !r.Headless && !r.Out.TakesStdout() {
+	if !r.Out.Silent() {
 		texts = c.OutOrStdout()
 	}
 	return r.Out.Write(printed, func() (*report.Report, error) { return r.headless(ctx, prompts, texts, c.ErrOrStderr()) })
@@ -144,7 +143,7 @@ func (r *Run) Request(text, label string) engine.Request {
 // requestPicks requests the router picks of every token from the native engine, unless --expert-sample is off. Other engines
 // would have to inspect every forward pass.
 func (r *Run) requestPicks(e *Engine, prompts []engine.Request) {
-	r.picks = e.native && r.sample != sampleOff
+	r.picks = e.native && r.Sample != sampleOff
 	for i := range prompts {
 		prompts[i].Picks = r.picks
 	}

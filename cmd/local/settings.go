@@ -2,6 +2,8 @@ package local
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -12,13 +14,12 @@ import (
 
 // Settings are the flags of the engine and the sampler. The config file may set them.
 type Settings struct {
-	Tokens   int
-	Parallel int
-	Threads  int
-	Context  int
-	Pace     float64
-	Seed     uint64
-	choice
+	Tokens int
+	Seed   uint64
+	EngineSettings
+
+	engine   string // an engine name
+	isolated bool
 
 	temperature   float64
 	topK          int
@@ -28,6 +29,17 @@ type Settings struct {
 
 	raw   bool
 	Group string // of the requests; a benchmark may have several by shares
+}
+
+// EngineSettings are what an engine is loaded with, in this process or in a child process.
+type EngineSettings struct {
+	Parallel  int     `json:"parallel"`
+	Threads   int     `json:"threads"`
+	Context   int     `json:"ctx"`
+	Pace      float64 `json:"pace"`
+	GPULayers int     `json:"gpu_layers"`    // -1: all
+	Sample    string  `json:"expert_sample"` // "auto", "off", or N: experts and layers are measured in 1 of N passes
+	Ops       bool    `json:"ops"`           // time every operation
 }
 
 // defaultTokens is the maximum output length without --tokens.
@@ -53,7 +65,10 @@ func (s *Settings) BindEngine(set *pflag.FlagSet) {
 	set.IntVar(&s.Parallel, "parallel", 1, "decode up to `N` requests concurrently")
 	set.IntVar(&s.Threads, "threads", 0, "worker threads; 0: one per core")
 	set.IntVar(&s.Context, "ctx", 0, "context size in tokens; 0: the training context, at most 4096")
-	s.choice.bind(set)
+	set.StringVar(&s.engine, "engine", engineAuto, "`ENGINE` for the model: native, llamacpp, or auto (the faster one that supports the model)")
+	set.BoolVar(&s.isolated, "isolated", false, "run the engine in a separate process (llamacpp always does)")
+	set.IntVar(&s.GPULayers, "gpu-layers", -1, "offload `N` layers to a GPU if there is one (llamacpp); -1: all")
+	set.StringVar(&s.Sample, "expert-sample", "auto", "count experts and time layers in 1 of `N` passes (native: all), auto or off")
 	set.Float64Var(&s.Pace, "pace", 0, "limit generation to `N` tokens/s; 0: unlimited")
 }
 
@@ -85,8 +100,14 @@ func (s *Settings) CheckEngine() error {
 		return exit.Usagef("--ctx %d: must be 0 or more", s.Context)
 	case !(s.Pace >= 0 && s.Pace <= maxPace):
 		return exit.Usagef("--pace %v: must be 0 to %d tokens/s", s.Pace, int(maxPace))
+	case s.GPULayers < -1:
+		return exit.Usagef("--gpu-layers %d: must be -1 or more", s.GPULayers)
 	}
-	return s.choice.check()
+	if names := []string{engineAuto, engineNative, engineLlama}; !slices.Contains(names, s.engine) {
+		return exit.Usagef("--engine %q: must be one of %s", s.engine, strings.Join(names, ", "))
+	}
+	_, err := Hooks(s.Sample, false)
+	return err
 }
 
 // CheckThreads refuses an unusable number of worker threads.

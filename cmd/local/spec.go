@@ -21,17 +21,11 @@ import (
 
 // spec says what to load, in this process or in a child process.
 type spec struct {
-	Engine    string  `json:"engine"`
-	Libraries string  `json:"libraries"` // folder of llama.cpp
-	Model     string  `json:"model"`     // "": built-in
-	Parallel  int     `json:"parallel"`
-	Threads   int     `json:"threads"`
-	Context   int     `json:"ctx"`
-	Pace      float64 `json:"pace"`
-	GPULayers int     `json:"gpu_layers"` // -1: all
-	Sample    string  `json:"expert_sample"`
-	Ops       bool    `json:"ops"`
-	Reuse     bool    `json:"reuse"` // reuse the KV cache of earlier prompts
+	EngineSettings
+	Engine    string `json:"engine"`
+	Libraries string `json:"libraries"` // folder of llama.cpp
+	Model     string `json:"model"`     // "": built-in
+	Reuse     bool   `json:"reuse"`     // reuse the KV cache of earlier prompts
 }
 
 // info returns the introduction of the engine before it is loaded.
@@ -44,7 +38,7 @@ func (s *spec) info() event.EngineInfo {
 
 // options returns the options of the scheduler.
 func (s *spec) options(clock engine.Clock) engine.Options {
-	hooks, _ := Hooks(s.Sample, s.Ops) // choice.check validated it
+	hooks, _ := Hooks(s.Sample, s.Ops) // CheckEngine validated it
 	return engine.Options{Clock: clock, Sampler: native.NewSampler, Pace: s.Pace, Engine: s.info(), Hooks: hooks, Reuse: s.Reuse}
 }
 

@@ -22,12 +22,11 @@ import (
 // Options are the flags and arguments that say what to replay.
 type Options struct {
 	screen.View
-	out      *files.Out
-	speed    float64
-	paused   bool
-	headless bool
-	engine   string // engine to report; "": all
-	file     string
+	out    *files.Out
+	speed  float64
+	paused bool
+	engine string // engine to report; "": all
+	file   string
 }
 
 // Bind adds the flags, and reads the config file.
@@ -40,7 +39,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.out = files.BindReports(flags)
 	flags.Float64Var(&o.speed, "speed", 1, fmt.Sprintf("speed factor, %v to %v", recording.Slowest, recording.Fastest))
 	flags.BoolVar(&o.paused, "paused", false, "start paused")
-	flags.BoolVar(&o.headless, "headless", false, "report without a screen and exit")
+	o.out.BindHeadless(flags, "report without a screen and exit")
 	BindEngine(flags, &o.engine)
 	config.Use(c, &o.Tables, local.ConfigFlags(), o.check)
 }
@@ -58,9 +57,9 @@ func (o *Options) check() error {
 		return err
 	}
 	switch c := o.Camera; {
-	case o.engine != "" && !o.headless && !o.out.Reports():
+	case o.engine != "" && !o.out.Headless && !o.out.Reports():
 		return exit.Usagef("--engine needs --headless: the screen shows all engines in view 7")
-	case c.Enabled() && (o.headless || o.out.Reports()):
+	case c.Enabled() && (o.out.Headless || o.out.Reports()):
 		return exit.Usagef("a recorded screen (.cast, .svg) cannot be combined with --headless or report files")
 	case c.Enabled() && o.paused && c.Endless():
 		return exit.Usagef("--paused: the recording would never end: add --script FILE or --for DURATION")
@@ -76,14 +75,14 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 		return exit.Usage(err)
 	}
 	defer rec.Close() // read only
-	shown := !o.headless && !o.out.TakesStdout() && o.Visible()
+	shown := !o.out.Silent() && o.Visible()
 	switch {
 	case o.Camera.Enabled():
 		return o.cast(ctx, rec, notes)
 	case shown && !o.out.Reports():
 		return o.live(ctx, rec)
 	}
-	printed := files.Printed{Stdout: stdout, Notes: notes, Full: o.headless || !o.out.Reports()}
+	printed := files.Printed{Stdout: stdout, Notes: notes, Full: o.out.Headless || !o.out.Reports()}
 	return o.out.Write(printed, func() (*report.Report, error) {
 		if shown {
 			if err := o.live(ctx, rec); err != nil {

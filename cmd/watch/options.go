@@ -40,7 +40,6 @@ type Options struct {
 
 	Stdout, Notes io.Writer // for the report and for notes
 
-	headless bool
 	length   time.Duration // how long to watch; 0: until interrupted
 	timed    bool          // --for is given
 	shown    bool          // there is a screen
@@ -63,7 +62,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.Outputs.Bind(f)
 	o.Traces.Bind(f)
 	files.BindReports(f)
-	f.BoolVar(&o.headless, "headless", false, "watch without a screen and report when interrupted")
+	o.Out.BindHeadless(f, "watch without a screen and report when interrupted")
 	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
 	o.key.Bind(f, "$LLMTOP_API_KEY")
 	f.DurationVar(&o.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
@@ -100,8 +99,8 @@ func (o *Options) check() error {
 // Run watches the engines until the user or a signal ends it, and writes the report if one is asked for.
 func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
-	o.shown, o.every = !o.headless && !o.Out.TakesStdout() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
-	o.reported = o.headless || o.Out.Reports() || o.length > 0 && !o.shown
+	o.shown, o.every = !o.Out.Silent() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
+	o.reported = o.Out.Headless || o.Out.Reports() || o.length > 0 && !o.shown
 	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
 	if err := o.openProbes(ctx, w); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if !o.reported {
 		return w.watchReached(ctx)
 	}
-	return o.Out.Write(files.Printed{Stdout: o.Stdout, Notes: o.Notes, Full: o.headless}, func() (*report.Report, error) {
+	return o.Out.Write(files.Printed{Stdout: o.Stdout, Notes: o.Notes, Full: o.Out.Headless}, func() (*report.Report, error) {
 		err := w.watchReached(ctx)
 		if exit.IsUsage(err) || len(w.engines) == 0 { // nothing was watched
 			return nil, err

@@ -36,7 +36,7 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 		rows = append(rows, []string{textCell(replica), textCell(name), strconv.FormatFloat(v, 'g', -1, 64), textCell(bound), textCell(origin)})
 	}
 	t := &r.Totals
-	for _, c := range []namedCount{
+	for _, c := range []named{
 		{"finished", t.Finished},
 		{"cancelled", t.Cancelled},
 		{"failed", t.Failed},

@@ -56,33 +56,27 @@ func writeBenchCSV(r *Report, w io.Writer) error {
 		for _, f := range p.Profiles {
 			scalar(name, textCell("all_share of "+f.Targets), "mean", decimal(f.Compliance.All))
 		}
-		for _, n := range []namedNumber{
+		for _, n := range []named{
 			{"decode_bytes_per_s", p.Bandwidth},
 			{"decode_read_share", p.ReadShare},
 			{"decode_weights_share", p.WeightsShare},
 			{"prefill_flop_per_s", p.Compute},
 			{"prefill_compute_share", p.ComputeShare},
 		} {
-			scalar(name, n.name, "mean", decimal(n.v))
+			scalar(name, n.name, "mean", decimal(n.n))
 		}
 	}
 	for _, n := range benchTotals(r) {
-		scalar("", n.name, "mean", decimal(n.v))
+		scalar("", n.name, "mean", decimal(n.n))
 	}
 	c.Flush()
 	return c.Error()
 }
 
-// namedNumber is a number with its JSON name.
-type namedNumber struct {
-	name string
-	v    Number
-}
-
 // benchTotals returns the numbers of the whole benchmark.
-func benchTotals(r *Report) []namedNumber {
+func benchTotals(r *Report) []named {
 	u := &r.Host.RunUsage
-	out := []namedNumber{
+	out := []named{
 		{"cpu_share", u.CPU},
 		{"frequency_hz", u.Frequency},
 		{"memory_used_bytes", u.MemoryUsed},
@@ -98,10 +92,10 @@ func benchTotals(r *Report) []namedNumber {
 		{"engine.disk_write_ops", u.Engine.WriteOps},
 	}
 	if e := r.Bench.Economics; e != nil {
-		out = append(out, namedNumber{"energy_j", e.Energy}, namedNumber{"energy_per_token_j", e.PerToken}, namedNumber{"cost_per_million_tokens", e.Cost})
+		out = append(out, named{"energy_j", e.Energy}, named{"energy_per_token_j", e.PerToken}, named{"cost_per_million_tokens", e.Cost})
 	}
 	if p := r.Placement; p != nil && p.Chosen != nil {
-		out = append(out, namedNumber{"placement.coverage_share", p.Chosen.Coverage})
+		out = append(out, named{"placement.coverage_share", p.Chosen.Coverage})
 	}
 	return out
 }

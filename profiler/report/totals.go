@@ -33,7 +33,7 @@ func (t *Totals) describe() (requests, tokens string) {
 	if t.FinishedSeen != nil && !finished.OK() {
 		finished = *t.FinishedSeen
 	}
-	requests = formatCounts([]namedCount{
+	requests = formatCounts([]named{
 		{"finished", finished}, {"cancelled", t.Cancelled}, {"failed", t.Failed}, {"running", t.Running}, {"queued", t.Queued},
 	}, func(name, n string) string {
 		if name == "finished" && !t.Finished.OK() {
@@ -49,7 +49,7 @@ func (t *Totals) describe() (requests, tokens string) {
 		return requests, fmt.Sprintf("%s prompt (%s cached, %s padding), %s generated",
 			formatCount(t.PromptTokens), formatCount(t.CachedTokens), formatCount(t.PaddingTokens), formatCount(t.GeneratedTokens))
 	}
-	return requests, formatCounts([]namedCount{
+	return requests, formatCounts([]named{
 		{"prompt", t.PromptTokens}, {"cached", t.CachedTokens}, {"padding", t.PaddingTokens}, {"generated", t.GeneratedTokens},
 	}, func(name, n string) string {
 		if atLeast[name] {
@@ -79,15 +79,15 @@ func (t *Totals) orMore(name string, n Number, text string) string {
 	return strings.TrimSpace(number + "+ " + unit)
 }
 
-// namedCount is a count with its name.
-type namedCount struct {
+// named is a number with its name.
+type named struct {
 	name string
 	n    Number
 }
 
 // formatCounts lists the available counts, then the names of the others with the reason: "3 finished (not reported:
 // failed)".
-func formatCounts(all []namedCount, write func(name, n string) string) string {
+func formatCounts(all []named, write func(name, n string) string) string {
 	var present, reasons []string
 	missing := make(map[string][]string)
 	for _, c := range all {

@@ -64,9 +64,9 @@ func Privileged() bool { return os.Geteuid() == 0 }
 
 // Way is a way to watch an engine.
 type Way struct {
-	By      string // "socket", "HTTP" or "probes"
-	Address string // for attach
-	Root    bool   // needs root
+	By      string `json:"by"`      // "socket", "HTTP" or "probes"
+	Address string `json:"address"` // for attach
+	Root    bool   `json:"needs_root"`
 }
 
 // Ways returns how an engine can be watched.
