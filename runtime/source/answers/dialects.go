@@ -21,10 +21,13 @@ var Dialects = []Dialect{
 	{Name: "chat", Path: "/chat/completions", read: readOpenAI, Chat: true},
 	{Name: "completions", Path: "/completions", read: readOpenAI},
 	{Name: "completion", Path: "/completion", read: readOpenAI}, // llama.cpp's own
+	{Name: "infill", Path: "/infill", read: readOpenAI},         // llama.cpp's
 	{Name: "responses", Path: "/responses", read: readResponses, Chat: true},
 	{Name: "messages", Path: "/v1/messages", read: readAnthropic, Chat: true},
 	{Name: "ollama chat", Path: "/api/chat", read: readOllama, Lines: true, Chat: true},
 	{Name: "ollama generate", Path: "/api/generate", read: readOllama, Lines: true},
+	{Name: "generate", Path: "/generate", read: readGenerate}, // SGLang's and TGI's own
+	{Name: "generate", Path: "/generate_stream", read: readGenerate},
 }
 
 // Of returns the dialect of a POST to path, or nil if the request does not generate.

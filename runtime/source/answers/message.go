@@ -177,7 +177,7 @@ func refuse(v reflect.Value) (n int) {
 
 // reasons maps servers' finish reasons to the words of event.Outcome.
 var reasons = map[string]string{
-	"stop": "stop", "end_turn": "stop", "stop_sequence": "stop", "completed": "stop", "eos": "stop", "word": "stop",
+	"stop": "stop", "end_turn": "stop", "stop_sequence": "stop", "completed": "stop", "eos": "stop", "eos_token": "stop", "word": "stop",
 	"length": "length", "max_tokens": "length", "max_output_tokens": "length", "limit": "length",
 }
 

@@ -12,7 +12,10 @@ import (
 const maxPicked = 256
 
 // limits are the request fields that limit the number of output tokens.
-var limits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict"}
+var limits = []string{
+	"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict",
+	"options.num_predict", "parameters.max_new_tokens", "sampling_params.max_new_tokens", // Ollama, TGI, SGLang
+}
 
 // Request reads the body of a request as its bytes pass: a few scalars of a JSON object. It holds nothing else: prompts may
 // be of any length and are never kept. Members of a nested object are named PARENT.NAME. Invalid JSON yields no useful

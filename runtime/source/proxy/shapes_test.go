@@ -106,6 +106,33 @@ var shapes = []struct {
 		tokens: []int{3, 0, 0, 1, 0}, outcome: event.Outcome{Reason: "stop", Generated: 4, Later: 1},
 	},
 	{
+		name: "SGLang's own", path: "/generate", kind: stream, label: "generate", request: `{"text":"why","sampling_params":{"max_new_tokens":5},"stream":true}`, max: 5,
+		chunks: []string{
+			`data: {"text":"The","output_ids":[5],"meta_info":{"id":"x","prompt_tokens":9,"completion_tokens":1,"cached_tokens":4,"finish_reason":null}}` + "\n\n",
+			`data: {"text":"The sky is","output_ids":[5,6,7],"meta_info":{"id":"x","prompt_tokens":9,"completion_tokens":3,"cached_tokens":4,"finish_reason":null}}` + "\n\n",
+			`data: {"text":"The sky is blue.","output_ids":[5,6,7,8,9],"meta_info":{"id":"x","prompt_tokens":9,"completion_tokens":5,"cached_tokens":4,"finish_reason":{"type":"length","length":5}}}` + "\n\ndata: [DONE]\n\n",
+		},
+		tokens: []int{1, 2, 2}, outcome: event.Outcome{Reason: "length", Prompt: 9, Cached: 4, Generated: 5, Later: 4},
+	},
+	{
+		name: "TGI's own", path: "/generate_stream", kind: stream, label: "generate", request: `{"inputs":"why","parameters":{"max_new_tokens":20}}`, max: 20,
+		chunks: []string{
+			`data:{"index":1,"token":{"id":5,"text":"The","logprob":-1.0,"special":false},"generated_text":null,"details":null}` + "\n\n",
+			`data:{"index":2,"token":{"id":6,"text":" sky","logprob":-1.0,"special":false},"generated_text":null,"details":null}` + "\n\n",
+			`data:{"index":3,"token":{"id":2,"text":"</s>","logprob":-1.0,"special":true},"generated_text":"The sky","details":{"finish_reason":"eos_token","generated_tokens":3,"input_length":9,"seed":null}}` + "\n\n",
+		},
+		tokens: []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 9, AnyCached: true, Generated: 3, Later: 2},
+	},
+	{
+		name: "llama.cpp's infill", path: "/infill", kind: stream, label: "infill", request: `{"input_prefix":"a","n_predict":2}`, max: 2,
+		chunks: []string{
+			`data: {"index":0,"content":"a","tokens":[1],"stop":false,"id_slot":0,"tokens_predicted":1,"tokens_evaluated":9}` + "\n\n",
+			`data: {"index":0,"content":"b","tokens":[1],"stop":false,"id_slot":0,"tokens_predicted":2,"tokens_evaluated":9}` + "\n\n",
+			`data: {"index":0,"content":"","tokens":[],"stop":true,"stop_type":"limit","tokens_predicted":2,"tokens_evaluated":9}` + "\n\n",
+		},
+		tokens: []int{1, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 9, AnyCached: true, Generated: 2, Later: 1},
+	},
+	{
 		name: "responses", path: "/v1/responses", kind: stream, label: "responses", model: "gpt", warning: itlOfMessages,
 		chunks: []string{
 			`event: response.created` + "\n" + `data: {"type":"response.created","response":{"model":"gpt","status":"in_progress","usage":null}}` + "\n\n",
