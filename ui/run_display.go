@@ -46,6 +46,7 @@ type display struct {
 	sent    *throttle // counts bytes; nil: nobody
 
 	restore func()
+	sized   bool // the terminal had a size when it was last asked
 	synced  bool // the terminal draws what is between two marks at once
 	mouse   tea.MouseMode
 	shown   grid.Grid   // the frame on the terminal
@@ -55,8 +56,9 @@ type display struct {
 
 // enter opens the screen.
 func (d *display) enter() {
-	d.restore = terminal.Take(d.in, d.out, enterScreen+ansi.SetWindowTitle("llmtop")+d.queries, leaveScreen+ansi.SetWindowTitle(""))
+	d.restore = terminal.Take(d.in, d.out, leaveScreen+ansi.SetWindowTitle(""))
 	d.mouse, d.skin = tea.MouseModeNone, nil
+	d.write([]byte(enterScreen + ansi.SetWindowTitle("llmtop") + d.queries))
 }
 
 // leave restores the terminal.
@@ -69,16 +71,20 @@ func (d *display) retake() {
 	d.skin = nil
 }
 
-// size returns the size of the terminal in cells: zero if there is none.
+// size returns the size of the terminal in cells: zero if there is none. One that has lost its size is gone.
 func (d *display) size() tea.WindowSizeMsg {
 	file, ok := d.out.(*os.File)
 	if !ok {
 		return tea.WindowSizeMsg{}
 	}
 	w, h, err := term.GetSize(file.Fd())
-	if err == nil && (w == 0 || h == 0) {
+	switch {
+	case err == nil && (w == 0 || h == 0):
 		w, h = unknownCols, unknownRows
+	case err != nil && d.sized:
+		d.lost(fmt.Errorf("read size of terminal: %w", err))
 	}
+	d.sized = err == nil
 	return tea.WindowSizeMsg{Width: w, Height: h}
 }
 

@@ -231,7 +231,7 @@ func (p *printer) readKeys() (keys <-chan byte, restore func()) {
 	}
 	restore = func() {}
 	if p.raw = term.IsTerminal(in.Fd()); p.raw { // otherwise keys arrive by line
-		restore = terminal.Take(in, io.Discard, "", "")
+		restore = terminal.Take(in, io.Discard, "")
 	}
 	ch := make(chan byte)
 	go func() { // ends with the program: a read of a terminal cannot be interrupted

@@ -27,10 +27,10 @@ type user struct {
 	done  chan struct{} // closed when the terminal is restored
 }
 
-// Take puts the terminal in into raw mode, unless it is none, and writes enter to out, a terminal that understands escape
-// sequences from then on. The returned function undoes all that, and writes leave. If the program is killed before,
-// GiveBack does it. The caller's next write reports a terminal that is gone.
-func Take(in *os.File, out io.Writer, enter, leave string) (restore func()) {
+// Take puts the terminal in into raw mode, unless it is none; out understands escape sequences from then on. The returned
+// function undoes that, and writes leave, which undoes what the caller has written. If the program is killed before,
+// GiveBack does it.
+func Take(in *os.File, out io.Writer, leave string) (restore func()) {
 	u := &user{out: out, leave: leave, done: make(chan struct{})}
 	taken.mu.Lock()
 	if taken.closing {
@@ -40,7 +40,6 @@ func Take(in *os.File, out io.Writer, enter, leave string) (restore func()) {
 	u.cook = makeRaw(in, out)
 	taken.users[u] = struct{}{}
 	taken.mu.Unlock()
-	_, _ = io.WriteString(out, enter)
 	return func() {
 		_, _ = io.WriteString(out, leave)
 		u.cook()

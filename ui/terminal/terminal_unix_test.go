@@ -37,9 +37,7 @@ type blocked chan struct{}
 
 // Write implements io.Writer.
 func (b blocked) Write(p []byte) (int, error) {
-	if len(p) > 0 {
-		<-b
-	}
+	<-b
 	return len(p), nil
 }
 
@@ -73,9 +71,9 @@ func TestGiveBack(t *testing.T) {
 	ended, endedIsBack := openTerminal(t)
 	var slowOut, endedOut output
 	never := make(blocked)
-	endSlow := Take(slow, &slowOut, "", "leave")
-	endStuck := Take(stuck, never, "", "leave")
-	Take(ended, &endedOut, "enter", "left")()
+	endSlow := Take(slow, &slowOut, "leave")
+	endStuck := Take(stuck, never, "leave")
+	Take(ended, &endedOut, "left")()
 	if slowIsBack() || stuckIsBack() {
 		t.Fatal("the terminals are not raw")
 	}
@@ -86,7 +84,7 @@ func TestGiveBack(t *testing.T) {
 	if !stuckIsBack() {
 		t.Error("a terminal that takes no output was not restored")
 	}
-	if got := endedOut.all(); got != "enterleft" || !endedIsBack() {
+	if got := endedOut.all(); got != "left" || !endedIsBack() {
 		t.Errorf("wrote %q to a terminal that was restored: %v", got, endedIsBack())
 	}
 	endSlow()
@@ -99,7 +97,7 @@ func TestGiveBackWaits(t *testing.T) {
 	defer func() { taken.closing = false }()
 	terminal, isBack := openTerminal(t)
 	var out output
-	restored := Take(terminal, &out, "enter", "left")
+	restored := Take(terminal, &out, "left")
 	returned := make(chan struct{})
 	go func() {
 		GiveBack(time.Hour)
@@ -117,7 +115,7 @@ func TestGiveBackWaits(t *testing.T) {
 	}
 	restored()
 	<-returned
-	if got := out.all(); got != "enterleft" || !isBack() {
+	if got := out.all(); got != "left" || !isBack() {
 		t.Errorf("wrote %q, restored: %v", got, isBack())
 	}
 }
