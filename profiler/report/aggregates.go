@@ -67,13 +67,13 @@ type ReportedExperts struct {
 
 // ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
 type ReportedEarlier struct {
-	Finished  Number        `json:"finished"`
-	Failed    Number        `json:"failed"`
-	Prompt    Number        `json:"prompt_tokens"`
-	Cached    Number        `json:"cached_tokens"`
-	Generated Number        `json:"generated_tokens"`
-	Counts    []EarlierItem `json:"counts"`
-	Times     []EarlierTime `json:"times"`
+	Finished  Number         `json:"finished"`
+	Failed    Number         `json:"failed"`
+	Prompt    Number         `json:"prompt_tokens"`
+	Cached    Number         `json:"cached_tokens"`
+	Generated Number         `json:"generated_tokens"`
+	Counts    []EarlierItem  `json:"counts"`
+	Times     []ReportedTime `json:"times"`
 }
 
 // EarlierItem is a count of ReportedEarlier.
@@ -82,12 +82,12 @@ type EarlierItem struct {
 	Value Number `json:"value"`
 }
 
-// EarlierTime is a histogram of ReportedEarlier.
-type EarlierTime struct {
+// ReportedTime is what a server has counted of a duration, in s.
+type ReportedTime struct {
 	Name  string         `json:"name"`
 	Count uint64         `json:"count"`
-	Mean  Number         `json:"mean"`
-	P50   *BoundQuantile `json:"p50"`
+	Mean  Number         `json:"mean"` // exact; null without samples
+	P50   *BoundQuantile `json:"p50"`  // null without samples or buckets
 	P90   *BoundQuantile `json:"p90"`
 	P95   *BoundQuantile `json:"p95"`
 	P99   *BoundQuantile `json:"p99"`
@@ -96,16 +96,19 @@ type EarlierTime struct {
 // ReportedHistogram is a histogram of a server over the session, in s. Bounds are the upper ends of the buckets; the
 // last bucket has none.
 type ReportedHistogram struct {
-	Name   string         `json:"name"`
-	Origin string         `json:"origin"`
-	Count  uint64         `json:"count"`
-	Mean   Number         `json:"mean"` // exact; null without samples
-	P50    *BoundQuantile `json:"p50"`  // null without samples or buckets
-	P90    *BoundQuantile `json:"p90"`
-	P95    *BoundQuantile `json:"p95"`
-	P99    *BoundQuantile `json:"p99"`
-	Bounds []float64      `json:"bounds_s"` // null: no buckets, or they have changed
-	Counts []uint64       `json:"counts"`   // one more than Bounds
+	ReportedTime
+	Origin string    `json:"origin"`
+	Bounds []float64 `json:"bounds_s"` // null: no buckets, or they have changed
+	Counts []uint64  `json:"counts"`   // one more than Bounds
+}
+
+// newReportedTime converts a distribution to s.
+func newReportedTime(name string, d metric.Distribution) ReportedTime {
+	out := ReportedTime{name, d.Count, Number{}, boundQuantile(d.P50), boundQuantile(d.P90), boundQuantile(d.P95), boundQuantile(d.P99)}
+	if d.Count > 0 {
+		out.Mean = nanos(int64(d.Mean))
+	}
+	return out
 }
 
 // aggregates converts aggregate metrics; nil for an engine with per-request metrics.
@@ -168,7 +171,7 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 	}
 	out := &ReportedEarlier{
 		Finished: Number(e.Finished), Failed: Number(e.Failed), Prompt: Number(e.Prompt), Cached: Number(e.Cached), Generated: Number(e.Generated),
-		Counts: []EarlierItem{}, Times: []EarlierTime{},
+		Counts: []EarlierItem{}, Times: []ReportedTime{},
 	}
 	for _, n := range e.Counts {
 		out.Counts = append(out.Counts, EarlierItem{n.Name, Number(n.Reading)})
@@ -177,10 +180,7 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 		var b metric.Buckets
 		b.Add(&e.Histograms[i])
 		if sum := b.Summary(); sum.Count > 0 {
-			out.Times = append(out.Times, EarlierTime{
-				e.Histograms[i].Name, sum.Count, nanos(int64(sum.Mean)),
-				boundQuantile(sum.P50), boundQuantile(sum.P90), boundQuantile(sum.P95), boundQuantile(sum.P99),
-			})
+			out.Times = append(out.Times, newReportedTime(e.Histograms[i].Name, sum))
 		}
 	}
 	return out
@@ -188,15 +188,8 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 
 // reportedHistogram converts a histogram to s.
 func reportedHistogram(t *store.WindowedHistogram) ReportedHistogram {
-	sum := t.Summary(session)
 	bounds, counts := t.Session()
-	out := ReportedHistogram{
-		Name: t.Name, Origin: event.Reported.String(), Count: sum.Count, Counts: counts,
-		P50: boundQuantile(sum.P50), P90: boundQuantile(sum.P90), P95: boundQuantile(sum.P95), P99: boundQuantile(sum.P99),
-	}
-	if sum.Count > 0 {
-		out.Mean = nanos(int64(sum.Mean))
-	}
+	out := ReportedHistogram{ReportedTime: newReportedTime(t.Name, t.Summary(session)), Origin: event.Reported.String(), Counts: counts}
 	for _, ns := range bounds {
 		out.Bounds = append(out.Bounds, float64(ns)/1e9)
 	}
@@ -299,21 +292,18 @@ func (e *ReportedEarlier) sections() []section {
 	}
 	times := section{title: "Latency before llmtop watched the server", left: 1, header: append([]string{""}, histogramHeader...)}
 	for i := range e.Times {
-		t := &e.Times[i]
-		times.rows = append(times.rows, []string{
-			t.Name, metric.Count(float64(t.Count)), short(t.Mean, metric.Seconds), t.P50.cell(), t.P90.cell(), t.P95.cell(), t.P99.cell(),
-		})
+		times.rows = append(times.rows, append([]string{e.Times[i].Name}, e.Times[i].cells()...))
 	}
 	return []section{counts, times}
 }
 
-// histogramHeader are the columns of ReportedHistogram.cells.
+// histogramHeader are the columns of ReportedTime.cells.
 var histogramHeader = []string{"samples", "mean", "p50", "p90", "p95", "p99"}
 
 const histogramNote = "Means are exact, percentiles are interpolated within the server's buckets; < and > mark percentiles in the first and the last bucket."
 
-// cells returns the numbers of a histogram as text.
-func (t *ReportedHistogram) cells() []string {
+// cells returns the numbers as text.
+func (t *ReportedTime) cells() []string {
 	return []string{
 		metric.Count(float64(t.Count)), short(t.Mean, metric.Seconds), t.P50.cell(), t.P90.cell(), t.P95.cell(), t.P99.cell(),
 	}

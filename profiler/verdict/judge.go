@@ -86,7 +86,6 @@ var rules = []rule{
 	experts,
 	memory,
 	kvFull,
-	served(servedKV),
 }
 
 // holdTime is how long a verdict stays after its rule stopped firing, so that the list does not flicker.

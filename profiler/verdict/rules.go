@@ -347,14 +347,18 @@ func memory(e *Evidence, l *Limits) (Verdict, bool) {
 	}, true
 }
 
-// kvFull: "KV cache 97 % full (limit 95 %): a request that outgrows it ends with reason length"
+// kvFull: "KV cache 97 % full (limit 95 %): a request that outgrows it ends with reason length", of a server "…: new
+// requests will have to wait"
 func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.Served != nil || !e.KV.OK() || e.KV.V <= l.KVFull {
+	if !e.KV.OK() || e.KV.V <= l.KVFull {
 		return Verdict{}, false
 	}
+	then, try := "a request that outgrows it ends with reason length", "a larger context (--ctx)"
+	if e.Served != nil {
+		then, try = "new requests will have to wait", moreKV+", a shorter context, or another replica"
+	}
 	return Verdict{
-		Severity: Watch, Topic: "KV cache", Degrades: true,
-		Text: fmt.Sprintf("KV cache %s full (limit %s): a request that outgrows it ends with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
-		Try:  "a larger context (--ctx)",
+		Severity: Watch, Topic: "KV cache", Degrades: true, Try: try,
+		Text: fmt.Sprintf("KV cache %s full (limit %s): %s", metric.Percent(e.KV.V), metric.Percent(l.KVFull), then),
 	}, true
 }

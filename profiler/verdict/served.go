@@ -142,15 +142,3 @@ func servedSpeed(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	v.qualify(&e.DecodeLosses, l)
 	return v, true
 }
-
-// servedKV: "KV cache 97 % full (limit 95 %): new requests will have to wait"
-func servedKV(_ *Served, e *Evidence, l *Limits) (Verdict, bool) {
-	if !e.KV.OK() || e.KV.V <= l.KVFull {
-		return Verdict{}, false
-	}
-	return Verdict{
-		Severity: Watch, Topic: "KV cache", Degrades: true,
-		Text: fmt.Sprintf("KV cache %s full (limit %s): new requests will have to wait", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
-		Try:  moreKV + ", a shorter context, or another replica",
-	}, true
-}
