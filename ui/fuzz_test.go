@@ -119,7 +119,7 @@ func FuzzScreen(f *testing.F) {
 			cfg.Replay = newPlayer()
 		}
 		cfg.Actions = (&calls{}).actions()
-		cfg.Past = func() Past { return s.Store.HistoryReader() }
+		cfg.Past = func() Past { return s.Store.Past() }
 		d := &driver{t: t, a: newApp(cfg), s: s, in: in}
 		d.a.saveScreen = discardScreen
 		d.a.Update(tea.WindowSizeMsg{Width: 100, Height: 30})

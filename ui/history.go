@@ -10,10 +10,11 @@ import (
 	"github.com/llmtop/llmtop/ui/view"
 )
 
-// Past is the history of a session; *store.HistoryReader implements it. Its methods must take no longer than a frame or two.
+// Past is what is kept of a session; *store.Past implements it.
 type Past interface {
-	Range() (from, to event.Time)     // Reach returns the oldest moment of the history and the present
-	At(at event.Time) *store.Snapshot // At returns the snapshot of a moment; nil if the history no longer has it
+	Range() (from, to event.Time)        // the oldest kept moment and the present
+	At(at event.Time) *store.Snapshot    // the newest that is not later; nil: none is kept
+	After(at event.Time) *store.Snapshot // the next one; nil: none is kept
 }
 
 // How far one key press moves, in the history of a session and in a recording.
@@ -26,10 +27,9 @@ const (
 // history is the state of a paused view: the moment on the screen and the histories of the engines.
 type history struct {
 	app       *app
-	histories map[string]Past         // opened histories, by the names of the engines
-	at        event.Time              // the moment on the screen
-	loaded    map[string]pastSnapshot // loaded snapshots, by the names of the engines
-	oldest    event.Time              // oldest moment of the history
+	histories map[string]Past // opened histories, by the names of the engines
+	at        event.Time      // the moment on the screen
+	oldest    event.Time      // oldest moment of the history
 	now       event.Time
 	timeline  chrome.Timeline
 }
@@ -99,11 +99,17 @@ func (h *history) goTo(at event.Time) {
 	}
 	at = min(max(at, h.oldest), h.now)
 	s := p.At(at)
+	if at > h.at && s != nil && s.Now <= h.at { // nothing is kept in between
+		if s = p.After(h.at); s == nil {
+			h.update()
+			return
+		}
+	}
 	if s == nil {
 		a.Notify("this moment is no longer in the history")
 		return
 	}
-	h.at, a.snap, a.dirty = at, s, true
+	h.at, a.snap, a.dirty = s.Now, s, true
 	a.updateOffers()
 	a.updateEngines()
 	h.update()
@@ -127,12 +133,6 @@ func (h *history) update() {
 	a.timeline = &h.timeline
 }
 
-// pastSnapshot is the snapshot of an engine at a moment.
-type pastSnapshot struct {
-	at event.Time
-	*store.Snapshot
-}
-
 // snapshotOf returns the snapshot of an engine at the moment on the screen.
 func (h *history) snapshotOf(s Session) *store.Snapshot {
 	if !h.app.status.Paused {
@@ -142,35 +142,8 @@ func (h *history) snapshotOf(s Session) *store.Snapshot {
 	if p == nil {
 		return s.Snapshots()
 	}
-	if loaded, ok := h.loaded[s.Name]; ok && loaded.at == h.at {
-		return loaded.Snapshot
+	if past := p.At(h.at); past != nil {
+		return past
 	}
-	past := p.At(h.at)
-	if past == nil {
-		past = chrome.NotKept
-	}
-	if h.loaded == nil {
-		h.loaded = make(map[string]pastSnapshot)
-	}
-	h.loaded[s.Name] = pastSnapshot{h.at, past}
-	return past
-}
-
-// maxPastLoads bounds the engines whose past snapshots are loaded per frame: one takes about a millisecond.
-const maxPastLoads = 40
-
-// catchUp loads past snapshots of engines in the list that still lack one.
-func (h *history) catchUp() {
-	if h.app.status.PendingEngines > 0 {
-		h.app.updateEngines()
-	}
-}
-
-// behind reports whether the past snapshot of an engine at the moment on the screen is not loaded yet.
-func (h *history) behind(s Session) bool {
-	if !h.app.status.Paused || h.of(s) == nil {
-		return false
-	}
-	loaded, ok := h.loaded[s.Name]
-	return !ok || loaded.at != h.at
+	return chrome.NotKept
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // emptyHistory is a history without snapshots.
-type emptyHistory struct{ *store.HistoryReader }
+type emptyHistory struct{ *store.Past }
 
 func (emptyHistory) At(event.Time) *store.Snapshot { return nil }
 
@@ -22,12 +22,12 @@ func (emptyHistory) At(event.Time) *store.Snapshot { return nil }
 func fleetOver(n int) (all []Session, now *event.Time) {
 	now = new(event.Time)
 	*now = event.Time(time.Second)
-	share := store.NewHistoryBudget(48<<20, store.AttachedHistory)
+	share := store.NewPastBudget(48 << 20)
 	for i := range n {
-		s := store.New(store.Options{Now: func() event.Time { return *now }, Wall: func() time.Time { return time.Unix(0, int64(*now)) }, Queue: 256, Budget: share})
-		past := func() Past { return s.HistoryReader() }
+		s := store.New(store.Options{Now: func() event.Time { return *now }, Wall: func() time.Time { return time.Unix(0, int64(*now)) }, Queue: 256, Past: share})
+		past := func() Past { return s.Past() }
 		if i == 4 {
-			past = func() Past { return emptyHistory{s.HistoryReader()} }
+			past = func() Past { return emptyHistory{s.Past()} }
 		}
 		all = append(all, Session{Name: fmt.Sprintf("vllm-%03d", i), Snapshots: s.Snapshot, Past: past})
 		at := event.Time(0)
@@ -39,7 +39,7 @@ func fleetOver(n int) (all []Session, now *event.Time) {
 		}
 		link(event.LinkConnected)
 		for second := range 60 {
-			at = event.Time(second+1) * event.Time(time.Second)
+			at = event.Time(second+1)*event.Time(time.Second) - 1
 			*now = at
 			if i == 2 && second >= 40 {
 				link(event.LinkDisconnected)
@@ -54,7 +54,7 @@ func fleetOver(n int) (all []Session, now *event.Time) {
 	return all, now
 }
 
-// A paused view shows the whole table of a fleet at that moment, though it takes several frames to load.
+// A paused view shows the whole table of a fleet at that moment.
 func TestHistoryOfAFleet(t *testing.T) {
 	all, _ := fleetOver(100)
 	a := openFleet(&all, false, 160, 45)
@@ -73,16 +73,6 @@ func TestHistoryOfAFleet(t *testing.T) {
 		t.Errorf("live, the row of the first replica is %s", running())
 	}
 	a.press("space", "[", "[", "[")
-	if a.status.PendingEngines != 100-maxPastLoads {
-		t.Errorf("%d are not loaded yet, want %d", a.status.PendingEngines, 100-maxPastLoads)
-	}
-	holds(t, a, fmt.Sprintf("loading history: %d of 100", maxPastLoads))
-	for range 100/maxPastLoads + 1 {
-		a.Update(tickMsg{})
-	}
-	if a.status.PendingEngines != 0 {
-		t.Errorf("%d are still not loaded", a.status.PendingEngines)
-	}
 	if !strings.Contains(running(), " 30 ") {
 		t.Errorf("30 s ago, the row of the first replica was %s", running())
 	}
@@ -96,9 +86,6 @@ func TestHistoryOfAFleet(t *testing.T) {
 	}
 	holds(t, a, "1 not kept")
 	a.press("]", "]") // 10 s ago the third replica was down
-	for range 100/maxPastLoads + 1 {
-		a.Update(tickMsg{})
-	}
 	holds(t, a, "1 DISCONNECTED")
 	a.press("enter")
 	holds(t, a, "1/100 vllm-000")
@@ -107,7 +94,4 @@ func TestHistoryOfAFleet(t *testing.T) {
 	a.press("space")
 	a.Update(tickMsg{})
 	holds(t, a, "5/100 vllm-004")
-	b := openFleet(&all, false, 160, 45)
-	b.press("1", "space", "[", "7") // opens the table for the first time
-	holds(t, b, fmt.Sprintf("loading history: %d of 100", maxPastLoads))
 }

@@ -50,7 +50,7 @@ func newPipeline(t *testing.T) *pipeline {
 	engine := w.exporter.Add("engine", clock)
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	w.store = store.New(store.Options{
-		Now: clock, Wall: func() time.Time { return wall.Add(time.Duration(w.now)) }, History: 1 << 20,
+		Now: clock, Wall: func() time.Time { return wall.Add(time.Duration(w.now)) }, Past: store.NewPastBudget(store.MaxPastBytes),
 		Keep: store.DefaultKeep, OnRequest: engine.Request, OnGaps: engine.Gaps,
 	})
 	engine.Watch(w.store.Snapshot)
@@ -132,7 +132,7 @@ var pipelineSizes = [][2]int{{80, 24}, {20, 5}, {250, 70}, {1, 1}, {140, 50}}
 
 // draw draws every view, every pane in full screen, and the history, of the session alone and as one of several.
 func (w *pipeline) draw() {
-	one := Session{Snapshots: w.store.Snapshot, Past: func() Past { return w.store.HistoryReader() }}
+	one := Session{Snapshots: w.store.Snapshot, Past: func() Past { return w.store.Past() }}
 	w.drawKeys([]Session{one}, slices.Repeat([][]string{{"w", "esc", "tab", "enter"}}, 8)) // full screen for each pane of the overview
 	w.drawKeys([]Session{one}, [][]string{
 		{"2"},

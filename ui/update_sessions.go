@@ -63,7 +63,6 @@ func (a *app) onTick() tea.Cmd {
 		a.updateEngines()
 	} else {
 		a.history.update()
-		a.history.catchUp()
 	}
 	shown := a.view == viewSystem || a.view == viewExperts || a.view == viewPane && a.overview.Focus == overview.Machine
 	a.watched.update(watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}, shown)
@@ -248,18 +247,7 @@ func (a *app) updateEngines() {
 	rows := a.engines.Rows
 	changed := len(rows) != len(a.sessions)
 	rows = slices.Grow(rows, len(a.sessions))[:len(a.sessions)]
-	loads := 0
-	a.status.PendingEngines = 0
 	for i, s := range a.sessions {
-		if a.history.behind(s) {
-			if loads++; loads > maxPastLoads {
-				a.status.PendingEngines++
-				if rows[i].Snapshot == nil {
-					rows[i] = engines.Row{Name: sanitize.Line(s.Name), Snapshot: chrome.NotKept}
-				}
-				continue
-			}
-		}
 		row := engines.Row{Name: sanitize.Line(s.Name), Snapshot: a.history.snapshotOf(s), Shown: s.Name == a.session.Name}
 		if s.Name == "" { // the only one
 			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap

@@ -47,7 +47,7 @@ func (r *Run) Open(ctx context.Context, reported bool) (*Engine, error) {
 		made.Options.Keep = store.DefaultKeep
 	}
 	if r.Shown {
-		made.Options.History = store.DefaultHistory
+		made.Options.Past = store.NewPastBudget(store.MaxPastBytes)
 	}
 	s, group, err := r.Outputs.OpenSession(opt, made)
 	if err != nil {

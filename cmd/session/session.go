@@ -71,10 +71,10 @@ func (s *Session) EmitRecorded(e event.Event) {
 	}
 }
 
-// Past returns the history of the session to go back in time, nil if absent.
+// Past returns what is kept of the session to go back in time, nil if nothing is.
 func (s *Session) Past() ui.Past {
-	if reader := s.Store.HistoryReader(); reader != nil {
-		return reader
+	if past := s.Store.Past(); past != nil {
+		return past
 	}
 	return nil
 }
@@ -216,17 +216,17 @@ func ReportAction(meta report.Meta) func(*store.Snapshot) ([]byte, error) {
 	}
 }
 
-// TimelineAction returns the action of a screen that makes the timeline of the history up to a snapshot; nil if the
-// store keeps no history.
+// TimelineAction returns the action of a screen that makes the timeline of what is kept up to a snapshot; nil if the
+// store keeps nothing of its past.
 func TimelineAction(of *store.Store) func(*store.Snapshot) ([]byte, error) {
-	if of.HistoryReader() == nil {
+	past := of.Past()
+	if past == nil {
 		return nil
 	}
 	return func(s *store.Snapshot) ([]byte, error) {
 		trace := timeline.New()
 		engine := trace.Engine("")
-		of.HistoryReader().Events(s.Now, engine.Emit)
-		engine.Snapshot(s)
+		engine.Past(append(past.Until(s.Now), s))
 		return Timeline(trace)
 	}
 }

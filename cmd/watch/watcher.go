@@ -38,7 +38,7 @@ type watcher struct {
 	machine session.Machine         // passes samples of this machine to the sessions of its servers
 	sampled chan struct{}           // closed after the last sample
 	limits  *scrape.PollLimits      // shared by all servers
-	history *store.HistoryBudget    // of all engines; nil without a screen
+	past    *store.PastBudget       // of all engines; nil without a screen
 	probes  map[string]*probe.Probe // open ones, by address
 
 	mu       sync.Mutex // guards what follows
@@ -61,8 +61,8 @@ type watched struct {
 	onScreen    ui.Session      // set by start
 }
 
-// sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
-const sharedHistoryBytes = 24 << 20
+// sharedPastBytes is what is kept of the past of all engines together, so that the screen can go back in time.
+const sharedPastBytes = 24 << 20
 
 // watchReached is watchAll, and returns an error if no engine could be watched, unless only a screen says so.
 func (w *watcher) watchReached(ctx context.Context) error {
@@ -83,7 +83,7 @@ func (w *watcher) watchAll(ctx context.Context) (err error) {
 		return err
 	}
 	if o.shown {
-		w.history = store.NewHistoryBudget(sharedHistoryBytes, store.AttachedHistory)
+		w.past = store.NewPastBudget(sharedPastBytes)
 	}
 	return w.group.Close(w.runAll(ctx))
 }
@@ -175,7 +175,7 @@ func (w *watcher) add(ctx context.Context, at string) error {
 
 // newSession creates the session of an engine. It keeps all requests for a report.
 func (w *watcher) newSession(name string, queue int) *session.Session {
-	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Budget: w.history}}
+	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Past: w.past}}
 	if !w.opt.reported {
 		return w.group.New(made)
 	}

@@ -73,14 +73,6 @@ func (p *Packed) Count() uint64 {
 	return p.n
 }
 
-// Size returns the approximate memory of p in bytes.
-func (p *Packed) Size() int {
-	if p == nil {
-		return 0
-	}
-	return 64 + 8*len(p.counts)
-}
-
 // Summary computes mean, deviation and percentiles.
 func (p *Packed) Summary() Summary {
 	if p == nil {

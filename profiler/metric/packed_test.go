@@ -53,36 +53,3 @@ func TestSinceAfterRestart(t *testing.T) {
 		t.Errorf("got %+v, want all of it", got)
 	}
 }
-
-// A distribution that was packed and unpacked continues like one that was not.
-func TestPackedWindowsContinue(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var w Windowed
-		now := int64(0)
-		record := func(name string, into ...*Windowed) {
-			for range rapid.IntRange(0, 40).Draw(rt, name) {
-				now += rapid.OneOf(rapid.Int64Range(0, sec), rapid.Int64Range(0, 30*sec)).Draw(rt, "wait")
-				v := rapid.Int64Range(0, 1e10).Draw(rt, "v")
-				for _, w := range into {
-					w.Record(now, v, 1)
-				}
-			}
-		}
-		record("before", &w)
-		var copied Windowed
-		p, empty := w.Pack(), w.collected == nil
-		p.UnpackTo(&copied)
-		record("after", &w, &copied)
-		if w.Summaries(now) != copied.Summaries(now) {
-			rt.Errorf("%+v, want %+v", copied.Summaries(now), w.Summaries(now))
-		}
-		for s := range int64(60) {
-			if at := now/sec - s; w.At(at) != copied.At(at) {
-				rt.Errorf("%d s ago: %+v, want %+v", s, copied.At(at), w.At(at))
-			}
-		}
-		if (p.Size() == 0) != empty {
-			rt.Errorf("size %d, empty: %v", p.Size(), empty)
-		}
-	})
-}

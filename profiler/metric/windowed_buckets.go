@@ -112,9 +112,6 @@ func (w *WindowedBuckets) sum(i int) {
 	w.current.addTo(&r.Buckets)
 }
 
-// Past returns the past seconds.
-func (w *WindowedBuckets) Past() PastBuckets { return w.past.shared() }
-
 // View returns the histogram over every window ending now, or where the windows ended last if that is later.
 func (w *WindowedBuckets) View(now int64) *BucketsView {
 	w.advance(now / int64(time.Second))

@@ -65,7 +65,7 @@ func playWhole(t testing.TB, file []byte) {
 		}
 	}
 	fresh := func() event.Sink {
-		s = store.New(store.Options{Now: p.Now, Wall: p.Wall, History: 1 << 16})
+		s = store.New(store.Options{Now: p.Now, Wall: p.Wall, Past: store.NewPastBudget(0)})
 		return s
 	}
 	p, err = NewPlayer(rec, PlayOptions{Speed: Unpaced, StopAtEnd: true, Reset: fresh, Drain: look})
@@ -76,9 +76,9 @@ func playWhole(t testing.TB, file []byte) {
 		t.Fatal(err)
 	}
 	look()
-	from, to := s.HistoryReader().Range()
+	from, to := s.Past().Range()
 	for _, at := range []event.Time{from, from/2 + to/2, to} {
-		s.HistoryReader().At(at)
+		s.Past().At(at)
 	}
 	if st := p.Status(); st.State != Ended || !st.Now.Plausible() {
 		t.Errorf("the replay is %v at %d", st.State, st.Now)

@@ -2,25 +2,14 @@ package store
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// state is everything derived from the events so far. Each part applies its events, shows itself in snapshots, and has
-// a compact copy for the history.
+// state is everything derived from the events so far. Each part applies its events and shows itself in snapshots.
 type state struct {
-	core
-	requests   ring
-	latency    latency
-	routing    routing
-	aggregates aggregates
-}
-
-// core is the part of the state that is small enough to be copied as it is.
-type core struct {
 	version   uint64
 	started   event.Time // earliest event
 	hasEvents bool
@@ -46,17 +35,11 @@ type core struct {
 	judge       verdict.Judge
 	causes      causes
 	active      *activeWindows // nil: nothing has run yet
-}
-
-// clone returns a copy that shares nothing that will be written to. It has no callbacks.
-func (c *core) clone() core {
-	k := *c
-	k.onRequest, k.onGaps = nil, nil
-	k.load, k.log = slices.Clip(c.load), slices.Clip(c.log)
-	k.machine, k.rates.trend = c.machine.clone(), c.rates.trend.clone()
-	k.counts, k.judge = c.counts.clone(), c.judge.Clone()
-	k.kv, k.causes = c.kv.clone(), c.causes.trimmed()
-	return k
+	requests    ring
+	latency     latency
+	routing     routing
+	aggregates  aggregates
+	past        *Past // nil: no snapshots are kept
 }
 
 // apply adds one event to the state. It trusts nothing: ids may be unknown or repeat, times may run backwards, payloads

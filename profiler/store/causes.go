@@ -3,7 +3,6 @@ package store
 import (
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/verdict"
@@ -211,33 +210,4 @@ func (c *causes) count(at event.Time, e *verdict.Explanation, n int, of loss) {
 // keepPass keeps a pass with prompt tokens.
 func (c *causes) keepPass(at event.Time, dur int64, req event.RequestID) {
 	c.passes = push(c.passes, promptPass{at - event.Time(dur), at, req}, maxPasses)
-}
-
-// trimmed returns a copy for the history, with the evidence of the last seconds only.
-func (c *causes) trimmed() causes {
-	k := *c
-	if c.total != nil {
-		total := *c.total
-		k.total = &total
-	}
-	k.seconds = slices.Clone(c.seconds)
-	k.usage, k.hosts, k.passes, k.pending = recent(c.usage), recent(c.hosts), slices.Clip(c.passes), slices.Clip(c.pending)
-	return k
-}
-
-// recent returns the samples of the evidenceDelay before the last one.
-func recent[T any](list []sample[T]) []sample[T] {
-	i := len(list)
-	for i > 0 && list[i-1].to > list[len(list)-1].to-evidenceDelay {
-		i--
-	}
-	return slices.Clone(list[i:])
-}
-
-// size returns the memory of the evidence in bytes.
-func (c *causes) size() (n int) {
-	if c.total != nil {
-		n = int(unsafe.Sizeof(*c.total))
-	}
-	return n + 250*len(c.usage) + 2000*len(c.hosts) + 120*len(c.pending) + 900*len(c.seconds)
 }

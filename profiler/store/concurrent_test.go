@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
@@ -36,8 +37,8 @@ type modelRequest struct {
 	gaps                        int  // tokens after the first stamp
 }
 
-func newCrowd(seed uint64, history int) *crowd {
-	p := newSessionWithHistory(history, maxSegmentEvents)
+func newCrowd(seed uint64, budget *PastBudget) *crowd {
+	p := newSessionWithPast(budget)
 	p.store.state.onRequest = func(r *Request) { p.ended = append(p.ended, r) }
 	p.engine(event.CapTokens | event.CapQueue)
 	return &crowd{session: p, rng: rand.New(rand.NewPCG(seed, 1)), all: map[event.RequestID]*modelRequest{}, next: 1}
@@ -207,7 +208,7 @@ func (c *crowd) compare(t *testing.T, r *Request, m *modelRequest) {
 // the model.
 func TestCrowdAgreesWithModel(t *testing.T) {
 	for seed := range uint64(4) {
-		c := newCrowd(seed, 0)
+		c := newCrowd(seed, nil)
 		peak := 0
 		for i, target := range []int{300, 900, 60, 600, 3} {
 			for range 12_000 {
@@ -231,7 +232,7 @@ func TestCrowdAgreesWithModel(t *testing.T) {
 // TestOverflowAboveMaxOpen checks that requests above MaxOpen are counted with their tokens and ends, and displace no
 // open request.
 func TestOverflowAboveMaxOpen(t *testing.T) {
-	c := newCrowd(1, 0)
+	c := newCrowd(1, nil)
 	for range MaxOpen + 500 {
 		c.begin()
 		if c.next%1000 == 0 {
@@ -274,7 +275,7 @@ func TestOverflowAboveMaxOpen(t *testing.T) {
 // request is kept.
 func TestFiveThousandStreams(t *testing.T) {
 	const streams, tokens = 5000, 40
-	c := newCrowd(1, DefaultHistory)
+	c := newCrowd(1, NewPastBudget(MaxPastBytes))
 	for range streams {
 		c.begin()
 	}
@@ -303,66 +304,33 @@ func TestFiveThousandStreams(t *testing.T) {
 	}
 }
 
-// TestHistoryOfCrowd checks that the history reproduces earlier snapshots of many concurrent requests.
-func TestHistoryOfCrowd(t *testing.T) {
-	c := newCrowd(3, 64<<20)
-	var then []*Snapshot
-	for i := range 40_000 {
-		c.step(700)
-		if i%4000 == 3999 {
-			c.now += event.Time(sec)
-			then = append(then, c.store.Snapshot())
-		}
-	}
-	reader := c.store.HistoryReader()
-	for _, want := range then {
-		got := reader.At(want.Now)
-		if got == nil {
-			t.Fatalf("the history does not reach %d", want.Now)
-		}
-		if fmt.Sprintf("%+v", got.Counts) != fmt.Sprintf("%+v", want.Counts) || len(got.Requests) != len(want.Requests) {
-			t.Fatalf("counts %+v of %d requests, want %+v of %d", got.Counts, len(got.Requests), want.Counts, len(want.Requests))
-		}
-		for i, r := range got.Requests {
-			w := want.Requests[i]
-			if r.ID != w.ID || r.State != w.State || r.Generated != w.Generated || r.ITL != w.ITL || r.TTFT != w.TTFT {
-				t.Fatalf("request %d: %+v\nwant %+v", r.ID, r, w)
-			}
-		}
-	}
-}
-
-// TestHistoryOfMaxOpen checks that with MaxOpen open requests the history still reaches back, and holds at most two
-// base states.
-func TestHistoryOfMaxOpen(t *testing.T) {
+// TestPastOfMaxOpen checks that with MaxOpen open requests there still is a past to go back to, within its budget and
+// the newest snapshot.
+func TestPastOfMaxOpen(t *testing.T) {
 	eventtest.SkipUnderRace(t)
-	c := newCrowd(1, DefaultHistory)
+	c := newCrowd(1, NewPastBudget(MaxPastBytes))
 	for range MaxOpen {
 		if c.begin(); c.next%1000 == 0 {
 			c.store.Drain()
 		}
 	}
-	h := c.store.history
-	for i := range 40 {
+	past := c.store.Past()
+	for i := range 60 {
+		c.now += event.Time(sec)
 		for k, id := range c.open {
 			if c.token(us, id, 1); k%4096 == 0 {
 				c.store.Drain()
 			}
 		}
-		size, bases := 0, 0
-		for _, s := range h.segments {
-			size, bases = size+s.size, bases+s.base.size
+		from, to := past.Range()
+		if past.sum.total() > MaxPastBytes && len(past.kept) > minKept {
+			t.Fatalf("%d MB of %d snapshots", past.sum.total()>>20, len(past.kept))
 		}
-		if bases > 3000*MaxOpen || size-bases > DefaultHistory || len(h.segments) > 2 {
-			t.Fatalf("%d KB, %d KB of them states, in %d segments", size>>10, bases>>10, len(h.segments))
-		}
-		if i < 20 || i%6 > 0 {
+		if i < 40 {
 			continue
 		}
-		reader := c.store.HistoryReader()
-		from, to := reader.Range()
-		if s := reader.At(from + (to-from)/2); s == nil || len(s.Requests) != MaxOpen || to-from < event.Time(4*MaxOpen*us) {
-			t.Fatalf("after %d rounds the history reaches back %d ns", i, to-from)
+		if s := past.At(from); s == nil || len(s.Requests) != MaxOpen || to-from < event.Time(8*sec) {
+			t.Fatalf("after %d s the past reaches back %v", i, time.Duration(to-from))
 		}
 	}
 }

@@ -105,13 +105,3 @@ func (c *counts) view() Counts {
 	slices.SortFunc(v.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 	return v
 }
-
-// clone returns a copy that shares nothing that will be written to.
-func (c *counts) clone() counts {
-	out := counts{c.Counts, make(map[string]*groupSum, len(c.groups)), c.reported}
-	for name, g := range c.groups {
-		sum := *g
-		out.groups[name] = &sum
-	}
-	return out
-}

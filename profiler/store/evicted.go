@@ -1,11 +1,6 @@
 package store
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/llmtop/llmtop/profiler/event"
-)
+import "github.com/llmtop/llmtop/profiler/event"
 
 // maxEvictedIDs is how many ids of ended and evicted requests are kept: about 150 KB with map and order.
 const maxEvictedIDs = 4096
@@ -39,5 +34,3 @@ func (g *evictedIDs) add(id event.RequestID) {
 	g.order = append(g.order, id)
 	g.ids[id] = struct{}{}
 }
-
-func (g *evictedIDs) clone() evictedIDs { return evictedIDs{maps.Clone(g.ids), slices.Clone(g.order)} }

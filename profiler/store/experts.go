@@ -48,12 +48,6 @@ func newPickCounts(p *event.Experts) pickCounts {
 	}
 }
 
-// continues reports whether p has the same shape as the current counts, so that p can be stored as a difference.
-func (x *experts) continues(p *event.Experts) bool {
-	return x != nil && x.layers == p.Layers && x.experts == p.Experts &&
-		len(p.Decode) == len(x.current.counts[0]) && len(p.Prompt) == len(x.current.counts[1])
-}
-
 // same reports whether c and o are the counts of one moment, which are never written again.
 func (c *pickCounts) same(o *pickCounts) bool {
 	return c.tokens == o.tokens && unsafe.SliceData(c.counts[0]) == unsafe.SliceData(o.counts[0]) && unsafe.SliceData(c.counts[1]) == unsafe.SliceData(o.counts[1])
@@ -188,6 +182,19 @@ type pickSpan struct {
 
 func (x *experts) span(from, to *pickCounts) *pickSpan {
 	return &pickSpan{layers: x.layers, experts: x.experts, from: *from, to: *to}
+}
+
+// unsummarised returns the same picks without the summaries that were computed so far, which take more than the counts.
+func (x *Experts) unsummarised() *Experts {
+	k := *x
+	for _, of := range [...][]*pickSpan{k.windows[:], k.halves[:]} {
+		for i, s := range of {
+			if s != nil {
+				of[i] = &pickSpan{layers: s.layers, experts: s.experts, from: s.from, to: s.to}
+			}
+		}
+	}
+	return &k
 }
 
 // is reports whether s is the span between two counts.

@@ -66,22 +66,3 @@ func (w *activeWindows) in(v *Snapshot) *Snapshot {
 	}
 	return &last
 }
-
-// frozen returns what the start of a history segment keeps: no router picks of large models while something runs, as
-// the next second replaces them.
-func (w *activeWindows) frozen(running bool) *activeWindows {
-	if w == nil || !running || w.experts == nil {
-		return w
-	}
-	k := *w
-	k.experts = nil
-	return &k
-}
-
-// size returns the memory in bytes that nothing else shares.
-func (w *activeWindows) size() int {
-	if w == nil || w.experts == nil {
-		return 0
-	}
-	return 8 * w.experts.Layers * w.experts.Experts * int(metric.NumWindows) * int(metric.NumPhases)
-}

@@ -11,9 +11,6 @@ type kvCache struct {
 	residency metric.Sparse
 }
 
-// clone returns a copy that shares nothing that will be written to.
-func (c *kvCache) clone() kvCache { return kvCache{c.KV, *c.residency.Pack().Sparse()} }
-
 // apply stores the state that the engine emitted.
 func (c *kvCache) apply(p *event.KV) {
 	c.Used, c.Total, c.Usage = max(p.Used, 0), max(p.Total, 0), event.Absent(event.NotReported)

@@ -23,15 +23,6 @@ type distributions struct {
 	stallCount, met metric.Windowed // stalls; requests that met every target
 }
 
-// windows returns all distributions, always in the same order.
-func (d *distributions) windows() [NumLatencies + 2]*metric.Windowed {
-	out := [NumLatencies + 2]*metric.Windowed{&d.stallCount, &d.met}
-	for i := range d.of {
-		out[2+i] = &d.of[i]
-	}
-	return out
-}
-
 // record records the latencies of a request that are due at a moment.
 func (l *latency) record(r *Request, moment Moment, at event.Time) {
 	for id := range Latencies {
@@ -110,38 +101,4 @@ func (l *latency) view(v *Latency, now int64, span time.Duration) {
 	if l.judged && span > 0 {
 		v.Goodput = event.DerivedValue(float64(l.met.Summaries(now)[metric.Minute].Count) / min(span, time.Minute).Seconds())
 	}
-}
-
-// frozenLatency is a compact copy of latency.
-type frozenLatency struct {
-	latency // without distributions
-	packed  [NumLatencies + 2]metric.PackedWindowed
-}
-
-// freeze returns a compact copy.
-func (l *latency) freeze() (f frozenLatency) {
-	f.latency = latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads.clone(), judged: l.judged}
-	for i, w := range l.windows() {
-		f.packed[i] = w.Pack()
-	}
-	return f
-}
-
-// size returns the memory of the packed distributions, in bytes.
-func (f *frozenLatency) size() (n int) {
-	for i := range f.packed {
-		n += f.packed[i].Size()
-	}
-	return n
-}
-
-// thaw returns latency data that continues from the frozen one.
-func (f *frozenLatency) thaw() latency {
-	l := f.latency
-	l.spreads = f.spreads.clone()
-	l.distributions = new(distributions)
-	for i, w := range l.windows() {
-		f.packed[i].UnpackTo(w)
-	}
-	return l
 }

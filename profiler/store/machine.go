@@ -3,7 +3,6 @@ package store
 import (
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -23,24 +22,6 @@ func (m *machine) last() *Host {
 		return &noHost
 	}
 	return m.host
-}
-
-// clone returns a copy that shares nothing that will be written to.
-func (m *machine) clone() machine {
-	k := *m
-	if m.host != nil {
-		host := m.view()
-		k.host = &host
-	}
-	return k
-}
-
-// size returns the memory of the last sample in bytes, without its series.
-func (m *machine) size() int {
-	if m.host == nil {
-		return 0
-	}
-	return int(unsafe.Sizeof(*m.host) + unsafe.Sizeof(*m.host.Host))
 }
 
 // apply stores a sample of a session that began at a time. Readings that are not in every sample keep their last value.

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"maps"
-
-	"github.com/llmtop/llmtop/profiler/event"
-)
+import "github.com/llmtop/llmtop/profiler/event"
 
 // maxOverflow is how many requests beyond MaxOpen are tracked by id: about 50 bytes each with the map, 3.3 MB in all.
 const maxOverflow = 1 << 16
@@ -21,12 +17,6 @@ type overflow struct {
 type overflowRequest struct {
 	state     event.State
 	generated int // tokens
-}
-
-func (b *overflow) clone() overflow {
-	c := *b
-	c.requests = maps.Clone(b.requests)
-	return c
 }
 
 // count returns the number of requests in a state.

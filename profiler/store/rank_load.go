@@ -64,13 +64,6 @@ type rankSlot struct {
 	picks  []uint64
 }
 
-// clone returns a copy that shares nothing that will be written to.
-func (r *rankLoad) clone() rankLoad {
-	k := *r
-	k.slots = slices.Clone(r.slots)
-	return k
-}
-
 // add adds the picks of a report. Another shape starts anew.
 func (r *rankLoad) add(at event.Time, list []event.LayerRanks) {
 	if len(list) == 0 || len(list[0].Picks) == 0 || len(list)*len(list[0].Picks) > maxRankCells {

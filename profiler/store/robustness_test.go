@@ -23,7 +23,7 @@ func heapInUse() int64 {
 
 // TestMemoryIsStableOverADay checks that memory does not grow between the second hour and the end of a day. The engine
 // finishes a request every 30 s, after enough requests to fill the ring and the past; the machine is sampled every
-// second; the history is on.
+// second; the past is kept.
 func TestMemoryIsStableOverADay(t *testing.T) {
 	eventtest.SkipUnderRace(t)
 	const (
@@ -32,7 +32,7 @@ func TestMemoryIsStableOverADay(t *testing.T) {
 		warmUp  = MaxRequests + MaxPast
 		maxMore = 2 << 20 // bytes
 	)
-	p := newSessionWithHistory(DefaultHistory, maxSegmentEvents)
+	p := newSessionWithPast(NewPastBudget(MaxPastBytes))
 	p.engine(event.CapTokens | event.CapQueue)
 	p.moe(2, 4, 2)
 	requests := uint64(0)

@@ -1,8 +1,9 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/expertcache"
 )
 
 // routing is the router picks of the current model.
@@ -28,6 +29,11 @@ func (r *routing) apply(at event.Time, p *event.Experts) {
 		zero := pickCounts{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
 		x = &experts{layers: p.Layers, experts: p.Experts, baseline: zero, current: zero, second: int64(at) / int64(second)}
 		r.experts, r.newestDispatch.counts = x, nil
+	}
+	for p, counts := range now.counts { // snapshots share what did not change
+		if slices.Equal(counts, x.current.counts[p]) {
+			now.counts[p] = x.current.counts[p]
+		}
 	}
 	x.advance(at)
 	x.used, x.everyN, x.current, x.viewCurrent = p.Used, p.EveryN, now, false
@@ -84,61 +90,4 @@ func (r *routing) view(v *Snapshot) {
 	if r.tokens != nil {
 		v.Picks = r.tokens.view(v.Now)
 	}
-}
-
-// frozenRouting is a compact copy of routing.
-type frozenRouting struct {
-	routing // without counts
-	experts *frozenExperts
-	tokens  *frozenTokenPicks
-}
-
-// freeze returns a compact copy.
-func (r *routing) freeze(pack func([]byte) []byte) frozenRouting {
-	f := frozenRouting{routing: *r}
-	f.routing.experts, f.routing.tokens = nil, nil
-	if r.experts != nil {
-		f.experts = r.experts.freeze(pack)
-	}
-	if r.tokens != nil {
-		f.tokens = r.tokens.freeze(pack)
-	}
-	return f
-}
-
-// size returns the memory of the packed counts, in bytes.
-func (f *frozenRouting) size() (n int) {
-	if f.experts != nil {
-		n += len(f.experts.packed)
-	}
-	if f.tokens != nil {
-		n += len(f.tokens.packed)
-	}
-	return n
-}
-
-// outlives returns the memory in bytes of the picks that f shared with the store, and that the store no longer has in a
-// later copy.
-func (f *frozenRouting) outlives(later *frozenRouting) int {
-	return f.log().BytesWithout(later.log())
-}
-
-// log returns the picks of single tokens, none if no token had picks.
-func (f *frozenRouting) log() *expertcache.Log {
-	if f.tokens == nil {
-		return new(expertcache.Log)
-	}
-	return f.tokens.log
-}
-
-// thaw returns routing that continues from the frozen one.
-func (f *frozenRouting) thaw(unpack func([]byte) []byte) routing {
-	r := f.routing
-	if f.experts != nil {
-		r.experts = f.experts.thaw(unpack)
-	}
-	if f.tokens != nil {
-		r.tokens = f.tokens.thaw(unpack)
-	}
-	return r
 }

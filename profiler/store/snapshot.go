@@ -50,6 +50,8 @@ type Snapshot struct {
 	LastActive *Snapshot
 
 	Recent *verdict.Interval // what the engine's threads did in the last seconds; nil in the first one
+
+	HeatmapsDropped bool // of the past: Experts and Picks are no longer kept
 }
 
 // Empty returns the snapshot of a session without events: the zero Snapshot lacks LatencySummaries and event.Host.

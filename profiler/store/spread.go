@@ -75,16 +75,3 @@ func (p *spreads) take(second int64) *Spread {
 	w.spread = nil
 	return taken
 }
-
-// clone returns a copy that shares only the spreads of seconds that have ended, which are not written to any more.
-func (p *spreads) clone() spreads {
-	if p.slots == nil {
-		return *p
-	}
-	slots := *p.slots
-	if w := &slots[p.second%spreadSlots]; w.spread != nil {
-		spread := *w.spread
-		w.spread = &spread
-	}
-	return spreads{p.second, &slots}
-}

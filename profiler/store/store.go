@@ -60,10 +60,7 @@ type Options struct {
 	Now     func() event.Time // clock that the sources stamp with
 	Wall    func() time.Time  // wall clock; nil: time.Now
 	Targets Targets           // what requests are checked against; TTFT 0: DefaultTTFTTarget, unless DefaultTTFT is set
-	// History is the size of the history in bytes, which a HistoryReader reads; 0: no history. See DefaultHistory.
-	History int
-	// Budget replaces History where many stores share a memory budget; nil: use History.
-	Budget *HistoryBudget
+	Past    *PastBudget       // memory for snapshots of the past; nil: none are kept
 	// Keep is how many bytes of tokens the store keeps of whole requests, for a report: DefaultKeep, or 0 to keep those of
 	// the newest requests only. Requests without room are as with 0.
 	Keep  int
@@ -86,7 +83,6 @@ type Store struct {
 	batch        []event.Event
 	state        state
 	lastSnapshot *Snapshot
-	history      *history // nil: no history
 }
 
 // New returns an empty store.
@@ -100,20 +96,22 @@ func New(opt Options) *Store {
 	if opt.Queue <= 0 {
 		opt.Queue = event.DefaultQueue
 	}
-	trend := SeriesLen
-	if opt.Budget != nil { // many stores: each keeps what its windows need
-		trend = 0
-	}
-	return &Store{
+	s := &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
-			core:       core{engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, onGaps: opt.OnGaps, counts: counts{groups: make(map[string]*groupSum)}},
+			engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, onGaps: opt.OnGaps, counts: counts{groups: make(map[string]*groupSum)},
 			requests:   ring{keep: opt.Keep},
 			latency:    latency{distributions: new(distributions)},
-			aggregates: aggregates{keep: trend},
+			aggregates: aggregates{keep: SeriesLen},
 		},
-		history: newHistory(opt.History, opt.Budget),
 	}
+	if b := opt.Past; b != nil {
+		s.state.past = b.join(s)
+		if b.total > MaxPastBytes { // many stores: each keeps what its windows need
+			s.state.aggregates.keep = 0
+		}
+	}
+	return s
 }
 
 // DefaultTTFTTarget is the TTFT target of a 512-token prompt. Without a target, first tokens are explained from this time on.
@@ -177,19 +175,11 @@ func (s *Store) drain() {
 		return
 	}
 	now := max(s.now(), 1)
-	s.history.beginBatch(&s.state, now, s.opt.Wall)
-	defer s.history.endBatch()
-	for rest := s.batch; len(rest) > 0; {
-		events := rest[:recordedTogether(rest)]
-		for i := range events {
-			events[i].At = clampTime(events[i].At, now)
-			events[i].Dur = min(max(events[i].Dur, 0), maxDur)
-		}
-		s.history.record(&s.state, events)
-		for i := range events {
-			s.state.apply(&events[i])
-		}
-		rest = rest[len(events):]
+	for i := range s.batch {
+		e := &s.batch[i]
+		e.At = clampTime(e.At, now)
+		e.Dur = min(max(e.Dur, 0), maxDur)
+		s.state.apply(e)
 	}
 	clear(s.batch) // releases what the events refer to
 }

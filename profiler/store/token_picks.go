@@ -177,6 +177,9 @@ func (t *tokenPicks) hits(picked *tally) *Hits {
 // namedHits returns the picks of tallies by name, the unnamed one last.
 func (t *tokenPicks) namedHits(tallies map[string]*tally) (out []NamedPicks) {
 	for name, tally := range tallies {
+		if tally.tokens == t.all.tokens { // it is the only one
+			tally = &t.all
+		}
 		out = append(out, NamedPicks{name, t.hits(tally)})
 	}
 	slices.SortFunc(out, func(a, b NamedPicks) int {

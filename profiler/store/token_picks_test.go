@@ -6,9 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -208,39 +205,5 @@ func BenchmarkApplyPicks(b *testing.B) {
 				p.store.state.apply(&e)
 			}
 		})
-	}
-}
-
-// TestHistoryOfLargeModel checks that the history of a large model has the picks of single tokens, in all segments, and the
-// pairs of the newest ones.
-func TestHistoryOfLargeModel(t *testing.T) {
-	p := newSessionWithHistory(1<<30, 10)
-	p.moe(1, 400, 2)
-	p.queue(1, "code", "")
-	var before []*Snapshot
-	for i := range 2 * thawedPairs {
-		p.tokenWithPicks(1, uint16(i%7), 300)
-		if p.now += event.Time(sec); i%100 == 25 {
-			before = append(before, p.store.Snapshot())
-		}
-	}
-	reader := p.store.HistoryReader()
-	for _, want := range before {
-		got := reader.At(want.Now)
-		if d := cmp.Diff(want.Picks, got.Picks, cmpopts.IgnoreFields(Picks{}, "Pairs", "PairedTokens", "Log")); d != "" {
-			t.Fatalf("%v: %s", want.Now, d)
-		}
-		if d := cmp.Diff(ExpertCache(want, metric.Decode), ExpertCache(got, metric.Decode)); d != "" {
-			t.Errorf("%v: expert cache: %s", want.Now, d)
-		}
-		if n := got.Picks.PairedTokens; n < min(want.Picks.PairedTokens, thawedPairs) || n > want.Picks.PairedTokens {
-			t.Errorf("%d of %d tokens are counted in pairs", n, want.Picks.PairedTokens)
-		}
-		if got.Picks.Pairs[0][0].B != 300 {
-			t.Errorf("pairs: %v", got.Picks.Pairs[0])
-		}
-	}
-	if p.store.Snapshot().Picks.All.Tokens != 2*thawedPairs {
-		t.Error("reading the history changed the present")
 	}
 }

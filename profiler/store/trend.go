@@ -38,9 +38,6 @@ func (t Trend) Points(dst []RatePoint) []RatePoint {
 	return append(dst, t.open...)
 }
 
-// clone returns a copy for another state, which adds points of its own.
-func (t Trend) clone() Trend { return Trend{t.full, slices.Clip(t.open)} }
-
 // with returns t with another point, whose rates and shares are rounded to float32.
 func (t Trend) with(p RatePoint) Trend {
 	if len(t.open) == trendChunk {

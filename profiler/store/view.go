@@ -28,12 +28,17 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.closeSeconds(now)
 	v, judge := new(Snapshot), s.judge.Clone()
 	s.measure(v, now, wall)
+	s.conclude(v, &judge)
+	return v
+}
+
+// conclude adds verdicts, and what is shown of an idle engine.
+func (s *state) conclude(v *Snapshot, judge *verdict.Judge) {
 	v.judgeWith(func(e *verdict.Evidence) { v.Verdicts = judge.Judge(e) })
-	v.Health = verdict.HealthOf(v.Verdicts, now, v.untargeted())
-	if s.engine.Remote.Link.Down() || !s.rates.ran(int64(now)/int64(second)) { // nor in the second that has not ended
+	v.Health = verdict.HealthOf(v.Verdicts, v.Now, v.untargeted())
+	if s.engine.Remote.Link.Down() || !s.rates.ran(secondOf(v.Now)) { // nor in the second that has not ended
 		v.LastActive = s.active.in(v)
 	}
-	return v
 }
 
 // measure sets a snapshot, whose Aggregates it reuses, to the state at the given time, without verdicts.
@@ -77,17 +82,31 @@ func (s *state) closeSeconds(now event.Time) {
 	}
 	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.closeSecond(sec)
-		// Verdicts hold for some seconds and say since when: the same events must lead to the same ones, also in the past.
-		v := closing.Get().(*Snapshot)
-		s.measure(v, event.Time((sec+1)*int64(second)), time.Time{})
-		v.judgeWith(s.judge.Check)
-		if !s.engine.Remote.Link.Down() && (s.rates.ran(sec) || s.rates.trend.Last().active()) {
-			s.active = newActiveWindows(v)
+		end := event.Time((sec + 1) * int64(second))
+		if s.past.due(sec + 1) {
+			v := new(Snapshot)
+			s.measure(v, end, s.past.wall(end))
+			s.keepActive(v, sec)
+			s.conclude(v, &s.judge)
+			s.past.keep(v)
+			continue
 		}
+		// Verdicts hold for some seconds and say since when: they are judged in each second, whoever looks.
+		v := closing.Get().(*Snapshot)
+		s.measure(v, end, time.Time{})
+		v.judgeWith(s.judge.Check)
+		s.keepActive(v, sec)
 		*v = Snapshot{Aggregates: v.Aggregates}
 		closing.Put(v)
 	}
 	s.latency.spreads.advance(now)
+}
+
+// keepActive keeps the windows of the snapshot at the end of a second in which something ran.
+func (s *state) keepActive(v *Snapshot, sec int64) {
+	if !s.engine.Remote.Link.Down() && (s.rates.ran(sec) || s.rates.trend.Last().active()) {
+		s.active = newActiveWindows(v)
+	}
 }
 
 // closeSecond appends the points of an ended second to the series.

@@ -123,6 +123,7 @@ func newSession() *session {
 	s.engine = s.trace.Engine("")
 	s.store = store.New(store.Options{
 		Now: func() event.Time { return s.now }, Wall: func() time.Time { return time.Unix(1000, 0) }, Keep: store.DefaultKeep,
+		Past: store.NewPastBudget(store.MaxPastBytes),
 	})
 	return s
 }
@@ -360,5 +361,30 @@ func TestSnapshotsOfALongRequest(t *testing.T) {
 	}
 	if late.Omitted() == 0 {
 		t.Error("the tokens that are no longer kept do not count as omitted")
+	}
+}
+
+// TestTimelineOfThePast checks that the kept snapshots of a session have what its events have, except forward passes and
+// what threads did.
+func TestTimelineOfThePast(t *testing.T) {
+	s := twoRequests()
+	s.now += event.Time(time.Second)
+	past := New()
+	past.Engine("").Past(append(s.store.Past().Until(s.now), s.store.Snapshot()))
+	events, kept := read(t, s.end()), read(t, past)
+	for _, name := range []string{"request #", "queue #", "tokenize", "stall: ", "token", "CPU [0..1]", "memory", "tokens in 1 s", "router picks"} {
+		want, got := slicesNamed(events, name), slicesNamed(kept, name)
+		if len(want) == 0 || len(got) != len(want) {
+			t.Errorf("%d slices %q, of the events %d", len(got), name, len(want))
+			continue
+		}
+		for i := range want {
+			if *got[i].TS != *want[i].TS && name != "router picks" || got[i].Name != want[i].Name {
+				t.Errorf("%+v, of the events %+v", got[i], want[i])
+			}
+		}
+	}
+	if n := len(slicesNamed(kept, "KV cells used")); n == 0 {
+		t.Error("no KV cells")
 	}
 }

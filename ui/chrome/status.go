@@ -7,12 +7,11 @@ import (
 
 // Status is what the top row shows beside the snapshot: the state of llmtop itself.
 type Status struct {
-	FPS            int
-	Paused         bool
-	Engine         string // position and name of the engine, for example "2/3 box:9000"; "" if there is only one
-	PendingEngines int    // engines of the list not yet shown as of the selected moment of the history
-	Record         RecordNote
-	Replay         *recording.PlayStatus // nil: live
-	Alerts         []alert.Status
-	OutputNote     string // note on the output rate of the terminal; "" if it is not limited
+	FPS        int
+	Paused     bool
+	Engine     string // position and name of the engine, for example "2/3 box:9000"; "" if there is only one
+	Record     RecordNote
+	Replay     *recording.PlayStatus // nil: live
+	Alerts     []alert.Status
+	OutputNote string // note on the output rate of the terminal; "" if it is not limited
 }

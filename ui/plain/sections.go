@@ -164,6 +164,9 @@ func latencyLines(s *store.Snapshot) (lines []string) {
 }
 
 func expertLines(s *store.Snapshot) []string {
+	if s.HeatmapsDropped {
+		return []string{"router picks of this moment are no longer kept: those of a large model are kept for a minute"}
+	}
 	if s.Experts == nil {
 		return []string{"no router picks: the model has no experts, or the engine does not report them"}
 	}

@@ -38,11 +38,8 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 	if isFleet(rows) {
 		wordOf = linkWord
 	}
-	if t.PendingEngines > 0 {
-		l.Put(pane.Watch, "loading history: "+strconv.Itoa(len(rows)-t.PendingEngines)+" of "+strconv.Itoa(len(rows))).Gap(2)
-	}
 	for _, r := range rows {
-		if r.Snapshot == chrome.NotKept && t.PendingEngines == 0 {
+		if r.Snapshot == chrome.NotKept {
 			counts[chrome.NotKeptWord]++
 		}
 		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {

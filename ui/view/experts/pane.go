@@ -184,6 +184,8 @@ func windowHits(s *store.Snapshot, c *pane.Frame, p metric.Phase) *store.Hits {
 func noExperts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.Waiting(a, s):
+	case s.HeatmapsDropped:
+		c.Absent(a, pane.Dim, "router picks of this moment are no longer kept", "those of a large model are kept for a minute")
 	case whyNone(s) != "":
 		c.Absent(a, pane.Dim, whyNone(s), "")
 	case s.Experts == nil:

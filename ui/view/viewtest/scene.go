@@ -47,7 +47,7 @@ func NewSceneWithTargets(targets store.Targets) *Scene {
 	s.Store = store.New(store.Options{
 		Now:     func() event.Time { return s.Now },
 		Wall:    func() time.Time { return wall.Add(time.Duration(s.Now)) },
-		Targets: targets, History: 1 << 20,
+		Targets: targets, Past: store.NewPastBudget(store.MaxPastBytes),
 	})
 	return s
 }
