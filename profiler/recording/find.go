@@ -13,7 +13,7 @@ import (
 var queuedWord = []byte(`"queued"`)
 
 // FindRequest returns the time at which a request of an engine was queued. It returns an error if the recording does
-// not have it. The first call reads all lines: about half a second for each GB of them.
+// not have it. The first call reads all lines: about 0.25 s for each 100 MB of them.
 func (r *Recording) FindRequest(engine int, id event.RequestID) (event.Time, error) {
 	queued, err := r.queued()
 	if err != nil {
