@@ -12,14 +12,11 @@ import (
 // for each. Each row is both written and read, so a field of a token or a forward pass is one row.
 type column struct {
 	name  string
-	shape int                              // of a value
-	delta func(e *event.Event) int64       // nil unless entries of an array are differences to the previous one: the number
-	put   putter                           // appends the value, or nothing if it is unknown
-	read  func(d *Decoder, e *event.Event) // reads the value; null and other types leave it unknown
+	shape int                                              // of a value
+	delta func(e *event.Event) int64                       // nil unless entries of an array are differences to the previous one: the number
+	put   func(b batch, dst []byte, e *event.Event) []byte // appends the value, or nothing if it is unknown
+	read  func(d *Decoder, e *event.Event)                 // reads the value; null and other types leave it unknown
 }
-
-// putter appends a value of an event.
-type putter func(b batch, dst []byte, e *event.Event) []byte
 
 // The shapes of values, to distinguish a value from an array of values.
 const (
@@ -162,28 +159,13 @@ func (c *column) append(dst []byte, b batch, events []event.Event) []byte {
 	return append(out, ']')
 }
 
-// columnReader is what a Decoder keeps while it reads a line of columns.
-type columnReader struct {
-	blank  event.Event   // an event of which nothing is known
-	events []event.Event // of the line so far
-	n      int           // events of the line
-	single []singleValue
-	last   int64 // previous number of a column of differences
-}
-
-// singleValue is a value that all events of a line have.
-type singleValue struct {
-	column *column
-	at     int // where it begins
-}
-
 // readColumns decodes a line of columns; blank is an event of which nothing is known. It reports whether every event has
 // a time.
 func (d *Decoder) readColumns(columns []column, blank event.Event) bool {
 	s, even, next := &d.scan, true, 0
 	d.event.Kind = blank.Kind
 	blank.Layer, blank.At = -1, noTime
-	d.blank, d.events, d.single, d.n = blank, d.events[:0], d.single[:0], 0
+	d.blank, d.events, d.common, d.commonAt, d.n = blank, d.events[:0], d.common[:0], d.commonAt[:0], 0
 	longest := 0 // array
 	for s.more('}') {
 		name := s.key()
@@ -226,11 +208,11 @@ func columnIndex(columns []column, name []byte, next int) int {
 }
 
 // at returns event i of the line, blank at first.
-func (r *columnReader) at(i int) *event.Event {
-	for len(r.events) <= i {
-		r.events = append(r.events, r.blank)
+func (d *Decoder) at(i int) *event.Event {
+	for len(d.events) <= i {
+		d.events = append(d.events, d.blank)
 	}
-	return &r.events[i]
+	return &d.events[i]
 }
 
 // readColumn reads a column into the events of the line and returns the number of its entries.
@@ -238,8 +220,8 @@ func (d *Decoder) readColumn(c *column) (n int) {
 	s := &d.scan
 	d.last = 0
 	if d.isSingle(c.shape) {
-		d.single = append(d.single, singleValue{c, s.at})
-		c.read(d, d.columnReader.at(0))
+		d.common, d.commonAt = append(d.common, c), append(d.commonAt, s.at)
+		c.read(d, d.at(0))
 		return 1
 	}
 	from := 0
@@ -252,11 +234,11 @@ func (d *Decoder) readColumn(c *column) (n int) {
 			if n == 0 {
 				from = s.at
 			}
-			c.read(d, d.columnReader.at(n))
+			c.read(d, d.at(n))
 		}
 	}
 	if n == 1 {
-		d.single = append(d.single, singleValue{c, from})
+		d.common, d.commonAt = append(d.common, c), append(d.commonAt, from)
 	}
 	return n
 }
@@ -265,10 +247,10 @@ func (d *Decoder) readColumn(c *column) (n int) {
 func (d *Decoder) repeat() {
 	end := d.scan
 	for i := 1; i < d.n; i++ {
-		e := d.columnReader.at(i)
-		for _, v := range d.single {
-			d.last, d.scan.at = 0, v.at
-			v.column.read(d, e)
+		e := d.at(i)
+		for k, c := range d.common {
+			d.last, d.scan.at = 0, d.commonAt[k]
+			c.read(d, e)
 		}
 	}
 	d.scan = end

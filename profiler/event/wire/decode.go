@@ -22,7 +22,15 @@ type Decoder struct {
 	session  Session
 	model    *event.Model // of a hello
 	loadTime int64        // ns to load model
-	columnReader
+
+	// Of a line of columns.
+	blank    event.Event   // an event of which nothing is known
+	events   []event.Event // so far
+	n        int           // number of events
+	common   []*column     // with one value for all events
+	commonAt []int         // where these values begin
+	last     int64         // previous number of a column of differences
+
 	passes []pass   // by number % keptPasses
 	room   []byte   // for a text
 	picks  []uint16 // room for those of a token

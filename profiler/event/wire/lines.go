@@ -36,11 +36,8 @@ var lineTypes = [event.NumKinds]lineType{
 	event.KindUsage:       payload("usage", always(appendUsage), (*Decoder).readUsage),
 }
 
-// appender appends the members of a payload; false if it is inconsistent.
-type appender[T any] func(dst []byte, e *event.Event, p *T) ([]byte, bool)
-
-// payload is a line with the members of a payload.
-func payload[T any](name string, appendTo appender[T], read func(d *Decoder) bool) lineType {
+// payload is a line with the members of a payload. appendTo returns false if they are inconsistent.
+func payload[T any](name string, appendTo func([]byte, *event.Event, *T) ([]byte, bool), read func(d *Decoder) bool) lineType {
 	return lineType{name, func(dst []byte, e *event.Event) ([]byte, bool) {
 		p, ok := e.Data.(*T)
 		if !ok || p == nil {
@@ -51,7 +48,7 @@ func payload[T any](name string, appendTo appender[T], read func(d *Decoder) boo
 }
 
 // always adapts a function that appends every payload.
-func always[T any](appendTo func(dst []byte, p *T) []byte) appender[T] {
+func always[T any](appendTo func(dst []byte, p *T) []byte) func([]byte, *event.Event, *T) ([]byte, bool) {
 	return func(dst []byte, _ *event.Event, p *T) ([]byte, bool) { return appendTo(dst, p), true }
 }
 

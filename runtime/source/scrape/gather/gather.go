@@ -28,9 +28,13 @@ type Gatherer struct {
 	adaptersAt   float64  // Unix time in s of adapters
 	rankLabel    string   // label of data-parallel ranks; "": as its name says
 	experts      expertRanks
-	last         lastSeries
-	label        string // the last label that labelValue was asked for in this line, and its value
-	value        []byte
+	last         struct { // series of the last bucket: those of one series follow each other, and differ in their bound only
+		metric *metric
+		labels []byte // up to the bound
+		series *series
+	}
+	label string // the last label that labelValue was asked for in this line, and its value
+	value []byte
 
 	texts  uint32  // complete ones
 	readAt float64 // Now at the last one
@@ -123,13 +127,6 @@ type series struct {
 	*histogram // nil: not a histogram
 }
 
-// lastSeries is the series of the last bucket: those of one series follow each other, and differ in their bound only.
-type lastSeries struct {
-	metric *metric
-	labels []byte // up to the bound
-	series *series
-}
-
 // New returns a Gatherer for a kind of engine, which Supports must accept.
 func New(k identify.Kind) *Gatherer {
 	table := aliasTables[k]
@@ -188,7 +185,7 @@ func (g *Gatherer) seriesOf(m *metric, l prom.Labels) (*series, []byte) {
 	}
 	s, le := g.findSeries(m, l)
 	if s != nil && bound != nil && le != nil {
-		g.last = lastSeries{m, append(g.last.labels[:0], before...), s}
+		g.last.metric, g.last.labels, g.last.series = m, append(g.last.labels[:0], before...), s
 	}
 	return s, le
 }
