@@ -89,6 +89,22 @@ func TestReportedTimes(t *testing.T) {
 	}
 }
 
+// TestHistogramsOfSeveralProcesses checks that histograms start again when what was counted turns out to be of several
+// processes.
+func TestHistogramsOfSeveralProcesses(t *testing.T) {
+	x := New("1.0")
+	p := addEngine(x, "one")
+	p.emitAggregates()
+	p.emit(sec, event.Event{Kind: event.KindAggregates, Data: &event.Aggregates{Interval: sec, Void: true}})
+	if all := reportedHistograms(t, x); len(all) != 0 {
+		t.Errorf("histograms of several processes: %v", all)
+	}
+	p.emitAggregates()
+	if h := reportedHistograms(t, x)["one ttft"].GetHistogram(); h.GetSampleCount() != 7 {
+		t.Errorf("%d after that, want 7", h.GetSampleCount())
+	}
+}
+
 // TestDisconnectedServerExportsNoCurrentValues checks that a disconnected server keeps its totals and exports no
 // current values.
 func TestDisconnectedServerExportsNoCurrentValues(t *testing.T) {

@@ -54,8 +54,12 @@ func (d *histogramTotals) histogram(buckets bool) *dto.Histogram {
 	return h
 }
 
-// addHistograms adds the histograms of a report, which count its interval only. The caller holds the lock.
+// addHistograms adds the histograms of a report, which count its interval only. A report that says that what was counted
+// before is of several processes starts them again. The caller holds the lock.
 func (e *EngineExporter) addHistograms(p *event.Aggregates) {
+	if p.Void {
+		clear(e.histograms)
+	}
 	for i := range p.Histograms {
 		if t := &p.Histograms[i]; t.Count > 0 {
 			e.accumulate(cleanLabel(t.Name), t)

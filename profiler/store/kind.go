@@ -26,12 +26,20 @@ func (s *Snapshot) Polled() bool {
 	return s.Aggregates != nil || s.Engine.Caps.Has(event.CapAggregates)
 }
 
+// Histograms returns the latencies that a server counts, in the order in which it first reported them; nil without any.
+func (s *Snapshot) Histograms() []WindowedHistogram {
+	if s.Aggregates == nil {
+		return nil
+	}
+	return s.Aggregates.Histograms
+}
+
 // AggregateOnly reports whether the engine has reported aggregate metrics and no single tokens.
 func (s *Snapshot) AggregateOnly() bool { return s.Aggregates != nil && !s.Traced() }
 
 // ReportsTooLittle reports whether the engine has aggregate metrics only, and none of its requests.
 func (s *Snapshot) ReportsTooLittle() bool {
-	return s.AggregateOnly() && !s.Aggregates.Running.OK() && len(s.Aggregates.Histograms) == 0 && !s.Aggregates.Decode.OK()
+	return s.AggregateOnly() && !s.Aggregates.Running.OK() && len(s.Histograms()) == 0 && !s.Aggregates.Decode.OK()
 }
 
 // NoPerRequest reports whether there is no per-request data at all: aggregate metrics only, and no slots.

@@ -44,7 +44,7 @@ func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 func drawWithoutGaps(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	slots, probes := slotCount(s) > 0, s.Probes().Last != nil && !measured(s)
 	switch {
-	case s.Aggregates != nil && len(s.Aggregates.Histograms) > 0:
+	case len(s.Histograms()) > 0:
 		c.Title = "Latency"
 		in := c.Box(a, "engine histograms, "+c.Window.String())
 		n := percentileTable(c, in, s) + 1

@@ -74,7 +74,7 @@ func drawUnmeasured(c *pane.Frame, a grid.Area, page Page, s *store.Snapshot) {
 		return
 	}
 	n := 0
-	if s.Aggregates != nil && len(s.Aggregates.Histograms) > 0 {
+	if len(s.Histograms()) > 0 {
 		n = percentileTable(c, a, s)
 		n += bucketNote(c, a.Sub(0, n, a.W, a.H-n), s)
 		if probeLine(c, a, n+1, s) {

@@ -143,7 +143,7 @@ func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 
 // bucketNote explains the percentiles of servers below the table, and returns the rows used.
 func bucketNote(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
-	if s.Aggregates == nil || !slices.ContainsFunc(s.Aggregates.Histograms, func(h store.WindowedHistogram) bool { return h.Bounds() != nil }) {
+	if !slices.ContainsFunc(s.Histograms(), func(h store.WindowedHistogram) bool { return h.Bounds() != nil }) {
 		return 0
 	}
 	for i, words := range [...]string{

@@ -21,7 +21,7 @@ func (v *View) Name() string { return "Latency" }
 
 // Missing implements view.Offerer.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
-	if s.NoPerRequest() && len(s.Aggregates.Histograms)+len(s.Requests) == 0 {
+	if s.NoPerRequest() && len(s.Histograms())+len(s.Requests) == 0 {
 		return noLatency, measureLatency
 	}
 	return "", ""
