@@ -40,22 +40,6 @@ var ErrMalformed = errors.New("malformed line")
 // ErrEvent is returned for an event that cannot be encoded as a line.
 var ErrEvent = errors.New("the event does not fit a line")
 
-// Codec encodes one event per line; each line is independent of the others. Recordings use it. Its zero value is ready.
-// It is not safe for concurrent use.
-type Codec struct{ decoder Decoder }
-
-// Name returns the name of the codec and the version of its lines.
-func (*Codec) Name() string { return "llmtop-events/" + Version }
-
-// Append appends e as one line without its end.
-func (*Codec) Append(dst []byte, e *event.Event) ([]byte, error) { return Append(dst, e) }
-
-// Decode passes the events of a line to emit. A line of an unknown type has none.
-func (c *Codec) Decode(line []byte, emit func(event.Event)) error {
-	_, err := c.decoder.Decode(line, emit)
-	return err
-}
-
 // Append appends e as one line without its end. On error it returns dst unchanged.
 func Append(dst []byte, e *event.Event) ([]byte, error) {
 	from := len(dst)

@@ -24,12 +24,12 @@ func decode(t testing.TB, d *Decoder, line []byte) []event.Event {
 
 // TestEventsRoundTrip checks that every event survives encoding and decoding.
 func TestEventsRoundTrip(t *testing.T) {
-	var c Codec
+	var d Decoder
 	var line []byte
 	rapid.Check(t, func(r *rapid.T) {
 		e := anyEvent(r)
 		var err error
-		line, err = c.Append(line[:0], &e)
+		line, err = Append(line[:0], &e)
 		if err != nil {
 			r.Fatalf("%v: %+v", err, e)
 		}
@@ -37,7 +37,7 @@ func TestEventsRoundTrip(t *testing.T) {
 			r.Fatalf("more than one line: %s", line)
 		}
 		var got []event.Event
-		if err := c.Decode(line, func(e event.Event) { got = append(got, e) }); err != nil {
+		if _, err := d.Decode(line, func(e event.Event) { got = append(got, e) }); err != nil {
 			r.Fatalf("%v: %s", err, line)
 		}
 		if diff := cmp.Diff([]event.Event{e}, got); diff != "" {
@@ -155,7 +155,7 @@ func TestInvalidNumbers(t *testing.T) {
 // TestLinesAreSafeToPrint checks that lines contain no characters that affect a terminal, and round-trip.
 func TestLinesAreSafeToPrint(t *testing.T) {
 	const text = "a\x1b[2J\x7f\u009b0;x\u202e\u2066\u200b\u2028\U000E0041日本é\"\\\n"
-	line, err := new(Codec).Append(nil, &event.Event{Kind: event.KindLog, At: 1, Layer: -1, Text: text})
+	line, err := Append(nil, &event.Event{Kind: event.KindLog, At: 1, Layer: -1, Text: text})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestLinesAreSafeToPrint(t *testing.T) {
 		}
 	}
 	var back []event.Event
-	if err := new(Codec).Decode(line, func(e event.Event) { back = append(back, e) }); err != nil || len(back) != 1 || back[0].Text != text {
+	if _, err := new(Decoder).Decode(line, func(e event.Event) { back = append(back, e) }); err != nil || len(back) != 1 || back[0].Text != text {
 		t.Errorf("%q decoded to %+v, %v", text, back, err)
 	}
 }
