@@ -22,7 +22,7 @@ import (
 
 // gcPercent is how much the heap grows before garbage is collected: less than Go's 100, since the engine beside llmtop
 // needs the memory. GOGC overrides it.
-const gcPercent = 40
+const gcPercent = 20
 
 // Main runs the command line and exits.
 func Main() {
