@@ -61,7 +61,7 @@ type Config struct {
 	Alerts func() []alert.Status
 
 	// Replay controls the recording on the screen; nil: the screen is live.
-	Replay Replay
+	Replay Travel
 
 	// NoText is why text that an engine reports is not shown, and how to show it; "": it is shown.
 	NoText string
@@ -163,7 +163,7 @@ type app struct {
 	sessions []Session
 	session  Session // the session on the screen; the zero value without one
 	watched  watched
-	replay   replay
+	travel   traveller
 	history  history
 	timeline *chrome.Timeline // selected moment of the history; nil: live, or a replay
 
@@ -194,7 +194,7 @@ func newApp(cfg Config) *app {
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.Suggest, a.editor.Max = cfg.Prompts, input.MaxPrompt
 	a.snap = store.Empty()
-	a.history.app, a.replay.app, a.marks.app = a, a, a
+	a.history.app, a.travel.app, a.marks.app = a, a, a
 	a.makeViews()
 	a.offered = everywhere
 	a.live = a.keyTable()

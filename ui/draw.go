@@ -138,7 +138,7 @@ func (a *app) footerKeys() (out []binding) {
 			case b.Name == "back" && a.view != viewOverview:
 				b.Word = b.Name
 			case b.Name == "play or pause":
-				b.Word = a.replay.playWord()
+				b.Word = a.travel.playWord()
 			}
 			if b.Word != "" && b.views.has(a.view) && rankOf(&b) == rank && b.is(a.find(b.Keys[0])) && b.available() {
 				out = append(out, b)

@@ -94,13 +94,12 @@ func keysOf(cfg Config) *app {
 // liveKeys are the keys of a live screen.
 func liveKeys() []binding { return keysOf(Config{}).live }
 
-// timeKeys are the keys that move in a replay, and in the history.
+// timeKeys are the keys that move in a replay, and in a paused live session.
 func timeKeys() (replay, history []binding) {
-	a := keysOf(Config{})
-	for _, k := range a.replay.keys() {
+	for _, k := range keysOf(Config{Replay: newPlayer()}).travel.keys() {
 		replay = append(replay, binding{Key: k, views: everywhere})
 	}
-	for _, k := range a.history.keys() {
+	for _, k := range keysOf(Config{}).travel.keys() {
 		history = append(history, binding{Key: k, views: everywhere})
 	}
 	return replay, history

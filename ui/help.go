@@ -114,7 +114,7 @@ func (h *help) text(w int, v viewID, table []binding) string {
 	}
 	if !inTime {
 		t.heading("Keys while the view is paused")
-		for _, k := range h.app.history.keys() {
+		for _, k := range h.app.travel.keys() {
 			if b := (binding{Key: k}); b.available() {
 				t.add(b.names(), "", b.Help)
 			}

@@ -1,13 +1,14 @@
 package ui
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/chrome"
-	"github.com/llmtop/llmtop/ui/view"
 )
 
 // Past is what is kept of a session; *store.Past implements it.
@@ -17,14 +18,7 @@ type Past interface {
 	After(at event.Time) *store.Snapshot // the next one; nil: none is kept
 }
 
-// How far one key press moves, in the history of a session and in a recording.
-const (
-	shortStep  = event.Time(time.Second)
-	longStep   = event.Time(10 * time.Second)
-	halfMinute = event.Time(30 * time.Second)
-)
-
-// history is the state of a paused view: the moment on the screen and the histories of the engines.
+// history is the Travel of a live session that is paused: the moment on the screen and what is kept of the engines.
 type history struct {
 	app       *app
 	histories map[string]Past // opened histories, by the names of the engines
@@ -34,38 +28,74 @@ type history struct {
 	timeline  chrome.Timeline
 }
 
-// historyKeys are the keys that move in the history while the view is paused.
-func (h *history) keys() []view.Key {
-	by := func(d event.Time) func() { return func() { h.goTo(h.at + d) } }
-	return []view.Key{
-		{Keys: []string{"space"}, Show: "space", Word: "resume", Help: "return to live", Do: h.toggle},
-		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s: all views show that moment", Do: by(-shortStep)},
-		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
-		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
-		{Keys: []string{"]"}, Show: "[ ]", Word: "10 s", Name: "forward 10 s", Help: "go forward 10 s", Do: by(longStep)},
-		{Keys: []string{"{"}, Show: "{", Name: "back 30 s", Help: "go back 30 s", Do: by(-halfMinute)},
-		{Keys: []string{"}"}, Show: "{ }", Name: "forward 30 s", Help: "go forward 30 s", Do: by(halfMinute)},
-		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine, at the same moment", Do: func() { h.app.switchEngine(false) }, When: h.app.canSwitch},
-		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { h.app.switchEngine(true) }, When: h.app.canSwitch},
-		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the oldest moment of the history", Do: func() { h.goTo(h.oldest) }},
-		{Keys: []string{"end"}, Show: "end", Word: "live", Name: "end", Help: "return to live", Do: h.toggle},
-	}
-}
-
 // toggle pauses the view at the current moment, or resumes it.
 func (h *history) toggle() {
-	a := h.app
-	a.status.Paused = !a.status.Paused
-	*h = history{app: a, at: a.snap.Now}
-	a.timeline = nil
-	a.updateBindings()
-	if a.status.Paused {
-		h.update()
+	if h.app.status.Paused {
+		h.Play()
 		return
 	}
+	h.Pause()
+}
+
+// Pause implements Travel: it stops the view at the current moment.
+func (h *history) Pause() {
+	h.begin(true)
+	h.update()
+}
+
+// Play implements Travel: it returns to live.
+func (h *history) Play() {
+	h.begin(false)
+	a := h.app
 	a.updateSessions()
 	a.takeSnapshot()
 	a.updateEngines()
+}
+
+func (h *history) begin(paused bool) {
+	a := h.app
+	*h = history{app: a, at: a.snap.Now}
+	a.status.Paused, a.timeline = paused, nil
+	a.updateBindings()
+}
+
+// Status implements Travel.
+func (h *history) Status() recording.PlayStatus {
+	s := recording.PlayStatus{State: recording.Paused, Speed: 1, Now: h.at, Wall: h.app.snap.Wall}
+	if p := h.of(h.app.session); p != nil {
+		s.Begin, s.End = p.Range()
+	}
+	return s
+}
+
+// Step implements Travel: to the next kept moment.
+func (h *history) Step(recording.Step) { _ = h.SeekTime(h.at + 1) }
+
+// SetSpeed implements Travel.
+func (h *history) SetSpeed(float64) error { return errors.New("set speed: the session is live") }
+
+// SeekRequest implements Travel.
+func (h *history) SeekRequest(_ string, id event.RequestID) error {
+	now := h.app.session.Snapshots()
+	for _, list := range [...][]*store.Request{now.Requests, now.Past} {
+		for _, r := range list {
+			if r.ID != id {
+				continue
+			}
+			if first := h.firstOf(r); first != nil {
+				return h.SeekTime(first.Now)
+			}
+		}
+	}
+	return fmt.Errorf("find request %d: it is not in the history", id)
+}
+
+// firstOf returns the first kept snapshot that has a request; nil if none is kept.
+func (h *history) firstOf(r *store.Request) *store.Snapshot {
+	if p := h.of(h.app.session); p != nil {
+		return p.After(r.Enqueued)
+	}
+	return nil
 }
 
 // of returns the history of an engine, or nil.
@@ -86,33 +116,28 @@ func (h *history) of(s Session) Past {
 	return p
 }
 
-// goTo shows another moment, or the nearest one in the history.
-func (h *history) goTo(at event.Time) {
+// SeekTime implements Travel: it shows the newest kept moment that is not later, or going forward, the next one.
+func (h *history) SeekTime(at event.Time) error {
 	a := h.app
 	p := h.of(a.session)
 	if p == nil {
-		return
+		return nil
 	}
-	h.oldest, h.now = p.Range()
-	if at < h.oldest {
-		a.Notify("the history reaches back " + metric.Duration(int64(h.now-h.oldest)))
-	}
-	at = min(max(at, h.oldest), h.now)
 	s := p.At(at)
 	if at > h.at && s != nil && s.Now <= h.at { // nothing is kept in between
 		if s = p.After(h.at); s == nil {
 			h.update()
-			return
+			return nil
 		}
 	}
 	if s == nil {
-		a.Notify("this moment is no longer in the history")
-		return
+		return errors.New("this moment is no longer in the history")
 	}
 	h.at, a.snap, a.dirty = s.Now, s, true
 	a.updateOffers()
 	a.updateEngines()
 	h.update()
+	return nil
 }
 
 // update updates the age of the moment on the screen. It needs a frame once per second.

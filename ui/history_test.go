@@ -203,7 +203,7 @@ func TestGoldenTravel(t *testing.T) {
 
 // The history keys do what the help says.
 func TestHistoryKeys(t *testing.T) {
-	far := map[string]event.Time{"back 1 s": -shortStep, "forward 1 s": shortStep, "back 10 s": -longStep, "forward 10 s": longStep, "back 30 s": -halfMinute, "forward 30 s": halfMinute}
+	far := map[string]event.Time{"back 1 s": -shortStep, "forward 1 s": shortStep, "back 10 s": -longStep, "forward 10 s": longStep}
 	paused, _, _ := withHistory(120, 36, theme.TrueColour)
 	paused.press("space")
 	boundOnce(t, paused.bindings)
@@ -219,7 +219,7 @@ func TestHistoryKeys(t *testing.T) {
 				t.Errorf("%s leads from %v to %v", key, from, a.snap.Now)
 			case b.name() == "start" && a.snap.Now != a.history.oldest:
 				t.Errorf("%s leads to %v", key, a.snap.Now)
-			case (b.name() == "resume" || b.name() == "end") && a.status.Paused:
+			case (b.name() == "play or pause" || b.name() == "end") && a.status.Paused:
 				t.Errorf("%s does not return to live", key)
 			}
 		}
@@ -227,4 +227,34 @@ func TestHistoryKeys(t *testing.T) {
 	a, _, _ := withHistory(120, 36, theme.TrueColour)
 	a.press("space", "?")
 	holds(t, a, "go back 10 s")
+}
+
+// The keys of requests go to the first kept moments that have them, there and back.
+func TestRequestsOfThePast(t *testing.T) {
+	a, scene, _ := withHistory(120, 36, theme.TrueColour)
+	a.press("space", "home")
+	began := func(id event.RequestID) event.Time {
+		for _, s := range scene.Store.Past().Until(scene.Now) {
+			if slices.ContainsFunc(s.Requests, func(r *store.Request) bool { return r.ID == id }) {
+				return s.Now
+			}
+		}
+		return 0
+	}
+	for a.snap.Requests[0].ID < 9 {
+		a.press("}")
+	}
+	for id := event.RequestID(9); id < 12; id++ {
+		if a.snap.Now != began(id) || a.snap.Requests[0].ID != id {
+			t.Fatalf("} leads to %v with request %d, want request %d at %v", a.snap.Now, a.snap.Requests[0].ID, id, began(id))
+		}
+		a.press("}")
+	}
+	a.press("}")
+	holds(t, a, "no later request")
+	for id := event.RequestID(11); id >= 9; id-- {
+		if a.press("{"); a.snap.Now != began(id) {
+			t.Fatalf("{ leads to %v, want request %d at %v", a.snap.Now, id, began(id))
+		}
+	}
 }

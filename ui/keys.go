@@ -222,10 +222,8 @@ func (a *app) withTime(keys []view.Key) (table []binding) {
 // updateBindings selects the keys of a replay, of a paused view with a history, or of a live view.
 func (a *app) updateBindings() {
 	switch {
-	case a.cfg.Replay != nil:
-		a.bindings = a.withTime(a.replay.keys())
-	case a.status.Paused && a.history.of(a.session) != nil:
-		a.bindings = a.withTime(a.history.keys())
+	case a.cfg.Replay != nil, a.status.Paused && a.history.of(a.session) != nil:
+		a.bindings = a.withTime(a.travel.keys())
 	default:
 		a.bindings = a.live
 	}

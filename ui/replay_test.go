@@ -19,7 +19,7 @@ import (
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-var _ Replay = (*recording.Player)(nil)
+var _ Travel = (*recording.Player)(nil)
 
 // player replaces a recording with requests 1 to 9: it records the calls and moves to the requested position.
 type player struct {

@@ -134,7 +134,7 @@ func rateSettings(a *app) []setting {
 		},
 		{
 			name: "speed", usage: "X", help: "speed of the replay", values: numbers(speeds),
-			now: func() string { return formatted(a.replay.shown.Speed) },
+			now: func() string { return formatted(a.travel.shown.Speed) },
 			parse: func(text string) (func() error, error) {
 				return number(recording.Slowest, recording.Fastest, " times", func(v float64) error { return a.cfg.Replay.SetSpeed(v) })(strings.TrimSuffix(text, "x"))
 			},

@@ -203,13 +203,9 @@ func (a *app) clickTrack(x, y int) bool {
 		return false
 	}
 	share := (float64(x-a.track.X) + 0.5) / float64(a.track.W)
-	between := func(from, to event.Time) event.Time { return from + event.Time(share*float64(to-from)) }
-	switch {
-	case a.cfg.Replay != nil:
-		p := a.cfg.Replay.Status()
-		a.replay.seek(p, between(p.Begin, p.End))
-	case a.status.Paused:
-		a.history.goTo(between(a.history.timeline.From, a.history.timeline.To))
+	if a.cfg.Replay != nil || a.status.Paused {
+		s := a.travel.to().Status()
+		a.travel.seek(s, s.Begin+event.Time(share*float64(s.End-s.Begin)))
 	}
 	return true
 }

@@ -88,8 +88,8 @@ func (a *app) updateStatus() {
 		a.status.Record = note
 	}
 	if a.cfg.Replay != nil {
-		a.dirty = a.replay.update(a.cfg.Replay) || a.dirty
-		a.status.Replay = &a.replay.shown
+		a.dirty = a.travel.update() || a.dirty
+		a.status.Replay = &a.travel.shown
 	}
 }
 
