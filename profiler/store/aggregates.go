@@ -49,15 +49,9 @@ func (r *Aggregates) Summary(name string, w metric.Window) metric.Distribution {
 
 // TTFTParts are the mean parts of TTFT that a server reports.
 type TTFTParts struct {
-	Parts []ServerPart // "other" is last if Total is above 0
-	Total float64      // mean TTFT in ns, which Parts divide; 0: they do not
-	Apart bool         // the parts are means of different requests than TTFT, or than each other: they must not be added
-}
-
-// ServerPart is a mean part of TTFT with the number of its requests, 0 for "other".
-type ServerPart struct {
-	Part
-	Count uint64
+	Parts []Part  // means, "other" is last if Total is above 0
+	Total float64 // mean TTFT in ns, which Parts divide; 0: they do not
+	Apart bool    // the parts are means of different requests than TTFT, or than each other: they must not be added
 }
 
 // Undivided reports whether the engine reports TTFT without a part of it: "other" is then the whole, and no component.
@@ -88,7 +82,7 @@ func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
 		name  string
 	}{{event.StageQueue, event.HistogramQueue}, {event.StagePrompt, event.HistogramPrefill}} {
 		if mean, count := counted(p.name); count > 0 {
-			out.Parts = append(out.Parts, ServerPart{newPart(p.stage, mean, total), count})
+			out.Parts = append(out.Parts, newPart(p.stage, mean, total, count))
 			sum += mean
 		}
 	}
@@ -96,13 +90,13 @@ func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
 	case len(out.Parts) > 0 && (float64(most-least) > partsTolerance*float64(most) || total > 0 && sum > total*(1+partsExcess)):
 		out.Apart = true
 	case total > 0:
-		out.Parts, out.Total = append(out.Parts, ServerPart{Part: newPart(event.StageNone, max(total-sum, 0), total)}), total
+		out.Parts, out.Total = append(out.Parts, newPart(event.StageNone, max(total-sum, 0), total, 0)), total
 	}
 	return out
 }
 
-func newPart(stage event.Stage, ns, total float64) Part {
-	return Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(ns, total)}
+func newPart(stage event.Stage, ns, total float64, count uint64) Part {
+	return Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(ns, total), Count: count}
 }
 
 // aggregates collects the reports of an engine's aggregate metrics.

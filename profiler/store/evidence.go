@@ -12,27 +12,21 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// evidence holds the numbers that verdicts are based on.
-type evidence struct {
-	verdict.Evidence
-	served verdict.Served
-}
-
 // evidences holds unused evidence. Nobody keeps it: a store of hundreds needs it twice a second.
-var evidences = sync.Pool{New: func() any { return new(evidence) }}
+var evidences = sync.Pool{New: func() any { return new(verdict.Evidence) }}
 
 // judgeWith calls f, which must not keep it, with the evidence of a snapshot.
 func (v *Snapshot) judgeWith(f func(*verdict.Evidence)) {
-	e := evidences.Get().(*evidence)
+	e := evidences.Get().(*verdict.Evidence)
 	v.collect(e)
-	f(&e.Evidence)
-	*e = evidence{}
+	f(e)
+	*e = verdict.Evidence{}
 	evidences.Put(e)
 }
 
 // collect sets e to the evidence of a snapshot.
-func (v *Snapshot) collect(e *evidence) {
-	e.Evidence = verdict.Evidence{
+func (v *Snapshot) collect(e *verdict.Evidence) {
+	*e = verdict.Evidence{
 		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Distribution(ITL, metric.Minute),
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
@@ -55,13 +49,13 @@ func (v *Snapshot) collect(e *evidence) {
 		p := metric.ProfitOf(v.Speculation)
 		e.Profit = &p
 	}
-	v.ttftEvidence(&e.Evidence)
-	v.queueEvidence(&e.Evidence)
-	v.targetEvidence(&e.Evidence)
-	v.expertEvidence(&e.Evidence)
+	v.ttftEvidence(e)
+	v.queueEvidence(e)
+	v.targetEvidence(e)
+	v.expertEvidence(e)
 	if v.AggregateOnly() {
-		e.Served = &e.served
-		v.servedEvidence(&e.Evidence)
+		e.Server = true
+		v.servedEvidence(e)
 	}
 	var kinds []string
 	for k, n := range v.Drops {

@@ -11,10 +11,10 @@ import (
 
 // servedEvidence adds what verdicts on a server are based on whose requests are not measured.
 func (v *Snapshot) servedEvidence(e *verdict.Evidence) {
-	r, served := v.Aggregates, e.Served
+	r, served := v.Aggregates, &e.Served
 	served.Running, served.Waiting = r.Running, r.Waiting
 	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
-		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
+		largest := slices.MaxFunc(p.Parts, func(a, b Part) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
 	}
 	if n := r.Number(event.CountPreemptions); n != nil && n.At == r.At {

@@ -84,12 +84,12 @@ func TestComponentsOfTTFT(t *testing.T) {
 	endTypical(p, event.StateFinished, "stop")
 	r := p.request(t, 1)
 	expected := []Part{
-		{event.StageQueue, 3 * time.Millisecond, 3. / 24, 0},
-		{event.StageTokenize, 1 * time.Millisecond, 1. / 24, 1e6 / 6.},
-		{event.StageEmbed, 2 * time.Millisecond, 2. / 24, 2e6 / 6.},
-		{event.StagePrompt, 12 * time.Millisecond, .5, 2e6},
-		{event.StageFirst, 4 * time.Millisecond, 4. / 24, 0},
-		{event.StageNone, 2 * time.Millisecond, 2. / 24, 0},
+		{event.StageQueue, 3 * time.Millisecond, 3. / 24, 0, 0},
+		{event.StageTokenize, 1 * time.Millisecond, 1. / 24, 1e6 / 6., 0},
+		{event.StageEmbed, 2 * time.Millisecond, 2. / 24, 2e6 / 6., 0},
+		{event.StagePrompt, 12 * time.Millisecond, .5, 2e6, 0},
+		{event.StageFirst, 4 * time.Millisecond, 4. / 24, 0, 0},
+		{event.StageNone, 2 * time.Millisecond, 2. / 24, 0, 0},
 	}
 	if len(r.Parts) != len(expected) {
 		t.Fatalf("parts %+v, want %+v", r.Parts, expected)

@@ -183,6 +183,7 @@ type Part struct {
 	Dur      time.Duration
 	Share    float64 // of TTFT, 0..1
 	PerToken float64 // ns per computed prompt token; 0 if there are none, and for stages that do not work on the prompt
+	Count    uint64  // of a mean that a server counts: its requests; else 0
 }
 
 // LayerPart is the prompt processing time of one layer.

@@ -80,8 +80,8 @@ func TestHealthIsOneRule(t *testing.T) {
 		"an imbalanced router":               {with(decode(10), func(e *Evidence) { e.Layer, e.MaxMean, e.Experts, e.LayerPicks = 1, 9, 16, 10_000 }), false, Healthy, "decode"},
 		"144 stalls of unknown cause":        {with(decode(10), stalls(7e9)), false, Watched, "token gaps"},
 		"144 stalls that took little":        {with(decode(10), stalls(5e9)), false, Healthy, "decode"},
-		"a server's histograms, no target":   {with(none, func(e *Evidence) { e.Served = &Served{} }), true, NoTarget, ""},
-		"a server's speed within the target": {func(e *Evidence) { e.Served, e.TPOT = &Served{Speed: event.DerivedValue(12)}, 100e6 }, false, Healthy, "decode"},
+		"a server's histograms, no target":   {with(none, func(e *Evidence) { e.Server = true }), true, NoTarget, ""},
+		"a server's speed within the target": {func(e *Evidence) { e.Server, e.Served.Speed, e.TPOT = true, event.DerivedValue(12), 100e6 }, false, Healthy, "decode"},
 	} {
 		e := calm()
 		c.change(e)

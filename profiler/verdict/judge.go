@@ -59,7 +59,8 @@ type Evidence struct {
 	MaxOpen      int
 	Failed       string // why the engine failed
 
-	Served *Served // of a server whose requests are not measured; nil: they are
+	Server bool // its requests are not measured, and Served is set
+	Served Served
 }
 
 // rule checks the evidence for one topic. It returns false if there is nothing to report.
@@ -74,13 +75,13 @@ var rules = []rule{
 	queueing,
 	missed,
 	servedTTFT,
-	served(queued),
-	served(preempted),
+	queued,
+	preempted,
 	lostTime,
 	tail,
 	servedTail,
 	decodeSpeed,
-	served(servedSpeed),
+	servedSpeed,
 	bound,
 	speculation,
 	experts,

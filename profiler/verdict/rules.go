@@ -354,7 +354,7 @@ func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	then, try := "a request that outgrows it ends with reason length", "a larger context (--ctx)"
-	if e.Served != nil {
+	if e.Server {
 		then, try = "new requests will have to wait", moreKV+", a shorter context, or another replica"
 	}
 	return Verdict{

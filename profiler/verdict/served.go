@@ -7,22 +7,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Served holds what a server reports of its requests besides their latencies.
+// Served holds what a server reports of its requests, which are not measured, besides their latencies. The zero value is
+// that of other engines.
 type Served struct {
 	Running, Waiting event.Reading
 	Preempted        event.Reading // requests since the previous poll
 	Speed            event.Reading // tokens/s of one request
-	SpeedEvidence    string        // how Speed was measured
-}
-
-// served returns a rule for engines that have aggregate metrics only.
-func served(judge func(*Served, *Evidence, *Limits) (Verdict, bool)) rule {
-	return func(e *Evidence, l *Limits) (Verdict, bool) {
-		if e.Served == nil {
-			return Verdict{}, false
-		}
-		return judge(e.Served, e, l)
-	}
+	SpeedEvidence    string        // how Speed was measured; "": unknown
 }
 
 // servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt". It judges only
@@ -70,7 +61,8 @@ var servedRemedies = map[string]string{
 }
 
 // queued: "3 requests waiting, 7 running: the KV cache is 96 % full"
-func queued(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
+func queued(e *Evidence, l *Limits) (Verdict, bool) {
+	s := &e.Served
 	if !s.Waiting.OK() || s.Waiting.V < 1 {
 		return Verdict{}, false
 	}
@@ -96,7 +88,8 @@ func queued(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // preempted: "2 requests were preempted: the KV cache is too small"
-func preempted(s *Served, _ *Evidence, _ *Limits) (Verdict, bool) {
+func preempted(e *Evidence, _ *Limits) (Verdict, bool) {
+	s := &e.Served
 	if !s.Preempted.OK() || s.Preempted.V < 1 {
 		return Verdict{}, false
 	}
@@ -134,7 +127,8 @@ func servedTail(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // servedSpeed is decodeSpeed for a server.
-func servedSpeed(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
+func servedSpeed(e *Evidence, l *Limits) (Verdict, bool) {
+	s := &e.Served
 	if !s.Speed.OK() || s.Speed.V <= 0 {
 		return Verdict{}, false
 	}

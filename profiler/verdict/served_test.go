@@ -23,7 +23,7 @@ type reported struct {
 // add adds it.
 func (r reported) add(e *Evidence) {
 	r.TTFT.Origin, r.ITL.Origin = event.Reported, event.Reported
-	e.Served, e.Target, e.Given, e.Warm, e.ITL, e.Dominant, e.DomShare, e.Slots = &r.Served, r.Target, r.Target > 0, r.TTFT, r.ITL, r.Dominant, r.DomShare, r.Slots
+	e.Server, e.Served, e.Target, e.Given, e.Warm, e.ITL, e.Dominant, e.DomShare, e.Slots = true, r.Served, r.Target, r.Target > 0, r.TTFT, r.ITL, r.Dominant, r.DomShare, r.Slots
 }
 
 // between returns a quantile in a bucket.

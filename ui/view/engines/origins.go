@@ -14,14 +14,11 @@ import (
 	"github.com/llmtop/llmtop/ui/view/latency"
 )
 
-// origin is the name and the origin of a metric.
-type origin struct {
-	name string
-	from event.Origin
-}
-
-// origins lists the metrics of an engine with aggregate metrics by importance.
-func origins(s *store.Snapshot) (out []origin) {
+// origins lists the metrics of an engine with aggregate metrics by their origin, the most important first, each preceded by
+// ", ".
+func origins(s *store.Snapshot) map[event.Origin]string {
+	names := make(map[event.Origin]string)
+	add := func(name string, from event.Origin) { names[from] += ", " + name }
 	r := s.Aggregates
 	for _, o := range []struct {
 		name string
@@ -37,7 +34,7 @@ func origins(s *store.Snapshot) (out []origin) {
 		{"finished", r.Finished},
 		{"failed", r.Failed},
 	} {
-		out = append(out, origin{o.name, o.r.Origin})
+		add(o.name, o.r.Origin)
 	}
 	for _, name := range []string{
 		event.HistogramTTFT, event.HistogramITL, event.HistogramTPOT, event.HistogramE2EL, event.HistogramQueue, event.HistogramPrefill, event.HistogramDecode,
@@ -48,27 +45,27 @@ func origins(s *store.Snapshot) (out []origin) {
 		} else if name == event.HistogramTPOT && slices.ContainsFunc(s.Requests, func(r *store.Request) bool { return r.Polled }) {
 			from = event.Derived
 		}
-		out = append(out, origin{latency.HistogramName(name), from})
+		add(latency.HistogramName(name), from)
 	}
 	slots := event.NotReported
 	if len(r.Slots) > 0 {
 		slots = event.Reported
 	}
-	out = append(out, origin{"slots", slots})
+	add("slots", slots)
 	if s.Probes().Last != nil {
-		out = append(out, origin{"probe TTFT, TPOT and E2EL", event.Measured})
+		add("probe TTFT, TPOT and E2EL", event.Measured)
 	}
 	for i := range r.Numbers {
 		if n := &r.Numbers[i]; n.Kind != store.CurrentValue && n.Name != event.RatioCacheHits {
 			name, _ := metric.Named(sanitize.Line(n.Name))
-			out = append(out, origin{name, n.Last.Origin})
+			add(name, n.Last.Origin)
 		}
 	}
 	for _, n := range r.More {
 		name, _ := metric.Named(sanitize.Line(n.Name))
-		out = append(out, origin{name, n.Origin})
+		add(name, n.Origin)
 	}
-	return out
+	return names
 }
 
 // drawOrigins lists the metrics of an engine grouped by origin, then its endpoints, and returns the next free row.
@@ -86,13 +83,7 @@ func drawOrigins(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 		{event.NotYet, "not yet", pane.Dim},
 		{event.NotReported, "not reported", pane.Dim},
 	} {
-		names := ""
-		for _, o := range all {
-			if o.from == group.from {
-				names += ", " + o.name
-			}
-		}
-		y = labelledNames(a, y, group.st, group.word, names)
+		y = labelledNames(a, y, group.st, group.word, all[group.from])
 	}
 	y = labelledNames(a, y, pane.Good, "read from", endpointNames(s, true))
 	return labelledNames(a, y, pane.Dim, "not read", endpointNames(s, false))

@@ -73,19 +73,13 @@ func drawCountedTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 			bar.Elide(0, y, bar.W, pane.Dim, apartWords(parts.Parts), c.Skin.Glyphs.Ellipsis)
 			continue
 		}
-		segs := c.Scratch.Segs[:0]
-		for _, p := range parts.Parts {
-			k := pane.ComponentLook(p.Stage)
-			segs = append(segs, grid.Seg{Share: float64(p.Dur) / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
-		}
-		c.Scratch.Segs = segs
-		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+		pane.DrawStack(c, bar, y, &store.Request{Parts: parts.Parts}, top/1e9)
 	}
 	aggregateParts(c, a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
 }
 
 // apartWords lists parts that must not be added, each with the number of its requests.
-func apartWords(parts []store.ServerPart) string {
+func apartWords(parts []store.Part) string {
 	words := ""
 	for _, p := range parts {
 		words += ", " + pane.ComponentLook(p.Stage).Name + " " + metric.Duration(int64(p.Dur)) + " of " + metric.Count(float64(p.Count))
@@ -122,7 +116,7 @@ func noRequestData(r *store.Aggregates) bool {
 }
 
 // totalNs returns the length of a bar in ns.
-func totalNs(parts []store.ServerPart) (sum float64) {
+func totalNs(parts []store.Part) (sum float64) {
 	for _, p := range parts {
 		sum += float64(p.Dur)
 	}
@@ -133,7 +127,7 @@ func totalNs(parts []store.ServerPart) (sum float64) {
 func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	parts := s.Aggregates.Parts(c.Window)
 	l := a.Line(0, 0)
-	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.ServerPart) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
+	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.Part) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
 		if parts.Undivided() {
 			break
 		}
