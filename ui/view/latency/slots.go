@@ -192,7 +192,7 @@ func slotColumns(s *store.Snapshot) []ttftColumn {
 		{"slot", 5, count(func(r *store.Request) int { return r.Slot })},
 	}
 	if len(s.Aggregates.Models) > 1 {
-		cols = append(cols, ttftColumn{"model", 32, func(r *store.Request) (string, grid.Style) {
+		cols = append(cols, ttftColumn{"model", 0, func(r *store.Request) (string, grid.Style) {
 			return sanitize.Line(r.Model), pane.Dim
 		}})
 	}

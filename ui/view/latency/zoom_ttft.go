@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -10,12 +11,14 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-// ttftColumn is a column of the zoomed TTFT table.
+// ttftColumn is a column of a table of requests.
 type ttftColumn struct {
 	title string
-	w     int
+	w     int // 0: words, in the rest of the row if that is at least leastWords
 	cell  func(*store.Request) (string, grid.Style)
 }
+
+const leastWords = 8
 
 // ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
 func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
@@ -134,22 +137,26 @@ func drawRequestTable(a grid.Area, cols []ttftColumn, requests []*store.Request,
 		}
 	}
 	for _, col := range cols {
-		if !anyCell(rs, col) {
+		switch {
+		case !anyCell(rs, col):
 			continue
-		}
-		if x+col.w > a.W {
+		case x+cmp.Or(col.w, leastWords) > a.W:
 			return
 		}
-		a.Right(x+col.w-1, 0, pane.Heading, col.title)
+		cell := a.Sub(x, 0, cmp.Or(col.w, a.W-x), a.H)
+		put := func(y int, st grid.Style, words string) {
+			if col.w == 0 {
+				cell.Elide(1, y, cell.W-1, st, words, '…')
+				return
+			}
+			cell.Right(cell.W-1, y, st, words)
+		}
+		put(0, pane.Heading, col.title)
 		for y, r := range shown {
 			words, st := col.cell(r)
-			if grid.Width(words) >= col.w {
-				a.Elide(x+1, y+1, col.w-2, st, words, '…')
-				continue
-			}
-			a.Right(x+col.w-1, y+1, st, words)
+			put(y+1, st, words)
 		}
-		x += col.w
+		x += cell.W
 	}
 }
 
