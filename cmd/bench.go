@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/llmtop/llmtop/cmd/bench"
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -29,12 +28,7 @@ reports what was measured.`,
   llmtop bench --rate 5,10 --suite --repeats 3
   llmtop bench http://127.0.0.1:8080 --concurrency 1,8
   llmtop bench http://127.0.0.1:8080 --find-capacity --slo ttft=500ms,tpot=50ms`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return exit.Usagef("bench takes one model, server or engine: llmtop bench %s", args[0])
-			}
-			return nil
-		},
+		Args: takes(0, 1, "bench takes one model, server or engine: llmtop bench %s"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return opts.Start(c)
 		},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/watch"
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
@@ -25,12 +24,7 @@ func newDiscoverCommand() *cobra.Command {
 		Long: `discover finds engines by their processes, by well-known ports on loopback, and by their event
 sockets. It asks each listener what it is with read-only requests: it generates nothing and sends no
 key.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 0 {
-				return exit.Usagef("discover takes no arguments: to watch an engine use llmtop attach %s", args[0])
-			}
-			return nil
-		},
+		Args: takes(0, 0, "discover takes no arguments: to watch an engine use llmtop attach %s"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := discover.Find(c.Context(), discover.Options{})
 			if asJSON {

@@ -67,12 +67,7 @@ there, else from the sums in the report.`,
 		Example: `  llmtop experts plan session.llmtop --budget 8GB --for llamacpp
   llmtop experts plan report.json --budget 25% --for ktransformers > picks.json
   llmtop experts plan imatrix.gguf --model model.gguf --budget 8GB --for ik_llama --batch 8`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("experts plan needs one report, recording or imatrix file: llmtop experts plan FILE")
-			}
-			return nil
-		},
+		Args: takes(1, 1, "experts plan needs one report, recording or imatrix file: llmtop experts plan FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 			defer stop()

@@ -39,12 +39,7 @@ attach of that user show what they see. It ends with the process, and leaves not
 sudo llmtop attach pid:PID does the same with the screen in one command.`,
 		Example: `  sudo llmtop probe 4711
   llmtop probe --dry-run 4711`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("probe takes the number of one process: list engines with llmtop discover")
-			}
-			return nil
-		},
+		Args: takes(1, 1, "probe takes the number of one process: list engines with llmtop discover"),
 		RunE: func(c *cobra.Command, args []string) error {
 			pid, err := strconv.Atoi(strings.TrimPrefix(args[0], "pid:"))
 			if err != nil || pid <= 0 {

@@ -60,12 +60,7 @@ such as --out FILE.json, are also written when the screen closes.`,
   OPENAI_BASE_URL=http://127.0.0.1:7080/v1 your-client
 
   llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --out report.json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit.Usagef("proxy takes the address of the server as --to %s", args[0])
-			}
-			return nil
-		},
+		Args: takes(0, 0, "proxy takes the address of the server as --to %s"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return opts.run(c)
 		},
@@ -127,8 +122,7 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 		_, err := o.forward(ctx, stop, p, clock, shown, notes)
 		return err
 	}
-	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: notes, Full: o.Out.Headless || !o.Out.Reports()}
-	return o.Out.Write(printed, func() (*report.Report, error) {
+	return o.Out.Write(c.OutOrStdout(), notes, o.Out.Headless || !o.Out.Reports(), func() (*report.Report, error) {
 		return o.forward(ctx, stop, p, clock, shown, notes)
 	})
 }
@@ -138,11 +132,11 @@ func (o *proxyOptions) reported(shown bool) bool { return !shown || o.Out.Report
 
 // session creates a session with the proxy as source.
 func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool) (*session.Session, *session.Group, error) {
-	spec := session.Spec{Name: session.ExportName(p.Target())}
+	var opt store.Options
 	if o.reported(shown) {
-		spec.Options.Keep = store.DefaultKeep
+		opt.Keep = store.DefaultKeep
 	}
-	s, group, err := o.Outputs.OpenSession(session.Options{Clock: clock, View: &o.View, Shown: shown, Meta: o.meta(p)}, spec)
+	s, group, err := o.Outputs.OpenSession(session.Options{Clock: clock, View: &o.View, Shown: shown, Meta: o.meta(p)}, session.ExportName(p.Target()), opt)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/spf13/cobra"
 )
@@ -18,12 +17,7 @@ faster than real time (see llmtop record --help).`,
 		Example: `  llmtop replay session.llmtop --speed 10
   llmtop replay session.llmtop --out report.json
   llmtop replay session.llmtop --out session.cast --script demo.toml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("replay needs one recording: llmtop replay FILE")
-			}
-			return nil
-		},
+		Args: takes(1, 1, "replay needs one recording: llmtop replay FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return opts.Run(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
 		},

@@ -15,14 +15,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// reportOptions are the flags of the report command.
-type reportOptions struct {
-	out    *files.Out
-	engine string // engine of a recording of several; "": all
-}
-
 func newReportCommand() *cobra.Command {
-	var opts reportOptions
+	var out *files.Out
+	var engine string // of a recording of several; "": all
 	c := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Convert a report or recording",
@@ -31,38 +26,34 @@ the formats of --out. FILE.perfetto.json is the timeline of a recording, for ui.
 		Example: `  llmtop report bench.json --out bench.html
   llmtop report session.llmtop --out - --out session.tokens.csv
   llmtop report session.llmtop --out session.perfetto.json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("report needs one report or recording: llmtop report FILE")
-			}
-			return nil
-		},
+		Args: takes(1, 1, "report needs one report or recording: llmtop report FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 			defer stop()
-			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
+			return convert(ctx, args[0], engine, out, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	opts.out = files.BindReports(c.Flags())
+	out = files.BindReports(c.Flags())
 	files.BindOut(c.Flags(), files.Timeline)
-	playback.BindEngine(c.Flags(), &opts.engine)
+	playback.BindEngine(c.Flags(), &engine)
 	return c
 }
 
-func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.Writer) error {
+// convert writes a report, or that of one engine of it, to the files of out, or as text.
+func convert(ctx context.Context, name, engine string, out *files.Out, stdout, notes io.Writer) error {
 	var trace *timeline.Trace
-	if o.out.Name(files.Timeline) != "" {
+	if out.Name(files.Timeline) != "" {
 		trace = timeline.New()
 	}
 	all, err := playback.ReadReport(ctx, name, trace, notes)
 	if err != nil {
 		return exit.Usage(err)
 	}
-	r, err := playback.SelectEngine(all, o.engine, name)
+	r, err := playback.SelectEngine(all, engine, name)
 	if err != nil {
 		return err
 	}
-	if r.Stageless() && o.out.Name(files.Stages) != "" {
+	if r.Stageless() && out.Name(files.Stages) != "" {
 		return exit.Usagef("%s has no stages: use the recording", name)
 	}
 	if trace != nil {
@@ -70,16 +61,16 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 			i := slices.IndexFunc(all.Fleet.Replicas, func(of report.Replica) bool { return of.Report == r })
 			trace.Keep(all.Fleet.Replicas[i].Name)
 		}
-		if err := o.writeTimeline(trace, notes); err != nil || !o.out.Reports() {
+		if err := writeTimeline(trace, out.Name(files.Timeline), notes); err != nil || !out.Reports() {
 			return err
 		}
 	}
-	return o.out.Write(files.Printed{Stdout: stdout, Notes: notes, Full: true}, func() (*report.Report, error) { return r, nil })
+	return out.Write(stdout, notes, true, func() (*report.Report, error) { return r, nil })
 }
 
 // writeTimeline writes the timeline of a recording.
-func (o *reportOptions) writeTimeline(trace *timeline.Trace, notes io.Writer) error {
-	file, err := files.OpenOutput(o.out.Name(files.Timeline), false)
+func writeTimeline(trace *timeline.Trace, name string, notes io.Writer) error {
+	file, err := files.OpenOutput(name, false)
 	if err != nil {
 		return err
 	}

@@ -33,12 +33,7 @@ process reads the file. With --picks it names the experts that are hot but not r
 often than evenly, with less than half of their bytes in memory. Linux only.`,
 		Example: `  llmtop experts resident model.gguf
   llmtop experts resident model.gguf --picks session.llmtop`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("experts resident needs one model file: llmtop experts resident MODEL.gguf")
-			}
-			return nil
-		},
+		Args: takes(1, 1, "experts resident needs one model file: llmtop experts resident MODEL.gguf"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 			defer stop()

@@ -112,6 +112,19 @@ func refuseCommandArgs(c *cobra.Command, args []string) error {
 	return unknownCommand(c, args[0], "it is no address, model or recording either: see llmtop --help")
 }
 
+// takes returns the check for a command of least to most arguments. A %s in the words is the first argument.
+func takes(least, most int, words string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) >= least && len(args) <= most:
+			return nil
+		case strings.Contains(words, "%s"):
+			words = fmt.Sprintf(words, args[0])
+		}
+		return exit.Usagef("%s", words)
+	}
+}
+
 // refuseArgs refuses any arguments.
 func refuseArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {

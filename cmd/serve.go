@@ -24,12 +24,7 @@ terminal or on another machine, to watch it and to send prompts. The text of a r
 the reader that sent it.`,
 		Example: `  llmtop serve model.gguf
   llmtop serve --listen tcp:127.0.0.1:7070 --parallel 4`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return exit.Usagef("serve takes one model file")
-			}
-			return nil
-		},
+		Args: takes(0, 1, "serve takes one model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				opts.Model = args[0]

@@ -34,11 +34,11 @@ const discoverVariable = "LLMTOP_DISCOVER"
 // discoverFlags are the flags of llmtop without a command that concern running engines.
 type discoverFlags struct {
 	discover string
-	traces   watch.TraceFlags
+	traces   string // of --otlp
 }
 
 func (s *discoverFlags) bind(set *pflag.FlagSet) {
-	s.traces.Bind(set)
+	watch.BindTraces(set, &s.traces)
 	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+discoverVariable+")")
 }
 
@@ -46,7 +46,7 @@ func (s *discoverFlags) check() error {
 	if !slices.Contains([]string{discoverAll, discoverSockets, discoverOff}, s.discover) {
 		return exit.Usagef("--discover %q: must be all, sockets or off", s.discover)
 	}
-	return s.traces.Check()
+	return watch.CheckTraces(s.traces)
 }
 
 // wanted reports whether to look for engines: there is a screen, and no flag is set for running the built-in model.
@@ -70,7 +70,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if s.traces.At != "" {
+	if s.traces != "" {
 		a := watch.Options{View: r.View, Outputs: r.Outputs, Traces: s.traces, Notes: c.ErrOrStderr()}
 		return a.Run(c.Context())
 	}

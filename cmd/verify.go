@@ -43,12 +43,7 @@ prints the speed of decoding of one request, and the predicted gain: at most wha
 bytes from the slower memory saves, at the speed at which as many threads read it.`,
 		Example: `  llmtop experts verify session.llmtop --budget 8GB
   llmtop experts verify report.json --budget 25% --llama-bench ~/llama.cpp/build/bin/llama-bench`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("experts verify needs one report, recording or imatrix file: llmtop experts verify FILE")
-			}
-			return nil
-		},
+		Args: takes(1, 1, "experts verify needs one report, recording or imatrix file: llmtop experts verify FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 			defer stop()

@@ -151,7 +151,7 @@ func (o *Benchmark) Start(c *cobra.Command) error {
 	}
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
-	return o.Out.Write(files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr()}, func() (*report.Report, error) {
+	return o.Out.Write(c.OutOrStdout(), c.ErrOrStderr(), false, func() (*report.Report, error) {
 		return o.measure(ctx, sources, newMeter(c.ErrOrStderr(), o.Shown))
 	})
 }

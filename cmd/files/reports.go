@@ -10,16 +10,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// Printed says what Write prints.
-type Printed struct {
-	Stdout io.Writer // receives the text of a report
-	Notes  io.Writer // receives the names of the files, and the summary if Stdout is one of them
-	Full   bool      // print the whole report, or nothing if there are files; otherwise print a summary
-}
-
 // Write writes the report that build returns. It opens the files first, so that an unusable path fails before the run,
 // and discards them if build returns no report. An error of build does not keep the report from being written.
-func (o *Out) Write(to Printed, build func() (*report.Report, error)) error {
+//
+// If whole, it prints the whole report to stdout, or nothing if there are files; otherwise a summary, and to notes the
+// names of the files. If standard output is one of them, the summary goes to notes, too.
+func (o *Out) Write(stdout, notes io.Writer, whole bool, build func() (*report.Report, error)) error {
 	outputs := make([]*os.File, len(o.kinds))
 	for i, k := range o.kinds {
 		if k.report == nil {
@@ -37,16 +33,16 @@ func (o *Out) Write(to Printed, build func() (*report.Report, error)) error {
 		Discard(outputs)
 		return err
 	}
-	return errors.Join(err, o.writeAll(outputs, built, to))
+	return errors.Join(err, o.writeAll(outputs, built, stdout, notes, whole))
 }
 
 // writeAll writes the files first: nobody may be reading the summary any more.
-func (o *Out) writeAll(outputs []*os.File, built *report.Report, to Printed) (err error) {
+func (o *Out) writeAll(outputs []*os.File, built *report.Report, stdout, notes io.Writer, whole bool) (err error) {
 	if !o.Text {
 		built.DropText()
 	}
-	if to.Full && !o.Reports() {
-		return built.WriteText(to.Stdout)
+	if whole && !o.Reports() {
+		return built.WriteText(stdout)
 	}
 	var wrote []string
 	for i, file := range outputs {
@@ -55,18 +51,18 @@ func (o *Out) writeAll(outputs []*os.File, built *report.Report, to Printed) (er
 			wrote = append(wrote, file.Name())
 		}
 	}
-	if to.Full {
+	if whole {
 		return err
 	}
 	if o.TakesStdout() {
-		to.Stdout = to.Notes
+		stdout = notes
 	}
-	err = errors.Join(err, built.WriteSummary(to.Stdout))
+	err = errors.Join(err, built.WriteSummary(stdout))
 	for _, name := range wrote {
-		fmt.Fprintf(to.Notes, "wrote %s\n", name)
+		fmt.Fprintf(notes, "wrote %s\n", name)
 	}
 	if !o.Reports() {
-		fmt.Fprintln(to.Notes, "The whole report: add --out FILE.json, then run llmtop report FILE.json.")
+		fmt.Fprintln(notes, "The whole report: add --out FILE.json, then run llmtop report FILE.json.")
 	}
 	return err
 }

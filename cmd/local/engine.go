@@ -42,14 +42,14 @@ type Scheduler interface {
 // Open creates the session of a run. If it is to be reported, it keeps all requests.
 func (r *Run) Open(ctx context.Context, reported bool) (*Engine, error) {
 	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown, Meta: r.Meta(nil)}
-	made := session.Spec{Name: session.ExportName(r.At)}
+	var of store.Options
 	if reported {
-		made.Options.Keep = store.DefaultKeep
+		of.Keep = store.DefaultKeep
 	}
 	if r.Shown {
-		made.Options.Past = store.NewPastBudget(store.MaxPastBytes)
+		of.Past = store.NewPastBudget(store.MaxPastBytes)
 	}
-	s, group, err := r.Outputs.OpenSession(opt, made)
+	s, group, err := r.Outputs.OpenSession(opt, session.ExportName(r.At), of)
 	if err != nil {
 		return nil, err
 	}

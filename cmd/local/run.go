@@ -69,16 +69,16 @@ func (r *Run) Start(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	printed := files.Printed{Stdout: c.OutOrStdout(), Notes: c.ErrOrStderr(), Full: r.Out.Headless}
+	stdout, notes := c.OutOrStdout(), c.ErrOrStderr()
 	if !r.Out.Headless { // standard output is for generated text
-		printed.Stdout = printed.Notes
+		stdout = notes
 	}
 	if !r.Out.Silent() && r.View.Visible() {
 		if !r.Out.Reports() {
 			_, err := r.live(c.Context(), prompts)
 			return err
 		}
-		return r.Out.Write(printed, func() (*report.Report, error) { return r.live(c.Context(), prompts) })
+		return r.Out.Write(stdout, notes, r.Out.Headless, func() (*report.Report, error) { return r.live(c.Context(), prompts) })
 	}
 	if len(prompts) == 0 {
 		if r.Model != "" {
@@ -104,7 +104,7 @@ func (r *Run) Start(c *cobra.Command) error {
 	if !r.Out.Silent() {
 		texts = c.OutOrStdout()
 	}
-	return r.Out.Write(printed, func() (*report.Report, error) { return r.headless(ctx, prompts, texts, c.ErrOrStderr()) })
+	return r.Out.Write(stdout, notes, r.Out.Headless, func() (*report.Report, error) { return r.headless(ctx, prompts, texts, c.ErrOrStderr()) })
 }
 
 // CheckParams refuses unusable sampler parameters.

@@ -82,8 +82,7 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 	case shown && !o.out.Reports():
 		return o.live(ctx, rec)
 	}
-	printed := files.Printed{Stdout: stdout, Notes: notes, Full: o.out.Headless || !o.out.Reports()}
-	return o.out.Write(printed, func() (*report.Report, error) {
+	return o.out.Write(stdout, notes, o.out.Headless || !o.out.Reports(), func() (*report.Report, error) {
 		if shown {
 			if err := o.live(ctx, rec); err != nil {
 				return nil, err

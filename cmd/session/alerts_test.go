@@ -53,6 +53,7 @@ func TestAlertsRunTheirCommand(t *testing.T) {
 	a.Watch(s, "tcp:\x1b[31mhost")
 	s.AtEnd(func() error { a.Close(); return nil })
 	err = s.Run(t.Context(), func(ctx context.Context) error {
+		s.Store.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "x", State: event.EngineReady, Caps: event.CapQueue}})
 		s.Store.Emit(event.Event{Kind: event.KindModel, Data: &event.Model{Name: "evil\nLLMTOP_X=1\x07", Architecture: "x"}})
 		s.Store.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{}})
 		for {

@@ -68,12 +68,12 @@ func (o *Outputs) Open(opt Options) (*Group, error) {
 }
 
 // OpenSession opens the outputs for a single session, which closes them at its end.
-func (o *Outputs) OpenSession(opt Options, spec Spec) (*Session, *Group, error) {
+func (o *Outputs) OpenSession(opt Options, name string, of store.Options) (*Session, *Group, error) {
 	g, err := o.Open(opt)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := g.New(spec)
+	s := g.New(name, of)
 	g.Alerts.Watch(s, "")
 	s.AtEnd(func() error { return g.Close(nil) })
 	return s, g, nil
@@ -83,20 +83,14 @@ func (o *Outputs) OpenSession(opt Options, spec Spec) (*Session, *Group, error) 
 // hundreds of servers.
 const ServerQueue = 512
 
-// Spec describes a session of a group.
-type Spec struct {
-	Name    string        // in exported metrics
-	Options store.Options // the group sets the targets, and the clock if there is none
-}
-
-// New creates a session with the outputs of the group. Record adds the recording.
-func (g *Group) New(spec Spec) *Session {
-	opt := spec.Options
+// New creates a session with the outputs of the group, and a name in exported metrics. The group sets the targets, and
+// the clock if there is none. Record adds the recording.
+func (g *Group) New(name string, opt store.Options) *Session {
 	opt.Targets = g.opt.View.Targets
 	if opt.Now == nil {
 		opt.Now = g.opt.Clock.Now
 	}
-	s := g.export.session(spec.Name, opt)
+	s := g.export.session(name, opt)
 	s.sink[0] = g.opt.View.DropCastText(s.sink[0])
 	return s
 }

@@ -34,7 +34,7 @@ import (
 type Options struct {
 	screen.View
 	session.Outputs
-	Traces    TraceFlags
+	Traces    string   // HOST:PORT at which to receive traces; "": nowhere
 	Addresses []string // none: all event sockets of the user
 	Note      string   // why these were chosen, "" if the user named them
 
@@ -60,7 +60,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.Watches = true
 	o.View.Bind(f)
 	o.Outputs.Bind(f)
-	o.Traces.Bind(f)
+	BindTraces(f, &o.Traces)
 	files.BindReports(f)
 	o.Out.BindHeadless(f, "watch without a screen and report when interrupted")
 	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
@@ -93,7 +93,7 @@ func (o *Options) check() error {
 	case o.probe == 0 && o.probeModel != "":
 		return exit.Usagef("--model needs --probe")
 	}
-	return cmp.Or(o.Traces.Check(), o.Outputs.Check(), o.View.Check())
+	return cmp.Or(CheckTraces(o.Traces), o.Outputs.Check(), o.View.Check())
 }
 
 // Run watches the engines until the user or a signal ends it, and writes the report if one is asked for.
@@ -101,7 +101,7 @@ func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
 	o.shown, o.every = !o.Out.Silent() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
 	o.reported = o.Out.Headless || o.Out.Reports() || o.length > 0 && !o.shown
-	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
+	w := &watcher{opt: o, clock: clock(o.Traces), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
 	if err := o.openProbes(ctx, w); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if !o.reported {
 		return w.watchReached(ctx)
 	}
-	return o.Out.Write(files.Printed{Stdout: o.Stdout, Notes: o.Notes, Full: o.Out.Headless}, func() (*report.Report, error) {
+	return o.Out.Write(o.Stdout, o.Notes, o.Out.Headless, func() (*report.Report, error) {
 		err := w.watchReached(ctx)
 		if exit.IsUsage(err) || len(w.engines) == 0 { // nothing was watched
 			return nil, err
@@ -144,7 +144,7 @@ func (o *Options) addressError(at string, err error) error {
 func (o *Options) checkAddresses() error {
 	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), o.fleets()
 	switch {
-	case !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces.At == "":
+	case !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces == "":
 		return exit.Usagef("a report without a terminal needs an address: llmtop attach ADDRESS, or --otlp HOST:PORT")
 	case !o.shown && !o.Export.Any() && !o.reported && len(o.Tables.Alerts) == 0 && o.Out.Name(files.Recording) == "":
 		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --out FILE.llmtop to record")
@@ -168,7 +168,7 @@ func (o *Options) fleets() bool { return slices.ContainsFunc(o.Addresses, addres
 // several reports whether more than one engine may be watched. They share one recording.
 func (o *Options) several() bool {
 	sources := len(o.Addresses)
-	if o.Traces.At != "" {
+	if o.Traces != "" {
 		sources++
 	}
 	return sources != 1 || o.fleets()
@@ -193,23 +193,18 @@ func (o *Options) announce() {
 	fmt.Fprintf(o.Notes, "watching: %s, %s\n", what, until)
 }
 
-// TraceFlags are the flags that receive traces of servers.
-type TraceFlags struct {
-	At string // "": off
+// BindTraces adds the flag that receives traces of servers.
+func BindTraces(set *pflag.FlagSet, at *string) {
+	set.StringVar(at, "otlp", "", "receive OpenTelemetry traces of servers at http://`HOST:PORT`/v1/traces")
 }
 
-// Bind adds the flags.
-func (t *TraceFlags) Bind(set *pflag.FlagSet) {
-	set.StringVar(&t.At, "otlp", "", "receive OpenTelemetry traces of servers at http://`HOST:PORT`/v1/traces")
-}
-
-// Check refuses values that cannot be used.
-func (t *TraceFlags) Check() error {
-	if t.At == "" {
+// CheckTraces refuses an address that cannot be used.
+func CheckTraces(at string) error {
+	if at == "" {
 		return nil
 	}
-	if _, err := net.ResolveTCPAddr("tcp", t.At); err != nil {
-		return exit.Usagef("--otlp %q: must be HOST:PORT", t.At)
+	if _, err := net.ResolveTCPAddr("tcp", at); err != nil {
+		return exit.Usagef("--otlp %q: must be HOST:PORT", at)
 	}
 	return nil
 }
@@ -219,8 +214,8 @@ func (t *TraceFlags) Check() error {
 const traceBacklog = time.Hour
 
 // clock returns the clock of a session, which starts earlier if it receives traces.
-func (t *TraceFlags) clock() engine.Clock {
-	if t.At == "" {
+func clock(traces string) engine.Clock {
+	if traces == "" {
 		return engine.NewClock()
 	}
 	return engine.NewClockSince(traceBacklog)

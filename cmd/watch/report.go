@@ -61,7 +61,7 @@ func (w *watcher) report(partial bool) *report.Report {
 // configuration returns the settings for the report.
 func (o *Options) configuration() map[string]string {
 	values := map[string]string{}
-	for name, value := range map[string]string{"attach": strings.Join(o.Addresses, " "), "otlp": o.Traces.At, "match": o.match} {
+	for name, value := range map[string]string{"attach": strings.Join(o.Addresses, " "), "otlp": o.Traces, "match": o.match} {
 		if value != "" {
 			values[name] = value
 		}

@@ -147,7 +147,7 @@ func (w *watcher) addAll(ctx context.Context) error {
 			return exit.Usage(err)
 		}
 	}
-	if o.Traces.At != "" {
+	if o.Traces != "" {
 		return w.addTraces(ctx)
 	}
 	if len(o.Addresses) == 0 {
@@ -175,13 +175,13 @@ func (w *watcher) add(ctx context.Context, at string) error {
 
 // newSession creates the session of an engine. It keeps all requests for a report.
 func (w *watcher) newSession(name string, queue int) *session.Session {
-	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Past: w.past}}
+	opt := store.Options{Queue: queue, Past: w.past}
 	if !w.opt.reported {
-		return w.group.New(made)
+		return w.group.New(name, opt)
 	}
 	ending := &stoppableClock{clock: w.clock}
-	made.Options.Keep, made.Options.Now, made.Options.Wall = store.DefaultKeep, ending.now, ending.wall
-	s := w.group.New(made)
+	opt.Keep, opt.Now, opt.Wall = store.DefaultKeep, ending.now, ending.wall
+	s := w.group.New(name, opt)
 	s.AlsoTo(ending)
 	s.AtEnd(func() error { // before the recording is closed
 		ending.end(s)
