@@ -19,14 +19,14 @@ const maxSeries = 4096
 type Gatherer struct {
 	*index       // for the kind of engine, shared
 	metrics      []metric
-	*reader               // nil between texts
-	round        uint64   // number of the text, from 1
-	lastComplete uint64   // last round that was read to the end
-	hitsAhead    float64  // tokens from a cache counted before the prompts that they are of
-	models       []string // in the last text
-	adapters     []string // LoRA adapters in the last text
-	adaptersAt   float64  // Unix time in s of adapters
-	rankLabel    string   // label of data-parallel ranks; "": as its name says
+	scan         *prom.Scanner // nil between texts
+	round        uint64        // number of the text, from 1
+	lastComplete uint64        // last round that was read to the end
+	hitsAhead    float64       // tokens from a cache counted before the prompts that they are of
+	models       []string      // in the last text
+	adapters     []string      // LoRA adapters in the last text
+	adaptersAt   float64       // Unix time in s of adapters
+	rankLabel    string        // label of data-parallel ranks; "": as its name says
 	experts      expertRanks
 	last         struct { // series of the last bucket: those of one series follow each other, and differ in their bound only
 		metric *metric
@@ -225,7 +225,7 @@ func (g *Gatherer) begin(s *series) {
 	if s.round != g.round {
 		s.round = g.round
 		if s.histogram != nil {
-			s.reset(g.reader)
+			s.reset()
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (m *metric) total(texts uint32) event.Histogram {
 			continue
 		}
 		h := *s.histogram
-		h.nextOther, h.nextCounts, h.nextSum, h.nextCount = nil, h.counts, h.sum, h.count
+		h.nextBounds, h.nextCounts, h.nextSum, h.nextCount = h.bounds, h.counts, h.sum, h.count
 		h.counts = nil
 		t.add(&h, false, true)
 	}

@@ -8,36 +8,19 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
 )
 
-// reader holds what a gatherer needs while it reads.
-type reader struct {
-	scan   *prom.Scanner
-	counts []float64 // room for the bucket counts of the text
-	used   int       // of counts
-}
-
-// readers holds unused readers: of hundreds of gatherers only a few read at the same time, and each scanner has a large
+// scanners holds unused scanners: of hundreds of gatherers only a few read at the same time, and each scanner has a large
 // buffer.
-var readers = sync.Pool{New: func() any { return &reader{scan: prom.NewScanner(nil), counts: make([]float64, 1024)} }}
-
-// room returns an empty list with room for n counts, which is valid until the end of the text.
-func (r *reader) room(n int) []float64 {
-	if r.used+n > len(r.counts) {
-		r.counts, r.used = make([]float64, 2*len(r.counts)+n), 0
-	}
-	r.used += n
-	return r.counts[r.used-n : r.used-n : r.used]
-}
+var scanners = sync.Pool{New: func() any { return prom.NewScanner(nil) }}
 
 // Read parses a text. Errors: those of r; the text has no metrics of the engine. Samples before an error count in the
 // next report.
 func (g *Gatherer) Read(r io.Reader) error {
-	g.reader = readers.Get().(*reader)
+	g.scan = scanners.Get().(*prom.Scanner)
 	g.scan.Reset(r)
 	defer func() {
 		g.scan.Reset(nil)
-		g.used = 0
-		readers.Put(g.reader)
-		g.reader = nil
+		scanners.Put(g.scan)
+		g.scan = nil
 	}()
 	g.round++
 	g.adapters, g.adaptersAt = nil, -1
