@@ -43,7 +43,7 @@ type Config struct {
 	Changed   <-chan struct{}        // receives when Snapshots may have new data; nil: check on every tick
 	Past      func() Past            // opens the history; nil, or a nil result: the engine has no history
 	Actions   Actions
-	Prompts   []SuggestedPrompt // built-in prompts, offered by tab in the prompt editor
+	Prompts   []input.Suggestion // built-in prompts, offered by tab in the prompt editor
 
 	// Sessions returns the current engines in a stable order. It is called once per frame and must not block. The list
 	// may be empty and may grow later. It replaces Snapshots, Changed, Past and Actions.
@@ -77,7 +77,7 @@ type Config struct {
 	ASCII       bool             // draw with ASCII only, see theme.PlainFont
 	FPS         int              // frames per second, 1 to MaxFPS; 0: DefaultFPS
 	NoMouse     bool
-	Layout      Layout // layout of the overview
+	Layout      overview.Layout // layout of the overview
 
 	// LowBandwidth reduces frames, colours and bytes for slow connections.
 	LowBandwidth bool
@@ -105,12 +105,6 @@ func frameRate(fps int) int {
 
 // Actions are the operations that keys trigger.
 type Actions = view.Actions
-
-// SuggestedPrompt is a built-in prompt; Label is its prompt kind.
-type SuggestedPrompt = input.Suggestion
-
-// Layout is an arrangement of the overview.
-type Layout = overview.Layout
 
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {

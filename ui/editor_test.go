@@ -26,7 +26,7 @@ func TestPromptIsSent(t *testing.T) {
 	a.press("p")
 	typeText(a, "In the q?beginning") // q and ? are text in the editor
 	a.press("enter")
-	if !slices.Equal(k.prompts, []SuggestedPrompt{{Text: "In the q?beginning"}}) {
+	if !slices.Equal(k.prompts, []input.Suggestion{{Text: "In the q?beginning"}}) {
 		t.Errorf("sent %q", k.prompts)
 	}
 	if a.editor.Open {

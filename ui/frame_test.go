@@ -6,11 +6,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/input"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // builtIn are the built-in prompts of tests.
-var builtIn = []SuggestedPrompt{{Label: "scripture", Text: viewtest.PromptText}, {Label: "code", Text: "func main() {"}}
+var builtIn = []input.Suggestion{{Label: "scripture", Text: viewtest.PromptText}, {Label: "code", Text: "func main() {"}}
 
 // open makes the model over one snapshot, w by h cells.
 func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {

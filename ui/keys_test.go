@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/input"
 	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -19,7 +20,7 @@ import (
 
 // calls records the actions that the screen called.
 type calls struct {
-	prompts []SuggestedPrompt
+	prompts []input.Suggestion
 	cancels []event.RequestID
 	paces   []float64
 	reports int
@@ -31,7 +32,7 @@ type calls struct {
 func (k *calls) actions() Actions {
 	return Actions{
 		Prompt: func(text, label string) (string, error) {
-			k.prompts = append(k.prompts, SuggestedPrompt{Label: label, Text: text})
+			k.prompts = append(k.prompts, input.Suggestion{Label: label, Text: text})
 			return k.note, k.err
 		},
 		Cancel: func(id event.RequestID) error {

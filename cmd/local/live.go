@@ -16,6 +16,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/input"
 )
 
 // builtinPause is the pause between two built-in prompts, to read the end of a text.
@@ -117,7 +118,7 @@ func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, err
 	}
 	if r.Model == "" {
 		for _, p := range demo.Prompts() {
-			cfg.Prompts = append(cfg.Prompts, ui.SuggestedPrompt{Label: p.Kind, Text: p.Text})
+			cfg.Prompts = append(cfg.Prompts, input.Suggestion{Label: p.Kind, Text: p.Text})
 		}
 	}
 	return cfg

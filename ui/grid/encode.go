@@ -6,8 +6,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Encode returns the frame for the terminal: rows separated by newlines, each starting and ending without style. It
-// allocates only the string.
+// Encode returns the frame as text: rows separated by newlines, each starting and ending without style.
 func (g *Grid) Encode(skin *theme.Skin) string {
 	g.out = g.out[:0]
 	for y := range g.H {
