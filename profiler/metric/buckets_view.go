@@ -9,7 +9,7 @@ import (
 // BucketsView is a histogram of an engine at a moment: over every Window, and second by second. It is immutable.
 type BucketsView struct {
 	end, second, covers int64 // as in WindowedBuckets
-	past                PastBuckets
+	past                pastBuckets
 	bounds              []int64
 	layout              uint16
 	ends                [numSums]uint32 // where the sums end in packed

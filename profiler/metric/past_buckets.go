@@ -9,11 +9,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// chunkSeconds is the number of seconds that PastBuckets keep and drop together.
+// chunkSeconds is the number of seconds that pastBuckets keep and drop together.
 const chunkSeconds = 16
 
-// PastBuckets holds the Buckets of past seconds in some 40 bytes each. Copies share them: a second is never written again.
-type PastBuckets struct {
+// pastBuckets holds the Buckets of past seconds in some 40 bytes each. Copies share them: a second is never written again.
+type pastBuckets struct {
 	full []pastChunk // of chunkSeconds each, oldest first
 	open pastChunk   // the newest seconds, fewer than chunkSeconds
 }
@@ -32,10 +32,10 @@ type pastSecond struct {
 }
 
 // len returns the number of seconds.
-func (p *PastBuckets) len() int { return chunkSeconds*len(p.full) + len(p.open.seconds) }
+func (p *pastBuckets) len() int { return chunkSeconds*len(p.full) + len(p.open.seconds) }
 
 // find returns the chunk of second i, and the second's index in it.
-func (p *PastBuckets) find(i int) (*pastChunk, int) {
+func (p *pastBuckets) find(i int) (*pastChunk, int) {
 	if k := i / chunkSeconds; k < len(p.full) {
 		return &p.full[k], i % chunkSeconds
 	}
@@ -43,13 +43,13 @@ func (p *PastBuckets) find(i int) (*pastChunk, int) {
 }
 
 // second returns the number of second i.
-func (p *PastBuckets) second(i int) int64 {
+func (p *pastBuckets) second(i int) int64 {
 	c, i := p.find(i)
 	return int64(c.seconds[i].second)
 }
 
 // add adds a second.
-func (p *PastBuckets) add(second, covers int64, layout uint16, b *Buckets) {
+func (p *pastBuckets) add(second, covers int64, layout uint16, b *Buckets) {
 	if b.mixed {
 		layout = 0
 	}
@@ -63,12 +63,12 @@ func (p *PastBuckets) add(second, covers int64, layout uint16, b *Buckets) {
 }
 
 // shared returns p for others, which do not see what is added later.
-func (p *PastBuckets) shared() PastBuckets {
-	return PastBuckets{slices.Clip(p.full), pastChunk{slices.Clip(p.open.seconds), slices.Clip(p.open.packed)}}
+func (p *pastBuckets) shared() pastBuckets {
+	return pastBuckets{slices.Clip(p.full), pastChunk{slices.Clip(p.open.seconds), slices.Clip(p.open.packed)}}
 }
 
 // drop drops the oldest seconds beyond the newest n, chunk by chunk, and returns how many.
-func (p *PastBuckets) drop(n int) int {
+func (p *pastBuckets) drop(n int) int {
 	chunks := min(max(p.len()-n, 0)/chunkSeconds, len(p.full))
 	if chunks > 0 {
 		p.full = slices.Clone(p.full[chunks:])
@@ -77,7 +77,7 @@ func (p *PastBuckets) drop(n int) int {
 }
 
 // packed returns the number of the layout of second i, and its Buckets.
-func (p *PastBuckets) packed(i int) (layout uint16, packed []byte) {
+func (p *pastBuckets) packed(i int) (layout uint16, packed []byte) {
 	c, i := p.find(i)
 	packed = c.packed[c.seconds[i].at:]
 	if i+1 < len(c.seconds) {
@@ -129,7 +129,7 @@ func bucketCounts(packed []byte) iter.Seq2[int, uint64] {
 }
 
 // addTo adds second i to b. bounds and layout are those of the histogram at present.
-func (p *PastBuckets) addTo(b *Buckets, i int, bounds []int64, layout uint16) {
+func (p *pastBuckets) addTo(b *Buckets, i int, bounds []int64, layout uint16) {
 	own, packed := p.packed(i)
 	if own != layout { // other bounds
 		bounds = nil
@@ -154,7 +154,7 @@ func (b *Buckets) addPacked(packed []byte, bounds []int64) {
 
 // takeFrom takes second i from b, to which it was added. It reports false if b has other bounds or may be too large to be
 // exact: b is then of no use.
-func (p *PastBuckets) takeFrom(b *Buckets, i int, layout uint16) bool {
+func (p *pastBuckets) takeFrom(b *Buckets, i int, layout uint16) bool {
 	own, packed := p.packed(i)
 	count, sum, counts := unpackBuckets(packed)
 	if b.mixed || own != layout || b.Count == math.MaxUint64 || b.Sum == math.MaxInt64 {

@@ -5,7 +5,7 @@ import "time"
 // slots is the number of past seconds that a Windowed keeps besides the current one.
 const slots = 59
 
-// Windowed is a distribution over every Window: one histogram per second, merged by addition. It takes 22 KB and some
+// Windowed is a distribution over every Window: one histogram per second, merged by addition. It takes some
 // 200 bytes for each of the last 60 seconds with values, and next to nothing before the first one. The zero value is
 // empty. Windows end with the current second: "last 10 s" is the current second and the nine before it. "last 1 s" is the
 // last complete second, so that it does not restart with each second.
@@ -17,13 +17,14 @@ type Windowed struct {
 // collected holds the histograms of a Windowed.
 type collected struct {
 	current Histogram
-	past    [slots]*Packed // second s is at s % slots; nil if it is empty
-	number  [slots]int64   // the second of each entry of past
-	ten     Histogram      // sum of the nine seconds before the current one
-	minute  Histogram      // sum of the 59 seconds before the current one
+	past    [slots]*Histogram // second s is at s % slots; nil if it is empty
+	number  [slots]int64      // the second of each entry of past
+	ten     Histogram         // sum of the nine seconds before the current one
+	minute  Histogram         // sum of the 59 seconds before the current one
 	session Histogram
-	packed  *Packed // last result of Whole
-	whole   Summary // of session; outdated if it has another count
+	whole   *Histogram // last result of Whole
+	all     Summary    // of session; outdated if it has another count
+	sum     Histogram  // of withCurrent
 }
 
 // Record counts v k times at a time in ns. Times before the current second count in the current second.
@@ -48,20 +49,21 @@ func (w *Windowed) advance(now int64) {
 	}
 	if w.current.n > 0 {
 		i := w.second % slots
-		w.past[i], w.number[i] = w.current.Pack(), w.second
-		w.current = Histogram{}
+		w.past[i], w.number[i] = w.current.Clone(), w.second
+		w.current.reset()
 	}
 	w.second = s
-	w.ten, w.minute = Histogram{}, Histogram{}
+	w.ten.reset()
+	w.minute.reset()
 	for i, h := range w.past {
 		if h == nil {
 			continue
 		}
 		if w.number[i] > s-60 {
-			w.minute.addPacked(h)
+			w.minute.Add(h)
 		}
 		if w.number[i] > s-10 {
-			w.ten.addPacked(h)
+			w.ten.Add(h)
 		}
 	}
 }
@@ -78,10 +80,10 @@ func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	if out[Second] = w.At(w.second - 1); out[Second].Count == 0 {
 		out[Second] = w.current.Summary()
 	}
-	if w.whole.Count != w.session.n {
-		w.whole = w.session.Summary()
+	if w.all.Count != w.session.n {
+		w.all = w.session.Summary()
 	}
-	out[TenSeconds], out[Minute], out[Session] = w.withCurrent(&w.ten), w.withCurrent(&w.minute), w.whole
+	out[TenSeconds], out[Minute], out[Session] = w.withCurrent(&w.ten), w.withCurrent(&w.minute), w.all
 	return out
 }
 
@@ -90,9 +92,9 @@ func (w *Windowed) withCurrent(past *Histogram) Summary {
 	if w.current.n == 0 {
 		return past.Summary()
 	}
-	sum := *past
-	sum.Add(&w.current)
-	return sum.Summary()
+	w.sum.set(past)
+	w.sum.Add(&w.current)
+	return w.sum.Summary()
 }
 
 // At describes the distribution of one second, numbered now / 1 s. It is empty outside the last minute.
@@ -110,13 +112,14 @@ func (w *Windowed) At(s int64) Summary {
 	return w.past[i].Summary()
 }
 
-// Whole returns the distribution over the session, shared until another value is recorded.
-func (w *Windowed) Whole() *Packed {
+// Whole returns the distribution over the session, shared until another value is recorded and never changed; nil without
+// values.
+func (w *Windowed) Whole() *Histogram {
 	if w.collected == nil {
 		return nil
 	}
-	if w.packed.Count() != w.session.n {
-		w.packed = w.session.Pack()
+	if w.whole.Count() != w.session.n {
+		w.whole = w.session.Clone()
 	}
-	return w.packed
+	return w.whole
 }

@@ -14,7 +14,7 @@ type WindowedBuckets struct {
 	second  int64 // number of the current second
 	covers  int64 // seconds that the reports of the current second cover
 	current Buckets
-	past    PastBuckets
+	past    pastBuckets
 	session Buckets
 
 	bounds []int64 // the last reported bounds

@@ -53,7 +53,7 @@ func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 	d.GeneratedBefore, d.Generated = earlier.GeneratedTokens, counts.GeneratedTokens-earlier.GeneratedTokens
 	d.Rate, d.RateBefore = wallRate(d.Generated, d.Elapsed), wallRate(d.GeneratedBefore, d.ElapsedBefore)
 	from, to := &then.Latency, &v.Latency
-	ofRequests := func(then, now *metric.Packed) BeforeAfter {
+	ofRequests := func(then, now *metric.Histogram) BeforeAfter {
 		return compare(then, now, then.Count(), now.Count()-min(then.Count(), now.Count()))
 	}
 	d.TTFT, d.TPOT = ofRequests(from.Session.TTFT, to.Session.TTFT), ofRequests(from.Session.TPOT, to.Session.TPOT)
@@ -66,10 +66,10 @@ func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 }
 
 // compare compares a distribution with an earlier state of it, with so many independent values before and since.
-func compare(then, now *metric.Packed, independentBefore, independent uint64) BeforeAfter {
-	before, since := then.Unpack(), now.Since(then)
-	from, to := metric.Sampled{Of: &before, Independent: independentBefore}, metric.Sampled{Of: &since, Independent: independent}
-	return BeforeAfter{Before: before.Summary(), Since: since.Summary(), P50: to.Differs(from, .5), P99: to.Differs(from, .99)}
+func compare(then, now *metric.Histogram, independentBefore, independent uint64) BeforeAfter {
+	since := now.Since(then)
+	from, to := metric.Sampled{Of: then, Independent: independentBefore}, metric.Sampled{Of: since, Independent: independent}
+	return BeforeAfter{Before: then.Summary(), Since: since.Summary(), P50: to.Differs(from, .5), P99: to.Differs(from, .99)}
 }
 
 // MoreStalls reports whether there are more stalls per token since the first snapshot than before, by more than chance

@@ -8,7 +8,7 @@ import (
 // kvCache is the state of the KV cache.
 type kvCache struct {
 	KV        // without Residency
-	residency metric.Sparse
+	residency metric.Histogram
 }
 
 // apply stores the state that the engine emitted.

@@ -14,10 +14,10 @@ type liveRequest struct {
 	view            Request                    // everything received so far
 	done            *Request                   // final view; nil until the request has ended; shared by all snapshots
 	lastView        *Request                   // the latest view that snapshots share; nil if outdated
-	itl             *metric.Sparse             // gaps; nil once the request has ended, like text
+	itl             *metric.Histogram          // gaps; nil once the request has ended, like text
 	stageTime       [event.StageSend + 1]int64 // ns per TTFT component
 	pacedSinceToken int64                      // ns of pacing since the last token
-	passGaps        *metric.Sparse             // gaps between forward passes; nil: each generated one token
+	passGaps        *metric.Histogram          // gaps between forward passes; nil: each generated one token
 	early           *lateGap                   // the last of the first gaps, until there is a median to judge them by
 	lastStep        uint64                     // of the last token
 	pacedTotal      int64                      // ns of pacing between tokens

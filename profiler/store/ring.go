@@ -49,7 +49,7 @@ func (r *ring) add(id event.RequestID) *liveRequest {
 	if r.openCount() >= MaxOpen {
 		return nil
 	}
-	l := &liveRequest{view: Request{ID: id, Slot: -1}, itl: new(metric.Sparse)}
+	l := &liveRequest{view: Request{ID: id, Slot: -1}, itl: new(metric.Histogram)}
 	r.append(l)
 	if r.openCount() > MaxRequests<<r.halvings {
 		r.halvings++

@@ -225,7 +225,7 @@ type Stall struct {
 }
 
 // SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.
-type SessionDistributions struct{ TTFT, ITL, TPOT *metric.Packed }
+type SessionDistributions struct{ TTFT, ITL, TPOT *metric.Histogram }
 
 // LatencyPoint is one second of ITL. Count 0 means no tokens: a gap in the chart.
 type LatencyPoint struct {

@@ -143,10 +143,10 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, e *e
 
 // typicalGaps returns the gaps that one is compared with: all of the request or, where forward passes generate several
 // tokens (accepted drafts), those between passes; nil within a pass.
-func (l *liveRequest) typicalGaps(e *event.Event) *metric.Sparse {
+func (l *liveRequest) typicalGaps(e *event.Event) *metric.Histogram {
 	within := e.Step != 0 && e.Step == l.lastStep && e.Choice == l.lastChoice
 	if within && l.passGaps == nil {
-		l.passGaps = l.itl.Pack().Sparse() // so far each pass generated one
+		l.passGaps = l.itl.Clone() // so far each pass generated one
 	}
 	switch {
 	case within:
@@ -170,7 +170,7 @@ func (g *lateGap) from() event.Time { return g.at - event.Time(g.gap)*event.Time
 
 // judgeGap records a stall if a gap is far above the median of those before it, and reports whether it is. The first
 // gaps have too few before them: they wait until there is a median.
-func (s *state) judgeGap(l *liveRequest, typical *metric.Sparse, g lateGap, picks []uint16) (stalled bool) {
+func (s *state) judgeGap(l *liveRequest, typical *metric.Histogram, g lateGap, picks []uint16) (stalled bool) {
 	if g.gap >= minStall {
 		g.absent = absentPicks(s, picks, g.from())
 	}
