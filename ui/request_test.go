@@ -120,12 +120,12 @@ func TestCopiedRequest(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatalf("#%d: %v", r.ID, err)
 		}
-		if got.ID != r.ID || got.State != r.State.String() || len(got.Tokens) != r.Tokens.Len() || got.Generated != r.Generated {
+		if got.ID != r.ID || got.State != r.State.String() || len(got.Tokens) != len(r.Tokens) || got.Generated != r.Generated {
 			t.Errorf("#%d is copied as #%d, %s, %d tokens", r.ID, got.ID, got.State, len(got.Tokens))
 		}
 		sum := 0.0
 		for i, tok := range got.Tokens {
-			sum += tok.Gap.V * float64(r.Tokens.All()[i].N)
+			sum += tok.Gap.V * float64(r.Tokens[i].N)
 		}
 		if r.Decode.OK() && math.Abs(sum-r.Decode.V) > 1e-6*sum+1e-6 {
 			t.Errorf("#%d: gaps add up to %v s, decoding took %v", r.ID, sum, r.Decode.V)

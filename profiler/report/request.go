@@ -251,7 +251,7 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 
 // addTokens sets the tokens, and their joined text unless some are cut.
 func (q *Request) addTokens(f *store.Request) {
-	all := f.Tokens.All()
+	all := f.Tokens
 	q.Tokens, q.TokensCut = make([]Token, 0, len(all)), uint64(f.Stamped)
 	var text strings.Builder
 	for i := range all {

@@ -197,8 +197,8 @@ func (c *crowd) compare(t *testing.T, r *Request, m *modelRequest) {
 	if r.FirstGap+len(r.Gaps) != m.gaps || r.ITL.Count != uint64(m.gaps) {
 		t.Fatalf("request %d: %d gaps from the %dth on, %d in the distribution; want %d", r.ID, len(r.Gaps), r.FirstGap, r.ITL.Count, m.gaps)
 	}
-	if n := r.Tokens.Len(); m.first != 0 {
-		if last := &r.Tokens.All()[n-1]; last.At != m.last || last.Nth+last.N > m.generated {
+	if n := len(r.Tokens); m.first != 0 {
+		if last := &r.Tokens[n-1]; last.At != m.last || last.Nth+last.N > m.generated {
 			t.Fatalf("request %d: last token %+v, want that of %+v", r.ID, last, m)
 		}
 	}
@@ -371,9 +371,9 @@ func TestMaxOpenIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d requests in %d MB, limit %d; dropped %v", len(s.Requests), grown>>20, limit>>20, s.Drops)
 	}
 	r := s.Requests[0]
-	if r.Omitted.Spans == 0 || len(r.Spans)+r.Omitted.Spans != MaxSpans || !r.Omitted.Layers || !r.Omitted.Prompt || !r.TextCut || r.FirstGap+len(r.Gaps) != 99 || r.Tokens.All()[0].Nth != 100-r.Tokens.Len() {
+	if r.Omitted.Spans == 0 || len(r.Spans)+r.Omitted.Spans != MaxSpans || !r.Omitted.Layers || !r.Omitted.Prompt || !r.TextCut || r.FirstGap+len(r.Gaps) != 99 || r.Tokens[0].Nth != 100-len(r.Tokens) {
 		t.Errorf("omissions are not described: %+v, text cut %v, %d gaps from %d on, %d tokens from %d on",
-			r.Omitted, r.TextCut, len(r.Gaps), r.FirstGap, r.Tokens.Len(), r.Tokens.All()[0].Nth)
+			r.Omitted, r.TextCut, len(r.Gaps), r.FirstGap, len(r.Tokens), r.Tokens[0].Nth)
 	}
 	runtime.KeepAlive(p)
 }

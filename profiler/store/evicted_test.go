@@ -28,13 +28,13 @@ func TestEvictedRequestsAreSlim(t *testing.T) {
 		t.Fatalf("%d past requests, want 3: ids 1 to 3", len(s.Past))
 	}
 	r, full := s.Past[0], s.Requests[0]
-	if !r.Slim || r.Tokens.Len() != 0 || r.Gaps != nil || r.Text != "" || r.Prompt != "" || r.Layers != nil {
+	if !r.Slim || len(r.Tokens) != 0 || r.Gaps != nil || r.Text != "" || r.Prompt != "" || r.Layers != nil {
 		t.Errorf("per-token data is still kept: %+v", r)
 	}
 	if r.TTFT != full.TTFT || r.TPOT != full.TPOT || r.ITL != full.ITL || r.Group != "g" || r.Reason != "stop" || len(r.Spans) != 1 || len(r.Parts) != 2 {
 		t.Errorf("metrics are missing: %+v", r)
 	}
-	if full.Slim || full.Tokens.Len() != 2 {
+	if full.Slim || len(full.Tokens) != 2 {
 		t.Errorf("a request in the ring is slim: %+v", full)
 	}
 }
@@ -106,7 +106,7 @@ func TestTokensAreNumbered(t *testing.T) {
 	}
 	p.token(40*ms, 1, 3)
 	r := p.request(t, 1)
-	last := r.Tokens.All()[r.Tokens.Len()-1]
+	last := r.Tokens[len(r.Tokens)-1]
 	if last.Nth != 24 || last.N != 3 || r.Generated != 27 {
 		t.Errorf("the last stamp covers %d tokens from %d on, of %d", last.N, last.Nth, r.Generated)
 	}

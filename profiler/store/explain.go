@@ -274,7 +274,7 @@ func (s *state) replaceCause(l *liveRequest, u *unexplained, x *verdict.Explanat
 	v := &l.view
 	if l.done != nil && !cloned[l.done] {
 		done := *l.done
-		l.done, l.slim = &done, nil
+		l.done = &done
 		cloned[l.done] = true
 		done.Stalls = slices.Clone(done.Stalls)
 		l.done.Stalls = done.Stalls

@@ -41,9 +41,9 @@ func checkRequest(r *Request) error {
 			return fmt.Errorf("request %d: a gap of %d ns", r.ID, gap)
 		}
 	}
-	if len(r.Gaps) > MaxGaps || r.Tokens.Len() > MaxTokens || len(r.Text) > MaxText || len(r.Stalls) > MaxStalls || len(r.Layers) > MaxLayers {
+	if len(r.Gaps) > MaxGaps || len(r.Tokens) > MaxTokens || len(r.Text) > MaxText || len(r.Stalls) > MaxStalls || len(r.Layers) > MaxLayers {
 		return fmt.Errorf("request %d exceeds a bound: %d gaps, %d tokens, %d bytes, %d stalls, %d layers",
-			r.ID, len(r.Gaps), r.Tokens.Len(), len(r.Text), len(r.Stalls), len(r.Layers))
+			r.ID, len(r.Gaps), len(r.Tokens), len(r.Text), len(r.Stalls), len(r.Layers))
 	}
 	return checkSummary(r.ITL)
 }

@@ -33,8 +33,7 @@ type liveRequest struct {
 	later           int32     // Outcome.Later; -1: unknown
 	tokens          []Token   // the last ones, at most MaxTokens; nil once the request has ended
 	text            []byte
-	slim            *Request // done without per-token data; nil until needed
-	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating
+	tokensWhenSeen  int // of a polled request: tokens generated when it was first seen generating
 
 	choices metric.Choices
 
@@ -46,20 +45,10 @@ type liveRequest struct {
 	kindTally, groupTally *tally
 }
 
-// slimCopy returns an ended request without per-token data.
-func (l *liveRequest) slimCopy() *Request {
-	if l.slim == nil {
-		v := *l.done
-		v.Slim, v.Layers, v.Gaps, v.Late, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, TokenList{}, "", ""
-		l.slim = &v
-	}
-	return l.slim
-}
-
 // copy returns the current view. It shares only lists that grow by appending.
 func (l *liveRequest) copy() *Request {
 	v := l.share()
-	v.Tokens, v.Text = TokenList{open: slices.Clip(l.tokens)}, string(l.text)
+	v.Tokens, v.Text = slices.Clip(l.tokens), string(l.text)
 	return &v
 }
 

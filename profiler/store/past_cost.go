@@ -69,12 +69,12 @@ func (c *cost) addRequests(v, next *Snapshot) {
 		}
 		n := int(unsafe.Sizeof(*r)) + len(r.Text) + len(r.Layers)*int(unsafe.Sizeof(LayerPart{})) + 256 // its parts and waits
 		if !r.State.Final() {
-			if now == nil || unsafe.SliceData(r.Tokens.open) != unsafe.SliceData(now.Tokens.open) {
-				n += grown(len(r.Tokens.open)) * int(unsafe.Sizeof(Token{}))
+			if now == nil || unsafe.SliceData(r.Tokens) != unsafe.SliceData(now.Tokens) {
+				n += grown(len(r.Tokens)) * int(unsafe.Sizeof(Token{}))
 			}
-			for i := range r.Tokens.open {
-				if now == nil || now.State.Final() { // otherwise the later list has them, too
-					n += r.Tokens.open[i].detailSize()
+			for i := range r.Tokens {
+				if now == nil { // otherwise the later list has them, too
+					n += r.Tokens[i].detailSize()
 				}
 			}
 			if now == nil || unsafe.SliceData(r.Gaps) != unsafe.SliceData(now.Gaps) {
@@ -83,7 +83,10 @@ func (c *cost) addRequests(v, next *Snapshot) {
 			c.own += n
 			continue
 		}
-		c.requests += n + len(r.Prompt) + r.Tokens.size() + 8*len(r.Gaps) + 4*len(r.Late) +
+		for i := range r.Tokens {
+			n += int(unsafe.Sizeof(Token{})) + r.Tokens[i].detailSize()
+		}
+		c.requests += n + len(r.Prompt) + 8*len(r.Gaps) + 4*len(r.Late) +
 			len(r.Spans)*int(unsafe.Sizeof(StageSpan{})) + len(r.Stalls)*int(unsafe.Sizeof(Stall{}))
 	}
 }

@@ -83,7 +83,7 @@ func TestBytesOfToken(t *testing.T) {
 		p.emit(10*ms, event.Event{Kind: event.KindStep, Dur: 10 * ms, N: n, Step: uint64(step + 1)})
 		p.emit(0, event.Event{Kind: event.KindToken, Req: 1, N: 1, Step: uint64(step + 1)})
 	}
-	for i, tok := range p.store.Snapshot().Requests[0].Tokens.All() {
+	for i, tok := range p.store.Snapshot().Requests[0].Tokens {
 		if want := []float64{1200, 0, 1200}[i]; tok.Read != want {
 			t.Errorf("token %d read %v bytes, want %v", i, tok.Read, want)
 		}

@@ -320,8 +320,8 @@ func TestTokensOfOneChunk(t *testing.T) {
 	p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 1, Generated: 5})
 	r := p.request(t, 1)
 	want(t, "TPOT", r.TPOT, .009/3)
-	if r.Generated != 5 || r.ITL.Count != 3 || r.ITL.Min != 3*ms || r.ITL.Max != 3*ms || r.Tokens.Len() != 2 {
-		t.Errorf("%d tokens in %d events, gaps %+v; want 5 in 2 and 3 gaps of 3 ms", r.Generated, r.Tokens.Len(), r.ITL)
+	if r.Generated != 5 || r.ITL.Count != 3 || r.ITL.Min != 3*ms || r.ITL.Max != 3*ms || len(r.Tokens) != 2 {
+		t.Errorf("%d tokens in %d events, gaps %+v; want 5 in 2 and 3 gaps of 3 ms", r.Generated, len(r.Tokens), r.ITL)
 	}
 }
 

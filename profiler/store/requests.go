@@ -185,7 +185,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	done := l.copy()
 	// done lives long: drop the spare capacity of the shared slices.
 	done.Gaps, done.Stalls, done.Late = slices.Clone(done.Gaps), slices.Clone(done.Stalls), slices.Clone(done.Late)
-	done.Spans, done.Tokens = slices.Clone(done.Spans), done.Tokens.pack()
+	done.Spans, done.Tokens = slices.Clone(done.Spans), slices.Clone(done.Tokens)
 	s.markEnded(l, done)
 	if !s.excluded(l) {
 		s.recordEnd(done)

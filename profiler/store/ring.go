@@ -126,13 +126,12 @@ func (r *ring) retire(ended *liveRequest) {
 	case r.keep == 0 && len(r.past) >= MaxPast:
 		r.past = append(make([]*Request, 0, MaxPast), r.past[MaxPast/4:]...)
 	}
-	past := ended.slimCopy()
-	if r.keep > 0 && !ended.bounded {
-		kept := *past
-		kept.Layers, kept.Tokens = ended.done.Layers, ended.done.Tokens
-		past = &kept
+	past := *ended.done
+	past.Slim, past.Gaps, past.Late, past.Text, past.Prompt = true, nil, nil, "", ""
+	if r.keep == 0 || ended.bounded {
+		past.Layers, past.Tokens = nil, nil
 	}
-	r.past = append(r.past, past)
+	r.past = append(r.past, &past)
 }
 
 // bound returns how much of a list or text of full size one open request keeps. It halves with each doubling of the

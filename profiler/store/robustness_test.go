@@ -136,13 +136,13 @@ func TestDetailOfTokensIsBounded(t *testing.T) {
 		}
 		r := p.request(t, 1)
 		sum, kept := 0, 0
-		for i := range r.Tokens.All() {
-			sum += r.Tokens.All()[i].detailSize()
-			if r.Tokens.All()[i].Picks != nil {
+		for i := range r.Tokens {
+			sum += r.Tokens[i].detailSize()
+			if r.Tokens[i].Picks != nil {
 				kept++
 			}
 		}
-		if last := r.Tokens.All()[r.Tokens.Len()-1]; sum > MaxDetail || kept < MaxDetail/2/size-2 || last.Text != "w" || last.Picks == nil || sum != p.store.state.requests.byID[1].detailBytes {
+		if last := r.Tokens[len(r.Tokens)-1]; sum > MaxDetail || kept < MaxDetail/2/size-2 || last.Text != "w" || last.Picks == nil || sum != p.store.state.requests.byID[1].detailBytes {
 			t.Fatalf("after %d tokens: %d KB of %d tokens are kept, detailBytes is %d KB", i+1, sum>>10, kept, p.store.state.requests.byID[1].detailBytes>>10)
 		}
 	}
@@ -324,4 +324,37 @@ func TestPatientSourceLosesNothing(t *testing.T) {
 			t.Errorf("a source that %s: %d tokens", c.name, v.Counts.GeneratedTokens)
 		}
 	}
+}
+
+// TestEndedRequestsAreBoundedInBytes checks that MaxRequests ended requests with full lists take no more memory than
+// documented at the constants.
+func TestEndedRequestsAreBoundedInBytes(t *testing.T) {
+	eventtest.SkipUnderRace(t)
+	const limit = 160_000 * MaxRequests // bytes
+	p := newSession()
+	before := heapInUse()
+	for id := range event.RequestID(MaxRequests) {
+		p.state(us, id+1, event.StateQueued, nil)
+		for i := range MaxTokens {
+			picks := make([]uint16, 2*8)
+			for k := range picks {
+				picks[k] = uint16((int(id) + i*k) % 16)
+			}
+			ns := uint32(i*7919) % 10_000
+			p.emit(int64(25_000_000+ns*17), event.Event{
+				Kind: event.KindToken, Req: id + 1, ID: int32(i*7919) % 4096, Index: int32(i), N: 1, Step: uint64(i + 1), Text: " word", Picks: picks,
+				Split: event.Split{Embed: 900, Attention: 170_000 + ns, Router: 12_000 + ns/10, Experts: 330_000 + ns, Head: 61_000 + ns/2, Sample: 7_000 + ns/10}, Layer: -1,
+			})
+		}
+		p.state(us, id+1, event.StateFinished, nil)
+		p.store.Drain()
+	}
+	s := p.store.Snapshot()
+	runtime.GC()
+	grown := heapInUse() - before
+	t.Logf("%d bytes per request", grown/MaxRequests)
+	if n := len(s.Requests[0].Tokens); len(s.Requests) != MaxRequests || n != MaxTokens || grown > limit {
+		t.Errorf("%d requests of %d tokens in %d kB, limit %d", len(s.Requests), n, grown>>10, limit>>10)
+	}
+	runtime.KeepAlive(p)
 }

@@ -159,8 +159,8 @@ type Request struct {
 	Late     []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
 	Slow     *verdict.Explanation // why TTFT is over its target; nil if it is not
 	ITL      metric.Summary
-	Tokens   TokenList // the last ones, at most MaxTokens; all while Options.Keep has room
-	Text     string    // raw generated text, the last MaxText bytes
+	Tokens   []Token // the last ones, at most MaxTokens; all while Options.Keep has room
+	Text     string  // raw generated text, the last MaxText bytes
 	Prompt   string
 	Targets  Targets
 	Omitted  Omitted
@@ -194,25 +194,6 @@ type StageSum struct {
 	Stage event.Stage
 	Dur   time.Duration
 	End   event.Time // of the last one
-}
-
-// Token is one generated token, or several that share a stamp.
-type Token struct {
-	ID    int32
-	N     int // tokens that share the stamp, at least 1
-	Nth   int // tokens of the request received before it, as in Stall.Index
-	Index int // position in the generated text, as reported by the engine; -1: not reported
-	At    event.Time
-	Gap   int64  // ns since the previous token without pacing; 0 for the first token, -1 if unknown
-	Paced int64  // ns of pacing since the previous token
-	Step  uint64 // number of the forward pass, 0 unknown
-	Split event.Split
-	Text  string
-	LogP  float32 // natural log of the probability; see HasLP
-	HasLP bool
-	Top   []event.TopProb // alternatives
-	Picks []uint16        // experts picked, layer by layer
-	Read  float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
 }
 
 // Stall is a gap far above the request's median gap, with its likely cause.

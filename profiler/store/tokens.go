@@ -18,6 +18,25 @@ const (
 	StallSamples = 8
 )
 
+// Token is one generated token, or several that share a stamp.
+type Token struct {
+	ID    int32
+	N     int // tokens that share the stamp, at least 1
+	Nth   int // tokens of the request received before it, as in Stall.Index
+	Index int // position in the generated text, as reported by the engine; -1: not reported
+	At    event.Time
+	Gap   int64  // ns since the previous token without pacing; 0 for the first token, -1 if unknown
+	Paced int64  // ns of pacing since the previous token
+	Step  uint64 // number of the forward pass, 0 unknown
+	Split event.Split
+	Text  string
+	LogP  float32 // natural log of the probability; see HasLP
+	HasLP bool
+	Top   []event.TopProb // alternatives
+	Picks []uint16        // experts picked, layer by layer
+	Read  float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
+}
+
 // StampedTokens returns how many tokens share the stamp of a token event, 1..MaxTokens.
 func StampedTokens(e *event.Event) int { return int(min(max(e.N, 1), MaxTokens)) }
 

@@ -108,7 +108,7 @@ func (e *Engine) request(r *store.Request) {
 		return
 	}
 	k := key{r.ID, r.Enqueued}
-	tokens := r.Tokens.All()
+	tokens := r.Tokens
 	if before := e.requests[k].tokens; len(before) > 0 { // an earlier snapshot may have tokens that this one lacks
 		n := len(before)
 		if len(tokens) > 0 {

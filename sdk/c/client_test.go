@@ -140,8 +140,8 @@ func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
 	if r.State != event.StateFinished || r.Reason != "length" || r.Group != `adapter-"x"` || r.Label != "chat" || r.MaxTokens != 64 {
 		t.Errorf("request %d is %v, %q, group %q, label %q, at most %d tokens", r.ID, r.State, r.Reason, r.Group, r.Label, r.MaxTokens)
 	}
-	if r.PromptTokens != 4 || r.CachedTokens != 1 || r.Generated != plannedTokens || r.Tokens.Len() != plannedTokens {
-		t.Errorf("request %d has %d prompt tokens, %d cached, %d generated, %d kept", r.ID, r.PromptTokens, r.CachedTokens, r.Generated, r.Tokens.Len())
+	if r.PromptTokens != 4 || r.CachedTokens != 1 || r.Generated != plannedTokens || len(r.Tokens) != plannedTokens {
+		t.Errorf("request %d has %d prompt tokens, %d cached, %d generated, %d kept", r.ID, r.PromptTokens, r.CachedTokens, r.Generated, len(r.Tokens))
 	}
 	stamps := stampsOf(wire, r.ID)
 	tokens := stamps.tokens
@@ -162,7 +162,7 @@ func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
 	if last := r.Parts[len(r.Parts)-1]; len(r.Parts) != 4 || last.Stage != event.StageNone || int64(last.Dur) != other {
 		t.Errorf("request %d: parts %+v, %d ns are others", r.ID, r.Parts, other)
 	}
-	for i, k := range r.Tokens.All() {
+	for i, k := range r.Tokens {
 		split := event.Split{Embed: 10, Attention: 200, Router: 30, Experts: 400, Head: 50, Sample: 60}
 		step := uint64(r.ID-1)*plannedTokens + uint64(i) + 1
 		if k.Index != i || k.ID != int32(1000+i) || k.Step != step || k.Split != split || !k.HasLP || k.LogP != -0.25 {

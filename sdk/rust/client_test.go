@@ -101,7 +101,7 @@ func TestShown(t *testing.T) {
 		t.Errorf("router picks %v", hits)
 	}
 	for _, r := range s.Requests {
-		if r.Reason != "length" || r.Group != `adapter-"x"` || r.Generated != tokens || !r.TTFT.OK() || len(r.Parts) != 4 || r.Tokens.All()[9].Step == 0 {
+		if r.Reason != "length" || r.Group != `adapter-"x"` || r.Generated != tokens || !r.TTFT.OK() || len(r.Parts) != 4 || r.Tokens[9].Step == 0 {
 			t.Errorf("request %+v", r)
 		}
 	}
@@ -132,11 +132,11 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.request(id, func(r *store.Request) bool { return r.State == event.StateFinished })
-	if k := r.Tokens.All()[1]; r.Label != "chat" || r.Generated != 7 || k.Text != "\"it\"" || len(k.Top) != 2 || k.Top[1].LogP != -1.5 {
+	if k := r.Tokens[1]; r.Label != "chat" || r.Generated != 7 || k.Text != "\"it\"" || len(k.Top) != 2 || k.Top[1].LogP != -1.5 {
 		t.Errorf("request %+v", r)
 	}
 	same := other.request(id, func(r *store.Request) bool { return r.State == event.StateFinished })
-	if same.Generated != 7 || same.Prompt != "" || same.Text != "" || same.Tokens.All()[1].Text != "" {
+	if same.Generated != 7 || same.Prompt != "" || same.Text != "" || same.Tokens[1].Text != "" {
 		t.Errorf("another reader gets %+v", same)
 	}
 	quiet, err := w.client.Generate(ctx, wire.Generation{Prompt: "quietly", MaxTokens: 3})
@@ -144,8 +144,8 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = w.request(quiet, func(r *store.Request) bool { return r.State == event.StateFinished })
-	if r.Tokens.All()[0].Text != "" {
-		t.Errorf("unexpected text: %+v", r.Tokens.All()[0])
+	if r.Tokens[0].Text != "" {
+		t.Errorf("unexpected text: %+v", r.Tokens[0])
 	}
 	for what, err := range map[string]error{
 		"cancel": w.client.Cancel(ctx, 9000), "pause": w.client.Pause(ctx), "resume": w.client.Resume(ctx),

@@ -79,7 +79,7 @@ func DrawSplit(a grid.Area, r *store.Request, c *Frame) {
 	if a.H < 3 {
 		return
 	}
-	parts, gap, n := MeanSplit(r.Tokens.All())
+	parts, gap, n := MeanSplit(r.Tokens)
 	title := "Token time of #" + strconv.Itoa(int(r.ID))
 	a.Text(0, 0, Heading, title)
 	if n == 0 {

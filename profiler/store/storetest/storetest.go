@@ -15,7 +15,6 @@ var options = cmp.Options{
 	cmp.Exporter(func(reflect.Type) bool { return true }),
 	cmpopts.EquateNaNs(),
 	cmp.Transformer("Points", func(t store.Trend) []store.RatePoint { return t.Points(nil) }),
-	cmp.Transformer("All", store.TokenList.All),
 	cmp.FilterPath(func(p cmp.Path) bool { // of router picks: which have been asked for
 		f, field := p.Last().(cmp.StructField)
 		return field && f.Name() == "summaries"

@@ -34,7 +34,7 @@ func (m *Cells) Token(x, y int) int {
 // Received returns the first and last token numbers for which a gap or a token is kept; ok is false without any.
 // Dropped tokens have no number.
 func Received(r *store.Request) (first, last int, ok bool) {
-	tokens := r.Tokens.All()
+	tokens := r.Tokens
 	if len(tokens) == 0 {
 		return 0, 0, false
 	}
@@ -59,7 +59,7 @@ func GapBefore(r *store.Request, n int) (int64, bool) {
 
 // KeptToken returns the kept data of token n, or nil if only its gap is kept.
 func KeptToken(r *store.Request, n int) *store.Token {
-	tokens := r.Tokens.All()
+	tokens := r.Tokens
 	for i := len(tokens) - 1; i >= 0; i-- {
 		if t := &tokens[i]; n >= t.Nth {
 			if n < t.Nth+t.N {

@@ -24,7 +24,7 @@ func tokenDetail(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	t := KeptToken(r, v.Token)
 	y = tokenGap(c, a, y, v, t, s)
 	if t == nil {
-		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(r.Tokens.Len()), "token", "tokens"))
+		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(len(r.Tokens)), "token", "tokens"))
 	}
 	return tokenFacts(c, a, y, r, t, s)
 }

@@ -61,7 +61,7 @@ func textRows(r *store.Request, w int) int {
 // chosen token.
 func layTokens(r *store.Request, w, chosen int) (out []piece, at int) {
 	row, x := 0, 0
-	tokens := r.Tokens.All()
+	tokens := r.Tokens
 	for i := range tokens {
 		t := &tokens[i]
 		for k, line := range strings.Split(sanitize.Text(t.Text), "\n") {

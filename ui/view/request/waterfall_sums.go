@@ -62,7 +62,7 @@ func decodeBar(c *pane.Frame, bar grid.Area, v *View, x axis) {
 	}
 	drawSpans(c, bar, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), c.Skin.Glyphs.Bar)
 	median := float64(r.ITL.P50)
-	for _, t := range r.Tokens.All() {
+	for _, t := range r.Tokens {
 		if ratio := float64(t.Gap) / median; median > 0 && ratio >= pane.SlowGap {
 			at := min(int(x.place(t.At, t.At)[1]*float64(bar.W)), bar.W-1)
 			bar.Cell(at, 0, pane.GapStyle(ratio), c.Skin.Glyphs.Bar)

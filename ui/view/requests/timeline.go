@@ -206,7 +206,7 @@ func drawPaced(c *pane.Frame, a grid.Area, p part, x timeAxis) {
 	if !(r.Paced.V > 0) || r.First == 0 {
 		return
 	}
-	tokens := r.Tokens.All()
+	tokens := r.Tokens
 	if len(tokens) == 0 { // only how much it was is known
 		if r.Paced.V > time.Duration(p.to-r.First).Seconds()/2 {
 			a.Fill(x.column(r.First), 0, x.column(p.to)-x.column(r.First), grid.Fg(k.role), k.fill)

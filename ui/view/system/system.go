@@ -48,7 +48,7 @@ func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.Vi
 // none.
 func slowestKept(r *store.Request, until event.Time) (n int) {
 	most := int64(-1)
-	tokens := r.Tokens.All()
+	tokens := r.Tokens
 	for i := range tokens {
 		if t := &tokens[i]; t.Gap > most && t.At <= until {
 			n, most = t.Nth, t.Gap
@@ -99,7 +99,7 @@ func coreBars(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot) *store.HostPoint {
 	l := a.Line(0, 0)
 	r := v.Request
-	if r == nil || r.Tokens.Len() == 0 {
+	if r == nil || len(r.Tokens) == 0 {
 		words := "no token to inspect yet"
 		if s.Engine.Caps != 0 && !s.Engine.Caps.Has(event.CapTokens) {
 			words = "tokens: not reported by this engine"
