@@ -21,7 +21,7 @@ const (
 	KindModel                   // Data *Model: the loaded model; Dur: load time
 	KindRequest                 // Req, State; Data: *Request when queued, *Outcome when finished, cancelled or failed
 	KindStage                   // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens
-	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Step, Text, LogP, Top, Picks, Split
+	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Handover, Step, Text, LogP, Top, Picks, Split
 	KindExperts                 // Data *Experts: cumulative router picks per layer and expert
 	KindKV                      // Data *KV: cells used and total, pins
 	KindStep                    // one forward pass: Step, Dur, N decode tokens, Prompt tokens, Split; Data *Pass or nil
@@ -58,6 +58,8 @@ type Event struct {
 	// Choice is the sequence of the request that a token belongs to, from 0. A request for n answers has n choices.
 	Choice uint16
 	ID     int32 // KindToken: token id; -1 if not reported
+	// Handover is when the text of a token was handed over to whoever reads it: ns after At, at most 4.3 s; 0 unknown.
+	Handover uint32
 
 	At     Time  // when it happened; if it has a duration, when it ended
 	Dur    int64 // ns; start is At - Dur

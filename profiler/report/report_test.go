@@ -146,7 +146,7 @@ func TestRequestNumbers(t *testing.T) {
 		t.Errorf("layer 1 took %v, want 3, 1 and 2 ms", layer)
 	}
 	token := warm["tokens"].([]any)[1].(map[string]any)
-	if token["id"] != 101.0 || token["index"] != 1.0 || token["t_s"] != .027 || token["gap_s"] != .005 || token["logprob"] != -.5 {
+	if token["id"] != 101.0 || token["index"] != 1.0 || token["t_s"] != .027 || token["gap_s"] != .005 || token["logprob"] != -.5 || token["handover_s"] != .0015 {
 		t.Errorf("the second token is %v", token)
 	}
 	if top := token["top_logprobs"].([]any)[1].(map[string]any); top["logprob"] != nil || top["text"] != "\ufffd" {

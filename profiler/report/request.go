@@ -159,16 +159,17 @@ type Wait struct {
 
 // Token is a token, or several that came with one timestamp.
 type Token struct {
-	ID      *int32      `json:"id"` // null if the engine does not report ids
-	Index   int32       `json:"index"`
-	N       int32       `json:"n,omitempty"`    // tokens of the timestamp, if more than one
-	At      Number      `json:"t_s"`            // since the request was enqueued
-	Gap     Number      `json:"gap_s"`          // of each token; null for the first
-	Step    uint64      `json:"step,omitempty"` // number of the forward pass; 0 unknown
-	Text    *string     `json:"text"`
-	LogProb Number      `json:"logprob"`
-	Top     []Candidate `json:"top_logprobs"`
-	Experts []uint16    `json:"experts,omitempty"` // picks, layer by layer
+	ID       *int32      `json:"id"` // null if the engine does not report ids
+	Index    int32       `json:"index"`
+	N        int32       `json:"n,omitempty"`         // tokens of the timestamp, if more than one
+	At       Number      `json:"t_s"`                 // since the request was enqueued
+	Gap      Number      `json:"gap_s"`               // of each token; null for the first
+	Handover Number      `json:"handover_s,omitzero"` // until its text was handed over, from its time on
+	Step     uint64      `json:"step,omitempty"`      // number of the forward pass; 0 unknown
+	Text     *string     `json:"text"`
+	LogProb  Number      `json:"logprob"`
+	Top      []Candidate `json:"top_logprobs"`
+	Experts  []uint16    `json:"experts,omitempty"` // picks, layer by layer
 }
 
 // Candidate is an alternative for a token.
@@ -265,6 +266,9 @@ func (q *Request) addTokens(f *store.Request) {
 		}
 		if t.Nth > 0 && t.Gap >= 0 {
 			out.Gap = nanos(t.Gap)
+		}
+		if t.Handover > 0 {
+			out.Handover = nanos(int64(t.Handover))
 		}
 		if t.HasLP {
 			out.LogProb = Number(event.MeasuredValue(float64(t.LogP)))

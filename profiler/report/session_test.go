@@ -83,7 +83,7 @@ func (r *run) request(id event.RequestID, info event.Request, n int) {
 			r.now += event.Time(5 * ms)
 		}
 		r.emit(0, event.Event{
-			Kind: event.KindToken, Req: id, ID: int32(100 + i), Index: int32(i), N: 1, Text: "w\x1b ", LogP: -0.5, HasLogP: true,
+			Kind: event.KindToken, Req: id, ID: int32(100 + i), Index: int32(i), N: 1, Text: "w\x1b ", LogP: -0.5, HasLogP: true, Handover: 1_500_000,
 			Top: []event.TopProb{{ID: int32(100 + i), LogP: -0.5, Text: "w"}, {ID: 7, LogP: float32(math.Inf(-1)), Text: "\xff"}},
 		})
 	}

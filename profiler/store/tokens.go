@@ -32,9 +32,11 @@ type Token struct {
 	Text  string
 	LogP  float32 // natural log of the probability; see HasLP
 	HasLP bool
-	Top   []event.TopProb // alternatives
-	Picks []uint16        // experts picked, layer by layer
-	Read  float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
+	// Handover is when its text was handed over to whoever reads it, in ns after At; 0 unknown.
+	Handover uint32
+	Top      []event.TopProb // alternatives
+	Picks    []uint16        // experts picked, layer by layer
+	Read     float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
 }
 
 // StampedTokens returns how many tokens share the stamp of a token event, 1..MaxTokens.
@@ -99,7 +101,7 @@ func (s *state) applyToken(e *event.Event) {
 		read = readAlone(s)
 	}
 	s.requests.appendToken(l, Token{
-		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, -1)), At: at, Gap: gap, Paced: paced, Step: e.Step, Split: e.Split,
+		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, -1)), At: at, Gap: gap, Paced: paced, Handover: e.Handover, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
 	})
 }

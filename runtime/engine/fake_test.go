@@ -39,6 +39,7 @@ type fakeEngine struct {
 	fail           map[int]error // errors by number of the Forward call, from 1
 	panicIn        string        // name of the method that panics
 	closeErr       error         // error of Close
+	pieceTime      time.Duration // of Piece
 
 	mu       sync.Mutex
 	hooks    engine.Hooks
@@ -89,7 +90,7 @@ var fakePieces = func() (pieces [fakeVocab]string) {
 	return pieces
 }()
 
-func (e *fakeEngine) Piece(id int32) string   { return fakePieces[id] }
+func (e *fakeEngine) Piece(id int32) string   { time.Sleep(e.pieceTime); return fakePieces[id] }
 func (e *fakeEngine) IsEOG(id int32) bool     { return id == fakeEOG }
 func (e *fakeEngine) Slots() int              { return e.slots }
 func (e *fakeEngine) Context() int            { return e.context }

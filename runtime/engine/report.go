@@ -113,6 +113,7 @@ func (d *driver) reportToken(s *slot, split event.Split, ended bool) {
 			slices.Sort(layer)
 		}
 	}
+	e.Handover = saturate(int64(d.clock.Now() - e.At))
 	d.sink.Emit(e)
 }
 

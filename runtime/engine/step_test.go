@@ -131,6 +131,31 @@ func TestExtras(t *testing.T) {
 	})
 }
 
+// TestHandover checks that a token says how long after it was sampled its text was handed over.
+func TestHandover(t *testing.T) {
+	e := newFake(t, 1, 64, 16)
+	e.pieceTime = 2 * time.Millisecond
+	run(t, e, engine.Options{}, func(t *testing.T, b *bench) {
+		for _, text := range []bool{false, true} {
+			h, err := b.Submit(engine.Request{Text: "abc", MaxTokens: 3, IgnoreEOS: true, SendText: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-h.Done()
+			synctest.Wait()
+			want := uint32(0)
+			if text {
+				want = uint32(e.pieceTime)
+			}
+			for i, token := range b.byKind(event.KindToken, h.ID) {
+				if token.Handover != want {
+					t.Errorf("token %d was handed over %d ns later, want %d", i, token.Handover, want)
+				}
+			}
+		}
+	})
+}
+
 // TestGroups: the group of a request is in its events.
 func TestGroups(t *testing.T) {
 	run(t, newFake(t, 2, 64, 16), engine.Options{}, func(t *testing.T, b *bench) {

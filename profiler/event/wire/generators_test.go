@@ -52,7 +52,7 @@ func anyToken(r *rapid.T, e *event.Event) {
 	if e.HasLogP {
 		e.LogP = rapid.Float32Range(-event.MaxNumber/2, event.MaxNumber/2).Draw(r, "logp")
 	}
-	e.Split, e.Choice = anySplit(r), rapid.Uint16().Draw(r, "choice")
+	e.Split, e.Choice, e.Handover = anySplit(r), rapid.Uint16().Draw(r, "choice"), rapid.Uint32().Draw(r, "handover")
 	if rapid.Bool().Draw(r, "raw") {
 		e.Text = string(rapid.SliceOf(rapid.Byte()).Draw(r, "bytes"))
 	} else {

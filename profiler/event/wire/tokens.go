@@ -18,6 +18,7 @@ var (
 		numbers("n", func(e *event.Event) int64 { return unless(e.N, 1) }, func(e *event.Event, v int64) { e.N = clamp(v) }),
 		numbers("c", func(e *event.Event) int64 { return unless(e.Choice, 0) }, func(e *event.Event, v int64) { e.Choice = uint16(min(v, math.MaxUint16)) }),
 		stepColumn,
+		numbers("h", func(e *event.Event) int64 { return unless(e.Handover, 0) }, func(e *event.Event, v int64) { e.Handover = uint32(min(v, math.MaxUint32)) }),
 		{"l", scalarValue, nil, putLogProb, readLogProb},
 		{"p", numberArray, nil, putText, readText},
 		{"w", scalarValue, nil, putSampling, readSampling},
@@ -38,7 +39,7 @@ var (
 )
 
 // unless returns v, or a negative number if it is what readers assume.
-func unless[T ~uint16 | ~int32 | ~uint64](v, assumed T) int64 {
+func unless[T ~uint16 | ~int32 | ~uint32 | ~uint64](v, assumed T) int64 {
 	if v == assumed {
 		return -1
 	}

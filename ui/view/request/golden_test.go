@@ -48,6 +48,25 @@ func TestGolden(t *testing.T) {
 	show(viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII(), &table.Selection{Follow: true}).Golden("ascii")
 }
 
+// TestHandover checks that the selected token says when its text was handed over, if that is reported.
+func TestHandover(t *testing.T) {
+	s := *viewtest.LiveSnapshot()
+	s.Requests = slices.Clone(s.Requests)
+	i := slices.IndexFunc(s.Requests, func(r *store.Request) bool { return r.State == event.StateFinished && len(r.Tokens) > 0 })
+	r := *s.Requests[i]
+	r.Tokens = slices.Clone(r.Tokens)
+	s.Requests[i] = &r
+	for ns, want := range map[uint32]bool{0: false, 1_500_000: true} {
+		for i := range r.Tokens {
+			r.Tokens[i].Handover = ns
+		}
+		screen := show(viewtest.NewScreen(t, &s, viewtest.Wide), viewtest.Selection(t, &s, fmt.Sprintf("id=%d", r.ID))).Text()
+		if strings.Contains(screen, "handover  1.50 ms later") != want || strings.Contains(screen, "handover") != want {
+			t.Errorf("a token that was handed over after %d ns:\n%s", ns, screen)
+		}
+	}
+}
+
 // TestCacheMiss checks that the place where the prompt differs is named below why.
 func TestCacheMiss(t *testing.T) {
 	s := *viewtest.LiveSnapshot()

@@ -149,6 +149,9 @@ func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.To
 		at = metric.Duration(int64(t.At-r.Enqueued)) + " after enqueue, " + at
 	}
 	y = fact(c, a, y, "at", pane.Plain, at)
+	if t.Handover > 0 {
+		y = fact(c, a, y, "handover", pane.Plain, metric.Duration(int64(t.Handover))+" later")
+	}
 	if t.HasLP {
 		y = fact(c, a, y, "prob.", pane.Plain, probability(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
 	}
