@@ -197,6 +197,14 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 	return r
 }
 
+// FromSnapshot returns a report of a moment of a run, without generated text.
+func FromSnapshot(meta Meta, s *store.Snapshot) *Report {
+	meta.Partial = meta.Partial || s.Counts.Running+s.Counts.Queued > 0
+	r := Build(meta, s)
+	r.DropText()
+	return r
+}
+
 var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
 // ThisMachine describes this machine without a sample.

@@ -39,17 +39,11 @@ func ParseTargets(text string) (t Targets, err error) {
 		c, found, err := metric.ParseCondition(part)
 		i := slices.IndexFunc(t.byName(), func(n namedTarget) bool { return n.name == c.Name })
 		switch {
-		case !found || err == nil && c.Op != "=" && c.Op != "<" && c.Op != "<=":
+		case !found || err != nil || c.Op[0] == '>' || c.Op == "!=" || c.Resolve(&metric.Column{Name: c.Name, Unit: "s"}) != nil:
 			return t, fmt.Errorf("%.60q: must be targets like ttft=100ms,tpot=50ms,e2el=2s", part)
-		case err != nil:
-			return t, err
 		case i < 0:
 			return t, fmt.Errorf("%.40q: must be ttft, tpot, itl or e2el", c.Name)
-		}
-		if err := c.Resolve(&metric.Column{Name: c.Name, Unit: "s"}); err != nil {
-			return t, err
-		}
-		if !(c.Limit >= 1e-9 && c.Limit <= maxTarget.Seconds()) {
+		case !(c.Limit >= 1e-9 && c.Limit <= maxTarget.Seconds()):
 			return t, fmt.Errorf("%.60q: must be above 0 and at most %v", part, maxTarget)
 		}
 		*t.byName()[i].value = time.Duration(c.Limit * 1e9)
