@@ -111,7 +111,7 @@ type aggregates struct {
 	running, queued int // requests, the most since the last point
 
 	numbers serverNumbers
-	shown   []ServerNumber // the last view of numbers; nil: outdated
+	shown   serverNumbers // a copy for snapshots; nil: outdated
 	load    rankLoad
 	earlier *event.Earlier
 }
@@ -183,7 +183,7 @@ func (r *aggregates) view(now event.Time, v *Aggregates) *Aggregates {
 		return nil
 	}
 	if r.shown == nil {
-		r.shown = r.numbers.view()
+		r.shown = slices.Clone(r.numbers)
 	}
 	if v == nil {
 		v = new(Aggregates)

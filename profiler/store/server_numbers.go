@@ -28,31 +28,27 @@ type ServerNumber struct {
 	Max   event.Reading // the largest; of a CurrentValue only
 	Last  event.Reading // the last one that there was
 	At    event.Time    // of Last
-}
 
-// serverNumber sums up a ServerNumber.
-type serverNumber struct {
-	name        string
-	kind        NumberKind
 	part, whole float64 // a CurrentValue x ns, and ns; a total; the totals of a Quotient
-	most        float64
-	last        event.Reading
-	at          event.Time
 }
 
-func (n *serverNumber) view() ServerNumber {
-	out := ServerNumber{Name: n.name, Kind: n.kind, Value: n.last, Last: n.last, At: n.at}
+// add adds a reading at a time, with what it adds to the sums over the session.
+func (n *ServerNumber) add(at event.Time, last event.Reading, part, whole float64) {
+	first := !n.Last.OK()
+	n.part, n.whole, n.Last, n.At, n.Value = n.part+part, n.whole+whole, last, at, last
 	switch {
-	case n.kind == CountedTotal:
-		out.Value = event.DerivedValue(n.part)
+	case n.Kind == CountedTotal:
+		n.Value = event.DerivedValue(n.part)
 	case n.whole > 0:
-		out.Value = event.DerivedValue(quotient(n.name, n.part, n.whole))
+		n.Value = event.DerivedValue(quotient(n.Name, n.part, n.whole))
 	}
-	if n.kind == CurrentValue {
-		out.Max = event.Reading{V: n.most, Origin: n.last.Origin}
-		out.Value.V = min(out.Value.V, n.most) // a mean is at most that, but for rounding
+	if n.Kind == CurrentValue {
+		if !first {
+			last.V = max(last.V, n.Max.V)
+		}
+		n.Max = last
+		n.Value.V = min(n.Value.V, last.V) // a mean is at most that, but for rounding
 	}
-	return out
 }
 
 // quotient returns part / whole; a share is at most 1.
@@ -64,24 +60,24 @@ func quotient(name string, part, whole float64) float64 {
 }
 
 // serverNumbers are in the order in which they first came.
-type serverNumbers []serverNumber
+type serverNumbers []ServerNumber
 
 // of returns the number with a name and kind, which is added unless there are too many: then it is nil. A number that
 // changes its kind starts again: what it was before cannot be added up. But a Quotient stays one: a report without new
 // counts has only the last value.
-func (s *serverNumbers) of(name string, kind NumberKind) *serverNumber {
+func (s *serverNumbers) of(name string, kind NumberKind) *ServerNumber {
 	name = clip(name, MaxName)
-	i := slices.IndexFunc(*s, func(n serverNumber) bool { return n.name == name })
+	i := slices.IndexFunc(*s, func(n ServerNumber) bool { return n.Name == name })
 	switch {
 	case i < 0 && len(*s) >= MaxServerNumbers:
 		return nil
 	case i < 0:
 		i = len(*s)
-		*s = append(*s, serverNumber{name: name, kind: kind})
-	case (*s)[i].kind == Quotient && kind == CurrentValue:
+		*s = append(*s, ServerNumber{Name: name, Kind: kind})
+	case (*s)[i].Kind == Quotient && kind == CurrentValue:
 		return nil
-	case (*s)[i].kind != kind:
-		(*s)[i] = serverNumber{name: name, kind: kind}
+	case (*s)[i].Kind != kind:
+		(*s)[i] = ServerNumber{Name: name, Kind: kind}
 	}
 	return &(*s)[i]
 }
@@ -95,11 +91,7 @@ func (s *serverNumbers) add(at event.Time, p *event.Aggregates) {
 		}
 		if n := s.of(v.Name, CurrentValue); n != nil {
 			weight := float64(max(p.Interval, 0))
-			n.most = max(n.most, v.V)
-			if !n.last.OK() {
-				n.most = v.V
-			}
-			n.part, n.whole, n.last, n.at = n.part+v.V*weight, n.whole+weight, v.Reading, at
+			n.add(at, v.Reading, v.V*weight, weight)
 		}
 	}
 	for _, v := range p.Counts {
@@ -107,7 +99,7 @@ func (s *serverNumbers) add(at event.Time, p *event.Aggregates) {
 			continue
 		}
 		if n := s.of(v.Name, CountedTotal); n != nil {
-			n.part, n.last, n.at = n.part+v.V, v.Reading, at
+			n.add(at, v.Reading, v.V, 0)
 		}
 	}
 	for i := range p.Ratios {
@@ -116,19 +108,9 @@ func (s *serverNumbers) add(at event.Time, p *event.Aggregates) {
 			continue
 		}
 		if n := s.of(r.Name, Quotient); n != nil {
-			n.part, n.whole, n.at = n.part+r.Part.V, n.whole+r.Whole.V, at
-			n.last = event.DerivedValue(quotient(r.Name, r.Part.V, r.Whole.V))
+			n.add(at, event.DerivedValue(quotient(r.Name, r.Part.V, r.Whole.V)), r.Part.V, r.Whole.V)
 		}
 	}
-}
-
-// view returns the numbers.
-func (s serverNumbers) view() []ServerNumber {
-	out := make([]ServerNumber, len(s))
-	for i := range s {
-		out[i] = s[i].view()
-	}
-	return out
 }
 
 // Number returns the number with a name over the session; nil if there was none.
