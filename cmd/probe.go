@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -36,6 +37,8 @@ by eBPF programs at a few of its functions. The process is neither restarted nor
 root on Linux; once the probes are attached it runs as the user who called sudo, and lets llmtop
 attach of that user show what they see. It ends with the process, and leaves nothing behind.
 
+Of any process that computes with CUDA it counts launches, copies and waits.
+
 sudo llmtop attach pid:PID does the same with the screen in one command.`,
 		Example: `  sudo llmtop probe 4711
   llmtop probe --dry-run 4711`,
@@ -45,7 +48,7 @@ sudo llmtop attach pid:PID does the same with the screen in one command.`,
 			if err != nil || pid <= 0 {
 				return exit.Usagef("probe %s: write the number of a process: list engines with llmtop discover", args[0])
 			}
-			target, err := probe.Inspect(pid)
+			target, err := probe.InspectCUDA(pid)
 			switch {
 			case errors.Is(err, os.ErrPermission):
 				return needsRoot(err)
@@ -96,7 +99,7 @@ func describeTarget(w io.Writer, t *probe.Target) error {
 		}
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, s := range t.Symbols {
+	for _, s := range slices.Concat(t.Symbols, t.CUDA) {
 		in := "in " + s.File
 		switch {
 		case s.File == "":
@@ -139,7 +142,7 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	var machine session.Machine
-	machine.AddProcess(p.PID, server)
+	machine.AddProcess(p.PID, p.In(server))
 	defer machine.Close()
 	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: p.Processes})
 	tasks, ctx := errgroup.WithContext(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/probe"
 )
 
-// openProbes attaches probes to the processes among the addresses that link llama.cpp, if that is permitted, and then
+// openProbes attaches probes to the processes among the addresses that link llama.cpp or compute with CUDA, if that is permitted, and then
 // gives up the privileges that it took. Other addresses become those of servers and event sockets.
 func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 	for i, at := range o.Addresses {
@@ -85,7 +85,7 @@ func Sudo(args ...string) string {
 
 // attachProbes attaches probes to a process.
 func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
-	target, err := probe.Inspect(pid)
+	target, err := probe.InspectCUDA(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error
 		s.Add("inspect model", inspector.Run)
 	})
 	if err == nil {
-		w.machine.AddProcess(p.PID, inspector.In(sink))
+		w.machine.AddProcess(p.PID, p.In(inspector.In(sink)))
 	}
 	if w.opt.reported {
 		inspector.Watch(p.Model(), true) // reports show which experts are in memory

@@ -76,6 +76,11 @@ type Process struct {
 	Threads          Reading
 	Cores            Reading // cores that the process may use: affinity, cpuset and CPU quota
 	OutsideEngine    Reading // cores used by llmtop itself, without the engine's threads in the same process
+	Launches, Graphs Reading // kernels/s and graphs/s that it launched on the GPU
+	ToGPU, FromGPU   Reading // B/s that it copied
+	GPUWait          Reading // share of wall time that it waited for the GPU, summed over threads
+	LaunchGap        Reading // share of wall time from the end of a wait for the GPU to the next launch
+	Counted          Reading // share of the time in which the calls for these were counted
 	GCPause, GCCount Reading // Self only: ns of stop-the-world, and collections, within Interval
 }
 
@@ -114,6 +119,13 @@ const (
 	GaugeGPUTemperature
 	GaugePCIeIn
 	GaugePCIeOut
+	GaugeLaunches
+	GaugeGraphs
+	GaugeToGPU
+	GaugeFromGPU
+	GaugeGPUWait
+	GaugeLaunchGap
+	GaugeCounted
 	GaugePower
 	GaugeSelfCPU
 	GaugeSelfRSS
@@ -324,6 +336,45 @@ var (
 			Name: "cores available", Help: "cores that the process may use",
 			Detail: "the lowest of its affinity, the cpuset of its control group, and the CPU quota of that and all groups above",
 			Own:    Series{NoGauge, "", "cores_available"}, At: func(p *Process) *Reading { return &p.Cores },
+		},
+		{
+			Key: "launches", JSON: "gpu_launches_per_s", Metric: "llmtop.process.gpu_launches", Unit: "{launch}/s",
+			Name: "launches", Help: "kernels that the process launched on the GPU",
+			Detail: "By probes at the CUDA of a process, as the rows below. Without CUDA graphs, a launch for each kernel of each token",
+			Own:    Series{GaugeLaunches, "GPU launches", "gpu_launches"}, At: func(p *Process) *Reading { return &p.Launches },
+		},
+		{
+			Key: "graphs", JSON: "gpu_graphs_per_s", Metric: "llmtop.process.gpu_graphs", Unit: "{launch}/s",
+			Name: "graph launches", Help: "CUDA graphs that the process launched",
+			Own: Series{GaugeGraphs, "GPU graphs", "gpu_graphs"}, At: func(p *Process) *Reading { return &p.Graphs },
+		},
+		{
+			Key: "to_gpu", JSON: "copied_to_gpu_bytes_per_s", Metric: "llmtop.process.copied_to_gpu", Unit: "By/s",
+			Name: "copies to the GPU", Help: "bytes that the process copied from memory to the GPU",
+			Detail: "Not reported if the direction of a copy is unknown",
+			Own:    Series{GaugeToGPU, "copies to GPU", "copied_to_gpu"}, At: func(p *Process) *Reading { return &p.ToGPU },
+		},
+		{
+			Key: "from_gpu", JSON: "copied_from_gpu_bytes_per_s", Metric: "llmtop.process.copied_from_gpu", Unit: "By/s",
+			Name: "copies from the GPU", Help: "bytes that the process copied from the GPU to memory", Detail: "As above",
+			Own: Series{GaugeFromGPU, "copies from GPU", "copied_from_gpu"}, At: func(p *Process) *Reading { return &p.FromGPU },
+		},
+		{
+			Key: "gpu_wait", JSON: "gpu_wait_share", Metric: "llmtop.process.gpu_wait", Unit: "1",
+			Name: "waiting for the GPU", Help: "time that threads of the process waited for the GPU / wall clock", Detail: "summed over threads",
+			Own: Series{GaugeGPUWait, "waits for GPU", "gpu_wait"}, At: func(p *Process) *Reading { return &p.GPUWait },
+		},
+		{
+			Key: "launch_gap", JSON: "gpu_launch_gap_share", Metric: "llmtop.process.gpu_launch_gap", Unit: "1",
+			Name: "GPU waiting for launches", Help: "time from the end of a wait for all work of a stream to the next launch / wall clock",
+			Detail: "Gaps above 50 ms are no work, and do not count. Not reported if several threads launch. Other streams may have work meanwhile",
+			Own:    Series{GaugeLaunchGap, "launch gaps", "gpu_launch_gap"}, At: func(p *Process) *Reading { return &p.LaunchGap },
+		},
+		{
+			Key: "cuda_counted", JSON: "cuda_counted_share", Metric: "llmtop.process.cuda_counted", Unit: "1",
+			Name: "calls counted", Help: "time in which calls of CUDA were counted / wall clock",
+			Detail: "Below 1 where counting all of them would cost more than 1 %",
+			Own:    Series{GaugeCounted, "calls counted", "cuda_counted"}, At: func(p *Process) *Reading { return &p.Counted },
 		},
 		{
 			Key: "gc_pause", Metric: "llmtop.process.gc_pause", Unit: "ns",

@@ -3,3 +3,4 @@
 package probe
 
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target amd64,arm64 probes bpf/probe.c -- -O2 -g -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target amd64,arm64 cuda bpf/cuda.c -- -O2 -g -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu

@@ -30,6 +30,7 @@ type Probe struct {
 	links   []link.Link
 	since   int64   // ns of CLOCK_MONOTONIC when all were attached: what came before is incomplete
 	picks   *toggle // of the probes of picks; nil without them
+	cuda    *cuda   // nil without calls of CUDA
 	every   int     // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
 	record  ringbuf.Record
@@ -81,6 +82,14 @@ func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("allow memory for probes: %w", err)
 	}
+	if len(t.CUDA) > 0 {
+		if p.cuda, err = openCUDA(t); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.Symbols) == 0 {
+		return p, nil
+	}
 	spec, err := loadProbes()
 	if err != nil {
 		return nil, fmt.Errorf("read probes: %w", err)
@@ -127,7 +136,7 @@ func (p *Probe) attach() error {
 			continue
 		}
 		if program := sampled[s.Purpose]; program != nil {
-			probes = append(probes, switched{program, s})
+			probes = append(probes, switched{program, s, false})
 			continue
 		}
 		file, err := link.OpenExecutable(s.path)
@@ -189,6 +198,9 @@ func (p *Probe) detach() error {
 // Close detaches the probes, and frees what they use.
 func (p *Probe) Close() error {
 	errs := []error{p.detach()}
+	if p.cuda != nil {
+		errs = append(errs, p.cuda.close())
+	}
 	if p.ring != nil {
 		errs = append(errs, p.ring.Close())
 	}
@@ -229,6 +241,27 @@ const watchEvery = time.Second
 
 // Run implements engine.Source. It returns when ctx ends; the end of the process ends only its events.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
+	if p.cuda == nil {
+		return p.run(ctx, sink)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var tasks errgroup.Group
+	tasks.Go(func() error {
+		if err := p.cuda.run(ctx); err != nil && p.target.alive() {
+			return err
+		}
+		return nil
+	})
+	err := p.run(ctx, sink)
+	stop()
+	return errors.Join(err, tasks.Wait())
+}
+
+func (p *Probe) run(ctx context.Context, sink event.Sink) error {
+	if len(p.target.Symbols) == 0 {
+		return p.runCUDA(ctx, sink)
+	}
 	shift, err := offset(p.clock)
 	if err != nil {
 		return err
@@ -304,6 +337,9 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 func (p *Probe) view(t *tracker) (event.Caps, string) {
 	caps := event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost
 	how := "probes in process " + strconv.Itoa(p.target.PID)
+	if p.cuda != nil {
+		how = p.cuda.words() + how
+	}
 	switch n := t.sampling.share; {
 	case p.model.Experts == 0 && p.model.Architecture != "":
 		return caps, how

@@ -23,7 +23,7 @@ type Target struct {
 	PID                              int
 	Start                            uint64
 	Program, Model, Version, BuildID string
-	Symbols                          []Symbol
+	Symbols, CUDA                    []Symbol
 }
 
 // ErrAbsent is the error of a process that does not link llama.cpp, as far as its files show.
@@ -37,6 +37,9 @@ func Started(int) (uint64, error) { return 0, errUnsupported }
 
 // Inspect returns an error on this system.
 func Inspect(int) (*Target, error) { return nil, errUnsupported }
+
+// InspectCUDA returns an error on this system.
+func InspectCUDA(int) (*Target, error) { return nil, errUnsupported }
 
 // Permitted returns an error on this system.
 func Permitted() error { return errUnsupported }
@@ -52,6 +55,9 @@ func Toggle(io.Reader, io.Writer, []string) error { return errUnsupported }
 
 // Run implements engine.Source.
 func (*Probe) Run(context.Context, event.Sink) error { return errUnsupported }
+
+// In returns the sink.
+func (*Probe) In(sink event.Sink) event.Sink { return sink }
 
 // PID returns 0.
 func (*Probe) PID() int { return 0 }

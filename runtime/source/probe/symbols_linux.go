@@ -79,15 +79,16 @@ type Symbol struct {
 	path    string // opens the file
 }
 
-// Target is a process that links llama.cpp.
+// Target is a process that links llama.cpp, or computes with CUDA.
 type Target struct {
 	PID     int
 	Start   uint64 // of the process, in clock ticks: another process with the same number has another
 	Program string
-	Model   string // path of the GGUF file that it maps or has open, "" unknown
-	Version string // of llama.cpp, such as b6000; "" unknown
-	BuildID string // of the file that has llama_decode, "" unknown
-	Symbols []Symbol
+	Model   string   // path of the GGUF file that it maps or has open, "" unknown
+	Version string   // of llama.cpp, such as b6000; "" unknown
+	BuildID string   // of the file that has llama_decode, "" unknown
+	Symbols []Symbol // of llama.cpp; none: it does not link llama.cpp
+	CUDA    []Symbol
 	model   string // opens the file
 	facts   facts
 	device  bool   // a GPU may compute passes, so that llama_decode returns before they end
@@ -98,6 +99,18 @@ type Target struct {
 type mapping struct {
 	name, path string
 	executable bool
+}
+
+// InspectCUDA is Inspect, also for a process that computes with CUDA without llama.cpp.
+func InspectCUDA(pid int) (*Target, error) {
+	t, err := inspect(pid)
+	if errors.Is(err, ErrAbsent) && t != nil && len(t.CUDA) > 0 {
+		t.Symbols, t.gpu, err = nil, openGPUs("/", pid), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inspect process %d: %w", pid, err)
+	}
+	return t, nil
 }
 
 // ErrAbsent is the error of a process that does not link llama.cpp, as far as its files show.
@@ -144,8 +157,9 @@ func inspect(pid int) (*Target, error) {
 		models = openModels(dir)
 	}
 	t.Model, t.model = mainModel(models)
+	t.findCUDA(maps)
 	if err := t.complete(); err != nil {
-		return nil, cmp.Or(unread, err)
+		return t, cmp.Or(unread, err)
 	}
 	if t.has(sampler) { // it may call the other one
 		t.drop(plainSampler)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// toggle attaches and detaches the probes of picks. A process of its own does that, since it needs the privileges that
+// toggle attaches and detaches probes that are not always needed. A process of its own does that, since it needs the privileges that
 // this one gives up. It reads one byte for each change and knows nothing else. It ends when its input does, also when
 // this process is killed; its probes are then detached. It detaches them also if it is not asked for them again in time.
 type toggle struct {
@@ -40,7 +41,11 @@ const programFD = 3
 type switched struct {
 	program *ebpf.Program
 	at      Symbol
+	returns bool // it is attached where the function returns
 }
+
+// returnMark is before the name of a function whose return is probed.
+const returnMark = "return of "
 
 // newToggle starts the process of a toggle.
 func newToggle(probes []switched, pid int) (*toggle, error) {
@@ -48,12 +53,16 @@ func newToggle(probes []switched, pid int) (*toggle, error) {
 	for _, p := range probes {
 		fd, err := unix.FcntlInt(uintptr(p.program.FD()), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
-			return nil, fmt.Errorf("start probe of picks: %w", err)
+			return nil, fmt.Errorf("start sampled probes: %w", err)
 		}
 		file := os.NewFile(uintptr(fd), "program")
 		defer file.Close()
 		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles, file)
-		t.cmd.Args = append(t.cmd.Args, p.at.path, p.at.Name)
+		name := p.at.Name
+		if p.returns {
+			name = returnMark + name
+		}
+		t.cmd.Args = append(t.cmd.Args, p.at.path, name)
 	}
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl+C in a terminal is for this process
 	var err error
@@ -63,7 +72,7 @@ func newToggle(probes []switched, pid int) (*toggle, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start probe of picks: %w", err)
+		return nil, fmt.Errorf("start sampled probes: %w", err)
 	}
 	return t, nil
 }
@@ -75,10 +84,10 @@ func (t *toggle) set(on bool) error {
 		request[0] = toggleOn
 	}
 	if _, err := t.in.Write(request); err != nil {
-		return fmt.Errorf("switch probe of picks: %w", err)
+		return fmt.Errorf("switch sampled probes: %w", err)
 	}
 	if _, err := io.ReadFull(t.out, answer); err != nil {
-		return fmt.Errorf("switch probe of picks: %w", err)
+		return fmt.Errorf("switch sampled probes: %w", err)
 	}
 	return nil
 }
@@ -93,7 +102,7 @@ func (t *toggle) Close() error {
 func Toggle(in io.Reader, out io.Writer, args []string) error {
 	h, err := newHolder(args)
 	if err != nil {
-		return fmt.Errorf("switch probe of picks: %w", err)
+		return fmt.Errorf("switch sampled probes: %w", err)
 	}
 	requests := make(chan byte)
 	go func() {
@@ -126,7 +135,7 @@ func Toggle(in io.Reader, out io.Writer, args []string) error {
 			err = h.detach()
 		}
 		if err != nil {
-			return fmt.Errorf("switch probe of picks: %w", err)
+			return fmt.Errorf("switch sampled probes: %w", err)
 		}
 	}
 }
@@ -166,7 +175,11 @@ func newHolder(args []string) (h *holder, err error) {
 // attach attaches the probes, unless they are.
 func (h *holder) attach() error {
 	for i := len(h.attached); i < len(h.names); i++ {
-		l, err := h.files[i].Uprobe(h.names[i], h.programs[i], &link.UprobeOptions{PID: h.pid})
+		attach, name := h.files[i].Uprobe, h.names[i]
+		if of, ok := strings.CutPrefix(name, returnMark); ok {
+			attach, name = h.files[i].Uretprobe, of
+		}
+		l, err := attach(name, h.programs[i], &link.UprobeOptions{PID: h.pid})
 		if err != nil {
 			return err
 		}

@@ -74,6 +74,7 @@ func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 		first = first || gaugeRows[g].first
 		gpu, reading := g >= event.GaugeGPU && g <= event.GaugePCIeOut, g.Reading(s.Host.Host)
 		switch {
+		case g >= event.GaugeLaunches && g <= event.GaugeCounted && reading.Origin == event.NotReported: // no probes of CUDA
 		case unknown && !gpu && reading.Origin == event.NotReported:
 		case gpu && g != event.GaugeGPU && reading.Origin == event.NotReported && len(s.Host.GPUs) > 0:
 		case !gpu || len(s.Host.GPUs) > 0:
