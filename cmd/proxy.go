@@ -150,7 +150,7 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool) (
 	}
 	s.Add("sample host", func(ctx context.Context, sink event.Sink) error {
 		if !p.Local() {
-			return sampler.Run(ctx, session.SelfOnly{Sink: sink})
+			return sampler.Run(ctx, session.SelfOnly(sink))
 		}
 		defer machine.Close()
 		machine.Add(p.Target(), sink)

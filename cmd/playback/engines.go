@@ -74,12 +74,6 @@ func (p *played) newEngine(source int) playedEngine {
 	return playedEngine{store: s, sink: s.Patient(sink)}
 }
 
-// only is the sink of the only engine of a recording.
-type only struct{ *played }
-
-// Emit implements event.Sink.
-func (o only) Emit(e event.Event) { o.sinkOf(0).Emit(e) }
-
 // drain makes all stores process their events.
 func (p *played) drain() {
 	p.mu.Lock()
@@ -100,7 +94,7 @@ func (p *played) reset() event.Sink {
 		return nil
 	}
 	p.engines = []playedEngine{p.newEngine(0)}
-	return only{p}
+	return event.SinkFunc(func(e event.Event) { p.sinkOf(0).Emit(e) })
 }
 
 // storeOf returns the store of an engine, nil if it has no events yet.

@@ -153,7 +153,7 @@ func (c *Camera) live(ctx context.Context, cfg ui.Config) error {
 // DropCastText removes text from the events of a recorded screen, unless --text is set.
 func (v *View) DropCastText(sink event.Sink) event.Sink {
 	if v.Camera.Enabled() && !v.Camera.out.Text {
-		return event.WithoutText{Sink: sink}
+		return event.WithoutText(sink)
 	}
 	return sink
 }

@@ -161,13 +161,13 @@ func (w *WithSelf) Emit(e event.Event) {
 	w.sink.Emit(e)
 }
 
-// SelfOnly drops everything but llmtop's own process from samples of this machine, for servers on another machine.
-type SelfOnly struct{ Sink event.Sink }
-
-// Emit implements event.Sink.
-func (o SelfOnly) Emit(e event.Event) {
-	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
-		e.Data = &event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
-	}
-	o.Sink.Emit(e)
+// SelfOnly returns a sink that drops everything but llmtop's own process from samples of this machine, for servers on
+// another machine.
+func SelfOnly(sink event.Sink) event.Sink {
+	return event.SinkFunc(func(e event.Event) {
+		if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+			e.Data = &event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
+		}
+		sink.Emit(e)
+	})
 }

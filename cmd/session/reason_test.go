@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -9,7 +10,14 @@ import (
 // TestWithReason checks that the reason for a choice is replaced by newer reasons.
 func TestWithReason(t *testing.T) {
 	var got last
-	sink := reasonSink{"auto", &got}
+	var sink event.Sink
+	run := WithReason("auto", func(_ context.Context, to event.Sink) error {
+		sink = to
+		return nil
+	})
+	if err := run(t.Context(), &got); err != nil {
+		t.Fatal(err)
+	}
 	loaded := &event.EngineInfo{Name: "x"}
 	sink.Emit(event.Event{Kind: event.KindEngine, Data: loaded})
 	if e := got.event.Data.(*event.EngineInfo); e.Reason != "auto" || e.Name != "x" || loaded.Reason != "" {

@@ -66,7 +66,7 @@ func (g *Group) Record(s *Session, entry recording.EngineEntry) (err error) {
 		s.recordSink = g.recorder.AddEngine(entry)
 	}
 	if !g.outputs.Out.Text {
-		s.recordSink = event.WithoutText{Sink: s.recordSink}
+		s.recordSink = event.WithoutText(s.recordSink)
 	}
 	s.AlsoTo(s.recordSink)
 	return nil

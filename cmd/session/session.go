@@ -186,22 +186,16 @@ func WithReason(why string, run func(context.Context, event.Sink) error) func(co
 	if why == "" {
 		return run
 	}
-	return func(ctx context.Context, sink event.Sink) error { return run(ctx, reasonSink{why, sink}) }
-}
-
-type reasonSink struct {
-	why  string
-	sink event.Sink
-}
-
-// Emit implements event.Sink.
-func (x reasonSink) Emit(e event.Event) {
-	if p, ok := e.Data.(*event.EngineInfo); ok && p.Reason == "" {
-		engine := *p
-		engine.Reason = x.why
-		e.Data = &engine
+	return func(ctx context.Context, sink event.Sink) error {
+		return run(ctx, event.SinkFunc(func(e event.Event) {
+			if p, ok := e.Data.(*event.EngineInfo); ok && p.Reason == "" {
+				engine := *p
+				engine.Reason = why
+				e.Data = &engine
+			}
+			sink.Emit(e)
+		}))
 	}
-	x.sink.Emit(e)
 }
 
 // ReportAction returns the action of a screen that makes the JSON report of a snapshot.

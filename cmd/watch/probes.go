@@ -92,14 +92,13 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 	return probe.Open(target, w.clock, engine.Hooks{Experts: true})
 }
 
-// AtEnd is called when an engine has failed or stopped. It is a sink for the events of the engine.
-type AtEnd func(*event.EngineInfo)
-
-// Emit implements event.Sink.
-func (f AtEnd) Emit(e event.Event) {
-	if p, ok := e.Data.(*event.EngineInfo); ok && p != nil && (p.State == event.EngineFailed || p.State == event.EngineStopped) {
-		f(p)
-	}
+// AtEnd returns a sink for the events of an engine that calls f when it has failed or stopped.
+func AtEnd(f func(*event.EngineInfo)) event.Sink {
+	return event.SinkFunc(func(e event.Event) {
+		if p, ok := e.Data.(*event.EngineInfo); ok && p != nil && (p.State == event.EngineFailed || p.State == event.EngineStopped) {
+			f(p)
+		}
+	})
 }
 
 // addProbed starts to watch a process by its probes. Without a screen its end is printed, and ends the command if

@@ -118,6 +118,12 @@ type Sink interface {
 	Emit(Event)
 }
 
+// SinkFunc is a function as a Sink.
+type SinkFunc func(Event)
+
+// Emit implements Sink.
+func (f SinkFunc) Emit(e Event) { f(e) }
+
 // Discard is a Sink that drops all events.
 type Discard struct{}
 

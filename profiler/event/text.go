@@ -2,19 +2,18 @@ package event
 
 import "slices"
 
-// WithoutText is a Sink that passes events on without the text of prompts and completions, for data that leaves the
+// WithoutText returns a Sink that passes events on without the text of prompts and completions, for data that leaves the
 // process unless text was requested. Ids and counts are enough for every metric.
-type WithoutText struct{ Sink Sink }
-
-// Emit implements Sink.
-func (w WithoutText) Emit(e Event) {
-	if engine, ok := e.Data.(*EngineInfo); ok && engine.Caps.Has(CapText) {
-		redacted := *engine
-		redacted.Caps &^= CapText
-		e.Data = &redacted
-	}
-	e.DropText()
-	w.Sink.Emit(e)
+func WithoutText(to Sink) Sink {
+	return SinkFunc(func(e Event) {
+		if engine, ok := e.Data.(*EngineInfo); ok && engine.Caps.Has(CapText) {
+			redacted := *engine
+			redacted.Caps &^= CapText
+			e.Data = &redacted
+		}
+		e.DropText()
+		to.Emit(e)
+	})
 }
 
 // HasText reports whether the event contains text of a prompt or a completion.

@@ -20,7 +20,7 @@ func TestWithoutText(t *testing.T) {
 	queued := &event.Request{Prompt: secret, Label: "speech", Group: "a"}
 	engine := &event.EngineInfo{Name: "native", Caps: event.CapText | event.CapTokens}
 	var got recorder
-	sink := event.WithoutText{Sink: &got}
+	sink := event.WithoutText(&got)
 	for _, e := range []event.Event{
 		{Kind: event.KindToken, Req: 1, ID: 7, Text: secret, Top: top},
 		{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: queued},

@@ -30,24 +30,15 @@ func (r *Recorder) AddEngine(s EngineEntry) event.Sink {
 	if n < MaxEngines {
 		r.engines = append(r.engines, s)
 	}
-	return engineSink{r, n}
-}
-
-// engineSink is the sink of one engine.
-type engineSink struct {
-	*Recorder
-	number int
-}
-
-// Emit implements event.Sink.
-func (s engineSink) Emit(e event.Event) {
-	if s.number >= MaxEngines {
-		var drops event.Drops
-		count(&drops, e.Kind)
-		s.queue.drop(&drops)
-		return
-	}
-	s.queue.emit(&e, s.number)
+	return event.SinkFunc(func(e event.Event) {
+		if n >= MaxEngines {
+			var drops event.Drops
+			count(&drops, e.Kind)
+			r.queue.drop(&drops)
+			return
+		}
+		r.queue.emit(&e, n)
+	})
 }
 
 // Engine returns an engine of a recording of several. If its name was not recorded, it is named by its number.

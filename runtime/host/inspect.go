@@ -130,19 +130,13 @@ func (n *Inspector) report(h *event.Host) {
 }
 
 // In returns a sink that adds what was found to the samples of the machine on their way to sink.
-func (n *Inspector) In(sink event.Sink) event.Sink { return inspected{n, sink} }
-
-type inspected struct {
-	*Inspector
-	sink event.Sink
-}
-
-// Emit implements event.Sink.
-func (i inspected) Emit(e event.Event) {
-	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
-		here := *h
-		i.report(&here)
-		e.Data = &here
-	}
-	i.sink.Emit(e)
+func (n *Inspector) In(sink event.Sink) event.Sink {
+	return event.SinkFunc(func(e event.Event) {
+		if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+			here := *h
+			n.report(&here)
+			e.Data = &here
+		}
+		sink.Emit(e)
+	})
 }

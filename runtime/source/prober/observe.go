@@ -8,18 +8,11 @@ import (
 
 // Observe returns a sink that passes on the events of the source that polls the server. The Prober learns from them
 // whether it may probe.
-func (p *Prober) Observe(sink event.Sink) event.Sink { return observer{p, sink} }
-
-// observer passes on the events of the polling source and informs the Prober.
-type observer struct {
-	prober *Prober
-	sink   event.Sink
-}
-
-// Emit implements event.Sink.
-func (b observer) Emit(e event.Event) {
-	b.prober.setState(e.Data)
-	b.sink.Emit(e)
+func (p *Prober) Observe(sink event.Sink) event.Sink {
+	return event.SinkFunc(func(e event.Event) {
+		p.setState(e.Data)
+		sink.Emit(e)
+	})
 }
 
 // setState records what an event says about the server: whether it is ready and busy, and its model.
@@ -46,26 +39,22 @@ func hasIdleSlot(slots []event.Slot) bool {
 	return false
 }
 
-// probeSink passes on the events of probes with IDs that are unique for the server. It drops events of the server
-// itself, which the polling source emits.
-type probeSink struct {
-	sink event.Sink
-	ids  *RequestIDs
-	id   event.RequestID // of the probe in progress
-}
-
-// Emit implements event.Sink. Events of requests do not overlap: only one probe is in progress.
-func (m *probeSink) Emit(e event.Event) {
-	if e.Req == 0 {
-		return
-	}
-	begins := e.Kind == event.KindRequest && e.State == event.StateQueued
-	if begins {
-		m.id = m.ids.Next()
-	}
-	e.Req = m.id
-	m.sink.Emit(e)
-	if begins {
-		m.ids.current.Store(uint64(m.id))
-	}
+// probes returns a sink that passes on the events of probes with IDs that are unique for the server. It drops events of the
+// server itself, which the polling source emits. Events of requests do not overlap: only one probe is in progress.
+func probes(sink event.Sink, ids *RequestIDs) event.Sink {
+	var id event.RequestID // of the probe in progress
+	return event.SinkFunc(func(e event.Event) {
+		if e.Req == 0 {
+			return
+		}
+		begins := e.Kind == event.KindRequest && e.State == event.StateQueued
+		if begins {
+			id = ids.Next()
+		}
+		e.Req = id
+		sink.Emit(e)
+		if begins {
+			ids.current.Store(uint64(id))
+		}
+	})
 }

@@ -176,7 +176,7 @@ func (p *Prober) connect(ctx context.Context, sink event.Sink) error {
 	l := &connection{client: client, model: model, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		_ = client.Run(ctx, &probeSink{sink: sink, ids: p.opt.RequestIDs}) // it ends only with ctx
+		_ = client.Run(ctx, probes(sink, p.opt.RequestIDs)) // it ends only with ctx
 	}()
 	p.conn = l
 	return nil

@@ -211,7 +211,7 @@ func TestProbeIsRecognised(t *testing.T) {
 	if id, own := s.Probe(77); !own || id != 0 {
 		t.Errorf("#%d %v before it had an ID", id, own)
 	}
-	m := &probeSink{sink: event.Discard{}, ids: &s}
+	m := probes(event.Discard{}, &s)
 	m.Emit(event.Event{Kind: event.KindRequest, State: event.StateQueued, Req: 1})
 	if id, own := s.Probe(77); !own || id != 1 || s.Next() != 2 {
 		t.Errorf("#%d %v", id, own)

@@ -5,12 +5,8 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// relay is a Runner as the sink of its client: it passes the events of the engine on and tracks its requests.
-type relay Runner
-
-// Emit implements event.Sink. The client calls it from one goroutine.
-func (v *relay) Emit(e event.Event) {
-	r := (*Runner)(v)
+// relay passes an event of the engine on and tracks its requests. The client calls it from one goroutine.
+func (r *Runner) relay(e event.Event) {
 	switch e.Kind {
 	case event.KindEngine:
 		r.introduced(e)

@@ -89,7 +89,7 @@ func (r *Runner) owner() bool { return r.adapt != nil }
 // Run implements engine.Source. When it ends, running requests are cancelled, except those of an owner.
 func (r *Runner) Run(ctx context.Context, sink event.Sink) error {
 	r.sink = sink
-	err := r.client.Run(ctx, (*relay)(r))
+	err := r.client.Run(ctx, event.SinkFunc(r.relay))
 	if !r.owner() {
 		why := err
 		if why == nil {
