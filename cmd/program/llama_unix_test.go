@@ -134,7 +134,7 @@ func TestLlamaLikeGolden(t *testing.T) {
 			t.Errorf("layer %d has picked %v, want %v", layer, got, picks[layer])
 		}
 	}
-	if e := r.Engine; e.Name != "llama.cpp" || e.State != "ready" || e.Reason != "plain" || r.Requests[0].Components["prompt"] <= 0 {
+	if e := r.Engine; e.Name != "llama.cpp" || e.State != "stopped" || e.Reason != "plain" || r.Requests[0].Components["prompt"] <= 0 {
 		t.Errorf("%+v, %+v", e, r.Requests[0].Components)
 	}
 	if h := r.Host; h.Engine.PID == h.Llmtop.PID || h.Engine.PID == 0 || h.Engine.RSS < 12e6 { // the model alone needs that much

@@ -167,9 +167,11 @@ func TestHangup(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for lines, line := bufio.NewReader(notes), ""; !strings.HasPrefix(line, "recording to "); { // that nobody listens may come first
-			if line, err = lines.ReadString('\n'); err != nil {
-				t.Fatalf("it prints %q, %v", line, err)
+		lines := bufio.NewReader(notes)
+		for read := ""; !strings.Contains(read, "recording to ") || !strings.Contains(read, "connection to "); { // nobody listens there
+			line, err := lines.ReadString('\n')
+			if read += line; err != nil {
+				t.Fatalf("it prints %q, %v", read, err)
 			}
 		}
 		ended := make(chan error, 1)
