@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,14 +14,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/llmtop/llmtop/cmd"
-	"github.com/llmtop/llmtop/runtime/engine/chat"
 )
 
 // scratch is a folder for build results of these tests, removed at their end.
 var scratch string
 
 func TestMain(m *testing.M) {
-	if slices.Equal(os.Args[1:], []string{chat.Command}) { // a test in this process renders a template
+	// The program starts itself for some of its work. This program then has a command in place of the flags of go test: run
+	// as tests, it would start all of them again.
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		cmd.Main()
 		return
 	}
