@@ -3,6 +3,7 @@ package experts
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +61,17 @@ func TestBudgetInLittleRoom(t *testing.T) {
 // An engine that reports no router picks.
 func TestGoldenNoPicks(t *testing.T) {
 	show(viewtest.NewScreen(t, viewtest.Crowd(20), viewtest.Medium)).Golden("no_picks")
+}
+
+// A past moment of a large model says that its router picks are no longer kept.
+func TestPicksNoLongerKept(t *testing.T) {
+	s := *viewtest.Routed(viewtest.Shapes[0])
+	s.Experts, s.Picks, s.HeatmapsDropped = nil, nil, true
+	text := show(viewtest.NewScreen(t, &s, viewtest.Medium)).Text()
+	if !strings.Contains(text, "router picks of this moment are no longer kept") || !strings.Contains(text, "a large model are kept for a minute") {
+		t.Error(text)
+	}
+	if why, _ := new(View).Missing(&s); why != "" {
+		t.Errorf("the view is not offered: %s", why)
+	}
 }
