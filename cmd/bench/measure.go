@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/capacity"
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
@@ -182,7 +183,7 @@ func (o *Benchmark) runWithScreen(ctx context.Context, s *local.Engine, run func
 }
 
 // points converts the log of a benchmark to the points of its report.
-func points(log *workload.Log, began eventTime) []report.Point {
+func points(log *workload.Log, began event.Time) []report.Point {
 	out := []report.Point{}
 	for _, p := range log.Points {
 		point := report.Point{Name: p.Point.Name, Concurrency: p.Point.Concurrency, Runs: []report.Run{}}

@@ -7,14 +7,10 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/cmd/console"
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
-
-// eventTime is a time on the clock of a session.
-type eventTime = event.Time
 
 // meter shows the progress of a benchmark: a bar on a terminal, otherwise a line per run.
 type meter struct {

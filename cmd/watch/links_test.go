@@ -19,7 +19,7 @@ func TestLinkNotes(t *testing.T) {
 		{[]event.Remote{lost, lost, connected}, "connection to http://gpu1:8000: disconnected, connection refused\nconnection to http://gpu1:8000: connected\n"},
 	} {
 		var out strings.Builder
-		n := linkNotes{to: &out, at: at}
+		n := linkNotes(&out, at)
 		n.Emit(event.Event{Kind: event.KindToken})
 		for _, r := range c.links {
 			n.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Remote: r}})

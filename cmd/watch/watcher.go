@@ -203,7 +203,7 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 		return nil, err
 	}
 	if !w.opt.shown {
-		s.AlsoTo(&linkNotes{to: w.opt.Notes, at: e.at})
+		s.AlsoTo(linkNotes(w.opt.Notes, e.at))
 	}
 	if e.run != nil {
 		s.Add(e.doing, session.WithReason(w.opt.Note, e.run))
