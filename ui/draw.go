@@ -26,24 +26,24 @@ func (a *app) draw() {
 	a.panes.Problems = a.status.Problems()
 	a.panes.Inspect = a.session.Actions.Inspect != nil
 	if a.w < overview.MinWidth || a.h < overview.MinHeight {
-		chrome.DrawSmallScreen(all, a.snap, &a.status, &a.panes)
+		chrome.DrawSmallScreen(all, a.snap, &a.panes, &a.status)
 	} else {
 		h := a.h - 2
 		if row := all.Sub(0, h, a.w, 1); a.h > overview.MinHeight {
 			switch {
 			case a.cfg.Replay != nil:
 				h--
-				a.track = chrome.DrawProgress(row, a.status.Replay, &a.panes)
+				a.track = chrome.DrawProgress(row, &a.panes, a.status.Replay)
 			case a.timeline != nil:
 				h--
-				a.track = chrome.DrawTimeline(row, a.timeline, &a.panes)
+				a.track = chrome.DrawTimeline(row, &a.panes, a.timeline)
 			}
 		}
 		top := 1
 		if a.view == viewEngines {
-			engines.DrawHeader(all.Sub(0, 0, a.w, 1), a.engines.Rows, &a.status, &a.panes)
+			engines.DrawHeader(all.Sub(0, 0, a.w, 1), &a.panes, a.engines.Rows, &a.status)
 		} else {
-			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.status, &a.panes)
+			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.panes, &a.status)
 			if a.h > overview.MinHeight {
 				chrome.DrawVerdict(all.Sub(0, 1, a.w, 1), a.snap, &a.panes, a.keyOf)
 				top, h = top+1, h-1
@@ -55,7 +55,7 @@ func (a *app) draw() {
 		case a.marks.shown():
 			a.popup = chrome.DrawSince(view, a.snap, &a.panes)
 		case a.alertsOpen:
-			a.popup = chrome.DrawAlerts(view, a.status.Alerts, &a.panes)
+			a.popup = chrome.DrawAlerts(view, &a.panes, a.status.Alerts)
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}

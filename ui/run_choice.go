@@ -199,8 +199,8 @@ func (c *choice) Draw() (*grid.Grid, *theme.Skin) {
 	all := c.grid.All()
 	ctx := &pane.Frame{Skin: c.skin}
 	if c.h > 2 {
-		engines.ChooserHeader(all.Sub(0, 0, c.w, 1), &c.shown, ctx)
-		c.at = engines.Candidates(all.Sub(0, 1, c.w, c.h-2), &c.shown, ctx)
+		engines.ChooserHeader(all.Sub(0, 0, c.w, 1), ctx, &c.shown)
+		c.at = engines.Candidates(all.Sub(0, 1, c.w, c.h-2), ctx, &c.shown)
 		c.shown.First = c.at.First
 		c.footer(all.Sub(0, c.h-1, c.w, 1))
 	}

@@ -105,7 +105,7 @@ func TestSweepPanes(t *testing.T) {
 							zoom = &overview.Zoom{}
 						}
 						g.Reset(w, h)
-						overview.Draw(id, g.All(), s, &c, false, zoom)
+						overview.Draw(g.All(), s, &c, id, false, zoom)
 						viewtest.CheckFrame(t, g.Encode(c.Skin), w, h)
 					}
 				}

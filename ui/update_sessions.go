@@ -256,5 +256,5 @@ func (a *app) updateEngines() {
 		rows[i] = row
 	}
 	a.dirty = a.dirty || changed
-	a.engines.Update(rows, &a.panes)
+	a.engines.Update(&a.panes, rows)
 }

@@ -38,15 +38,15 @@ const (
 
 // DrawAlerts lists all rules and their states in the lower right corner of an area, firing rules first, and returns
 // the place of the list.
-func DrawAlerts(all grid.Area, alerts []alert.Status, c *pane.Frame) grid.Rect {
+func DrawAlerts(all grid.Area, f *pane.Frame, alerts []alert.Status) grid.Rect {
 	a := corner(all, alertsWidth, min(max(len(alerts)+3, 6), alertsHeight))
-	in := c.BoxAs(a, "Alerts")
-	c.Foot(a, pane.Dim, "esc close")
+	in := f.BoxAs(a, "Alerts")
+	f.Foot(a, pane.Dim, "esc close")
 	if len(alerts) == 0 {
-		c.Absent(in, pane.Dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
+		f.Absent(in, pane.Dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
 		return a.Rect
 	}
-	t := alertTable{Area: in, c: c}
+	t := alertTable{Area: in, f: f}
 	t.heads()
 	for _, state := range [...]alert.State{alert.Firing, alert.Pending, alert.Resolved, alert.Quiet} {
 		for i := range alerts {
@@ -64,7 +64,7 @@ func DrawAlerts(all grid.Area, alerts []alert.Status, c *pane.Frame) grid.Rect {
 // alertTable draws one row per rule.
 type alertTable struct {
 	grid.Area
-	c *pane.Frame
+	f *pane.Frame
 	y int
 }
 
@@ -90,7 +90,7 @@ func (t *alertTable) row(s *alert.Status) {
 	if t.y >= t.H {
 		return
 	}
-	dots := t.c.Skin.Glyphs.Ellipsis
+	dots := t.f.Skin.Glyphs.Ellipsis
 	st := [...]grid.Style{alert.Quiet: pane.Dim, alert.Pending: pane.Watch, alert.Firing: pane.Bad.With(grid.Bold), alert.Resolved: grid.Fg(theme.Good)}[s.State]
 	t.Fill(0, t.y, t.W, pane.Plain, ' ')
 	t.Text(0, t.y, st, s.State.String())
@@ -99,7 +99,7 @@ func (t *alertTable) row(s *alert.Status) {
 	}
 	name := sanitize.Line(s.Name)
 	if s.Engine != "" {
-		name += " " + string(t.c.Skin.Glyphs.Bullet) + " " + sanitize.Line(s.Engine)
+		name += " " + string(t.f.Skin.Glyphs.Bullet) + " " + sanitize.Line(s.Engine)
 	}
 	t.Elide(alertName, t.y, alertValue-alertName-1, pane.Plain, name, dots)
 	t.Elide(alertValue, t.y, alertWhen-alertValue-1, pane.Data, s.Value, dots)
@@ -109,7 +109,7 @@ func (t *alertTable) row(s *alert.Status) {
 	}
 	words += ", " + s.Window.String()
 	if s.Fired > 0 {
-		words += "; fired " + strconv.FormatUint(s.Fired, 10) + t.c.Skin.Glyphs.Times
+		words += "; fired " + strconv.FormatUint(s.Fired, 10) + t.f.Skin.Glyphs.Times
 	}
 	t.Elide(alertWhen, t.y, t.W-alertWhen, pane.Dim, words, dots)
 	t.y++

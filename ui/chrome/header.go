@@ -18,19 +18,19 @@ import (
 
 // DrawHeader draws the top row: state and session time, engine and model, and at the right llmtop's own cost and dropped
 // events. Parts that do not fit are omitted, the least important first.
-func DrawHeader(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
-	l := DrawBrand(c, a)
-	drawState(c, &l, s, t)
-	right := headerRight(c, a, l.X, s, t)
-	headerModel(c, a.Sub(0, 0, right-1, 1), l, s, t)
+func DrawHeader(a grid.Area, s *store.Snapshot, f *pane.Frame, t *Status) {
+	l := DrawBrand(a, f)
+	drawState(&l, s, f, t)
+	right := headerRight(a, s, f, l.X, t)
+	headerModel(a.Sub(0, 0, right-1, 1), s, f, l, t)
 	a.Paint(8, 0, a.W-8, theme.Select, 0)
 }
 
 // DrawBrand clears the top row and writes the name llmtop.
-func DrawBrand(c *pane.Frame, a grid.Area) grid.Line {
+func DrawBrand(a grid.Area, f *pane.Frame) grid.Line {
 	a.Fill(0, 0, a.W, pane.Plain.On(theme.Select), ' ')
 	brand := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
-	if !c.Skin.Colour() {
+	if !f.Skin.Colour() {
 		brand.Attr |= grid.Reverse
 	}
 	l := a.Line(0, 0)
@@ -39,21 +39,21 @@ func DrawBrand(c *pane.Frame, a grid.Area) grid.Line {
 }
 
 // drawState writes the state with its glyph and colour: of the replay, of a broken connection, or of the engine.
-func drawState(c *pane.Frame, l *grid.Line, s *store.Snapshot, t *Status) {
+func drawState(l *grid.Line, s *store.Snapshot, f *pane.Frame, t *Status) {
 	if t.Replay != nil {
-		ReplayState(c, l, t.Replay)
+		ReplayState(l, f, t.Replay)
 		return
 	}
-	if mark, words, st, broken := LinkState(c, s); broken {
+	if mark, words, st, broken := LinkState(s, f); broken {
 		st = st.With(grid.Bold)
 		l.Rune(st, mark).Gap(1).Put(st, words).Gap(2)
 		return
 	}
-	mark, word, st := EngineState(c, s)
+	mark, word, st := EngineState(s, f)
 	switch {
 	case s == NotKept:
 	case t.Paused:
-		mark, word, st = c.Skin.Glyphs.Paused, "view paused", pane.Watch
+		mark, word, st = f.Skin.Glyphs.Paused, "view paused", pane.Watch
 	case s.Engine.Remote.Link == event.LinkNone:
 	case word == "live":
 		word = "connected"
@@ -70,14 +70,14 @@ func drawState(c *pane.Frame, l *grid.Line, s *store.Snapshot, t *Status) {
 const NotKeptWord = "not kept"
 
 // EngineState returns the glyph, word and colour of the state of the engine.
-func EngineState(c *pane.Frame, s *store.Snapshot) (mark rune, word string, st grid.Style) {
-	gl := c.Skin.Glyphs
+func EngineState(s *store.Snapshot, f *pane.Frame) (mark rune, word string, st grid.Style) {
+	gl := f.Skin.Glyphs
 	mark, word, st = gl.Live, "live", pane.Good
 	switch {
 	case s == NotKept:
 		mark, word, st = gl.Idle, NotKeptWord, pane.Dim
 	case s.Engine.State == event.EngineStarting, s.Engine.State == event.EngineLoading:
-		mark, word, st = gl.Spinner[c.Spin%len(gl.Spinner)], s.Engine.State.String(), grid.Fg(theme.Accent)
+		mark, word, st = gl.Spinner[f.Spin%len(gl.Spinner)], s.Engine.State.String(), grid.Fg(theme.Accent)
 	case s.Engine.State == event.EngineFailed:
 		mark, word, st = gl.Failed, "failed", pane.Bad
 	case s.Engine.State == event.EngineStopped:
@@ -98,7 +98,7 @@ const leastModel = 12
 
 // headerRight writes the right part of the header and returns its start column. Dropped events come first, so that
 // nothing hides them.
-func headerRight(c *pane.Frame, a grid.Area, from int, s *store.Snapshot, t *Status) int {
+func headerRight(a grid.Area, s *store.Snapshot, f *pane.Frame, from int, t *Status) int {
 	x := a.W - 1
 	put := func(st grid.Style, words string, keep int) bool {
 		fits := x-grid.Width(words)-2 >= from+keep
@@ -107,7 +107,7 @@ func headerRight(c *pane.Frame, a grid.Area, from int, s *store.Snapshot, t *Sta
 		}
 		return fits
 	}
-	loss, lossless := DropCounts(c, s)
+	loss, lossless := DropCounts(s, f)
 	if !lossless {
 		put(pane.Bad.With(grid.Bold), loss, 0)
 	}
@@ -117,13 +117,13 @@ func headerRight(c *pane.Frame, a grid.Area, from int, s *store.Snapshot, t *Sta
 	if n := s.Engine.Remote.Restarts; n > 0 {
 		put(pane.Watch.With(grid.Bold), "RESTARTED ("+strconv.Itoa(n)+")", 0)
 	}
-	if m := c.Mark(); m != nil {
+	if m := f.Mark(); m != nil {
 		put(grid.Fg(theme.Accent).With(grid.Bold), m.SinceLabel(s), 24)
 	}
 	if n := t.Record; n.Words != "" && !(n.Why != "" && put(n.Style(), n.Words+": "+n.Why, 20)) {
 		put(n.Style(), n.Words, 0)
 	}
-	if _, _, _, broken := LinkState(c, s); broken { // leave the rest of the row to the reason
+	if _, _, _, broken := LinkState(s, f); broken { // leave the rest of the row to the reason
 		if t.Paused {
 			put(pane.Watch.With(grid.Bold), "view paused", 0)
 		}
@@ -157,9 +157,9 @@ func headerRight(c *pane.Frame, a grid.Area, from int, s *store.Snapshot, t *Sta
 }
 
 // headerModel writes the engine and the model, as much as fits.
-func headerModel(c *pane.Frame, a grid.Area, l grid.Line, s *store.Snapshot, t *Status) {
+func headerModel(a grid.Area, s *store.Snapshot, f *pane.Frame, l grid.Line, t *Status) {
 	l = a.Line(l.X, 0)
-	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	sep := " " + string(f.Skin.Glyphs.Bullet) + " "
 	m, e := s.Model, s.Engine
 	full := false // a more important part did not fit
 	put := func(st grid.Style, words string, lead string) {
@@ -169,12 +169,12 @@ func headerModel(c *pane.Frame, a grid.Area, l grid.Line, s *store.Snapshot, t *
 	}
 	lead := ""
 	if t.Engine != "" {
-		l.X += a.Elide(l.X, 0, l.Room(), pane.Loud, t.Engine, c.Skin.Glyphs.Ellipsis)
+		l.X += a.Elide(l.X, 0, l.Room(), pane.Loud, t.Engine, f.Skin.Glyphs.Ellipsis)
 		lead = sep
 	}
-	if why, st, ok := LinkError(c, s); ok {
+	if why, st, ok := LinkError(s, f); ok {
 		l.Put(pane.Dim, lead)
-		a.Elide(l.X, 0, l.Room(), st, why, c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, 0, l.Room(), st, why, f.Skin.Glyphs.Ellipsis)
 		return
 	}
 	if m.Name == "" && m.Architecture == "" {
@@ -187,7 +187,7 @@ func headerModel(c *pane.Frame, a grid.Area, l grid.Line, s *store.Snapshot, t *
 	}
 	if name := sanitize.Line(m.Name); grid.Width(lead+name) > l.Room() {
 		l.Put(pane.Dim, lead)
-		a.Elide(l.X, 0, l.Room(), pane.Data, name, c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, 0, l.Room(), pane.Data, name, f.Skin.Glyphs.Ellipsis)
 		return
 	}
 	put(pane.Data, sanitize.Line(m.Name), lead)
@@ -205,7 +205,7 @@ func headerModel(c *pane.Frame, a grid.Area, l grid.Line, s *store.Snapshot, t *
 	put(pane.Plain, engine, sep)
 	if why := sanitize.Line(e.Reason); why != "" && e.State != event.EngineFailed && e.State != event.EnginePaused && !full && l.Room() > leastModel {
 		l.Put(pane.Dim, sep)
-		l.X += a.Elide(l.X, 0, l.Room(), pane.Dim, why, c.Skin.Glyphs.Ellipsis)
+		l.X += a.Elide(l.X, 0, l.Room(), pane.Dim, why, f.Skin.Glyphs.Ellipsis)
 	}
 	if e.Device.Threads > 0 {
 		put(pane.Plain, strconv.Itoa(e.Device.Threads)+" threads", sep)
@@ -226,10 +226,10 @@ func modelShape(m event.Model) string {
 }
 
 // DrawSmallScreen draws the few lines that fit a screen too small for panes.
-func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
+func DrawSmallScreen(a grid.Area, s *store.Snapshot, f *pane.Frame, t *Status) {
 	l := a.Line(0, 0)
-	drawState(c, &l, s, t)
-	itl := s.Latency.ITL[c.Window]
+	drawState(&l, s, f, t)
+	itl := s.Latency.ITL[f.Window]
 	gap := pane.Dim
 	const names = 8
 	words := "no token yet"
@@ -237,7 +237,7 @@ func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
 		p50 := metric.Duration(itl.P50) + " p50"
 		gap, words = pane.Data, pane.FirstFitting(a.W-names, p50+"  "+metric.Duration(itl.P99)+" p99", p50)
 	}
-	loss, lossless := DropCounts(c, s)
+	loss, lossless := DropCounts(s, f)
 	dropStyle := pane.Plain
 	if !lossless {
 		dropStyle = pane.Bad
@@ -256,9 +256,9 @@ func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
 		{"events", loss, dropStyle},
 	} {
 		a.Text(0, 1+y, pane.Dim, row.name)
-		a.Elide(names, 1+y, a.W-names, row.st, row.words, c.Skin.Glyphs.Ellipsis)
+		a.Elide(names, 1+y, a.W-names, row.st, row.words, f.Skin.Glyphs.Ellipsis)
 	}
 	needs := "needs 60x18: " + strconv.Itoa(a.W) + "x" + strconv.Itoa(a.H) + " here"
 	a.Fill(0, a.H-1, a.W, pane.Plain, ' ')
-	a.Elide(0, a.H-1, a.W, pane.Watch, pane.FirstFitting(a.W, "llmtop "+needs, needs, "needs 60x18"), c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, a.H-1, a.W, pane.Watch, pane.FirstFitting(a.W, "llmtop "+needs, needs, "needs 60x18"), f.Skin.Glyphs.Ellipsis)
 }

@@ -26,7 +26,7 @@ func TestHeaderStaysInPlace(t *testing.T) {
 		s.Engine.State = event.EngineReady
 		var g grid.Grid
 		g.Reset(120, 1)
-		DrawHeader(g.All(), s, &Status{}, frame())
+		DrawHeader(g.All(), s, frame(), &Status{})
 		i := strings.Index(g.Plain(), "dropped 0")
 		if at >= 0 && i != at || i < 0 {
 			t.Errorf("self %v: the counter of drops is at %d, before at %d:\n%s", v, i, at, g.Plain())
@@ -44,7 +44,7 @@ func TestSmallScreen(t *testing.T) {
 	c.Window = metric.Session
 	var g grid.Grid
 	g.Reset(24, 6)
-	DrawSmallScreen(g.All(), s, &Status{}, c)
+	DrawSmallScreen(g.All(), s, c, &Status{})
 	got := strings.Split(g.Plain(), "\n")
 	for y, want := range []string{0: "○ connected, idle", 2: "ITL     120 µs p50", 4: "events  dropped 0 · mis…", 5: "needs 60x18: 24x6 here"} {
 		if want != "" && strings.TrimRight(got[y], " ") != want {

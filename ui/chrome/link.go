@@ -32,8 +32,8 @@ const Unreachable = "UNREACHABLE"
 
 // LinkState returns how to show a broken connection to an engine in another process; broken is false if the connection is
 // fine.
-func LinkState(c *pane.Frame, s *store.Snapshot) (mark rune, words string, st grid.Style, broken bool) {
-	gl, r := c.Skin.Glyphs, &s.Engine.Remote
+func LinkState(s *store.Snapshot, f *pane.Frame) (mark rune, words string, st grid.Style, broken bool) {
+	gl, r := f.Skin.Glyphs, &s.Engine.Remote
 	if s.NeverPolled() {
 		return 0, "", pane.Plain, false
 	}
@@ -58,7 +58,7 @@ func WallClock(s *store.Snapshot, at event.Time) string {
 
 // LinkError returns why there is no connection, or its address if the reason is unknown; ok is false if the connection
 // is fine.
-func LinkError(c *pane.Frame, s *store.Snapshot) (words string, st grid.Style, ok bool) {
+func LinkError(s *store.Snapshot, f *pane.Frame) (words string, st grid.Style, ok bool) {
 	r := &s.Engine.Remote
 	switch {
 	case !r.Link.Down(), s.NeverPolled():
@@ -71,7 +71,7 @@ func LinkError(c *pane.Frame, s *store.Snapshot) (words string, st grid.Style, o
 
 // DropCounts returns the counts of dropped, missed and malformed events that are above 0; without any it returns zeros.
 // whole is true if nothing is missing.
-func DropCounts(c *pane.Frame, s *store.Snapshot) (words string, whole bool) {
+func DropCounts(s *store.Snapshot, f *pane.Frame) (words string, whole bool) {
 	r, dropped := &s.Engine.Remote, s.Drops.Total()
 	whole = dropped == 0 && r.Missed == 0 && r.Malformed == 0
 	remote := r.Link != event.LinkNone
@@ -84,7 +84,7 @@ func DropCounts(c *pane.Frame, s *store.Snapshot) (words string, whole bool) {
 			continue
 		}
 		if words != "" {
-			words += " " + string(c.Skin.Glyphs.Bullet) + " "
+			words += " " + string(f.Skin.Glyphs.Bullet) + " "
 		}
 		words += n.name + metric.Count(n.count)
 	}
@@ -92,7 +92,7 @@ func DropCounts(c *pane.Frame, s *store.Snapshot) (words string, whole bool) {
 }
 
 // LinkWarnings describes problems of the connection.
-func LinkWarnings(c *pane.Frame, s *store.Snapshot) (out []string) {
+func LinkWarnings(s *store.Snapshot, f *pane.Frame) (out []string) {
 	r := &s.Engine.Remote
 	at := sanitize.Line(r.Address)
 	switch r.Link {
@@ -167,12 +167,12 @@ func traceLossWarnings(s *store.Snapshot) []string {
 
 // DrawWarnings writes the problems of the data, not of the engine: of the connection, of received traces and of the
 // recording. It returns the rows used.
-func DrawWarnings(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+func DrawWarnings(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	y := 0
-	for _, n := range slices.Concat(LinkWarnings(c, s), traceLossWarnings(s), c.Problems) {
+	for _, n := range slices.Concat(LinkWarnings(s, f), traceLossWarnings(s), f.Problems) {
 		for i, line := range grid.Wrap(nil, n, a.W-2) {
 			if i == 0 {
-				a.Cell(0, y, pane.Bad.With(grid.Bold), c.Skin.Glyphs.Bad)
+				a.Cell(0, y, pane.Bad.With(grid.Bold), f.Skin.Glyphs.Bad)
 			}
 			a.Text(2, y, grid.Fg(theme.Bad), line)
 			y++

@@ -17,21 +17,21 @@ const (
 )
 
 // DrawSince draws the changes since the newest mark into the lower right corner of an area, and returns their place.
-func DrawSince(all grid.Area, s *store.Snapshot, c *pane.Frame) grid.Rect {
-	m := c.Mark()
+func DrawSince(all grid.Area, s *store.Snapshot, f *pane.Frame) grid.Rect {
+	m := f.Mark()
 	a := corner(all, sinceWidth, sinceHeight)
-	in := c.BoxAs(a, "Since "+m.Name, "set at "+m.Snapshot.Wall.Format("15:04:05"))
+	in := f.BoxAs(a, "Since "+m.Name, "set at "+m.Snapshot.Wall.Format("15:04:05"))
 	d := s.ChangesSince(m.Snapshot)
 	if d.Restarted {
 		why := "the engine restarted after " + m.Name
 		if s.Now < m.Snapshot.Now {
 			why = "this moment is before " + m.Name
 		}
-		c.Absent(in, pane.Dim, why, "nothing to compare")
+		f.Absent(in, pane.Dim, why, "nothing to compare")
 		return a.Rect
 	}
-	c.Foot(a, pane.Dim, "esc close  u clear marks")
-	t := sinceTable{Area: in, c: c}
+	f.Foot(a, pane.Dim, "esc close  u clear marks")
+	t := sinceTable{Area: in, f: f}
 	t.heads("before", "since", "change")
 	t.time(d)
 	t.requests(d)
@@ -55,7 +55,7 @@ func corner(all grid.Area, w, h int) grid.Area {
 // sinceTable is a table of values before and since a mark.
 type sinceTable struct {
 	grid.Area
-	c *pane.Frame
+	f *pane.Frame
 	y int
 }
 
@@ -176,7 +176,7 @@ func growthStyle(before, since float64) grid.Style {
 func (t *sinceTable) change(before, since float64) string {
 	by := since/before - 1
 	if by >= 10 {
-		return metric.Rate(by+1) + t.c.Skin.Glyphs.Times
+		return metric.Rate(by+1) + t.f.Skin.Glyphs.Times
 	}
 	sign := ""
 	if by >= 0 {

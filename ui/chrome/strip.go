@@ -44,10 +44,10 @@ func keyToEvidence(v *verdict.Verdict, s *store.Snapshot, offers Offers) string 
 
 // DrawVerdict draws one line that says whether the engine serves as it should: since when not, why, and what to try; or
 // why there is no verdict, as while the connection is broken.
-func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, offers Offers) {
-	h, gl := s.Health, c.Skin.Glyphs
+func DrawVerdict(a grid.Area, s *store.Snapshot, f *pane.Frame, offers Offers) {
+	h, gl := s.Health, f.Skin.Glyphs
 	l := a.Line(1, 0)
-	if why := unjudged(s, c); why != "" {
+	if why := unjudged(s, f); why != "" {
 		l.Put(pane.Dim, why)
 		return
 	}
@@ -79,12 +79,12 @@ func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, offers Offers) {
 	default:
 		l.Gap(2)
 	}
-	drawReason(a, &l, v.Text, try, h.Status >= verdict.Watched, c)
+	drawReason(a, &l, f, v.Text, try, h.Status >= verdict.Watched)
 }
 
 // drawReason writes the text of a verdict and what to try, as far as they fit; loud if the user should read it.
-func drawReason(a grid.Area, l *grid.Line, text, try string, loud bool, c *pane.Frame) {
-	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, c.Skin.Glyphs.Ellipsis) }
+func drawReason(a grid.Area, l *grid.Line, f *pane.Frame, text, try string, loud bool) {
+	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, f.Skin.Glyphs.Ellipsis) }
 	words, outdated := strings.CutSuffix(sanitize.Line(text), verdict.Past)
 	past, st := "", pane.Dim
 	if outdated {
@@ -94,7 +94,7 @@ func drawReason(a grid.Area, l *grid.Line, text, try string, loud bool, c *pane.
 		st = pane.Data
 	}
 	if try != "" {
-		try = " " + string(c.Skin.Glyphs.Arrow) + " " + sanitize.Line(try)
+		try = " " + string(f.Skin.Glyphs.Arrow) + " " + sanitize.Line(try)
 	}
 	if grid.Width(words)+grid.Width(past)+grid.Width(try) > l.Room() { // half a cause and half a remedy help nobody
 		try = ""
@@ -102,15 +102,15 @@ func drawReason(a grid.Area, l *grid.Line, text, try string, loud bool, c *pane.
 	if grid.Width(words)+grid.Width(past) > l.Room() {
 		words = asides.ReplaceAllString(words, "")
 	}
-	elided(st, cutWords(words, l.Room()-grid.Width(past), c.Skin.Glyphs.Ellipsis), l.Room())
+	elided(st, cutWords(words, l.Room()-grid.Width(past), f.Skin.Glyphs.Ellipsis), l.Room())
 	elided(pane.Dim, past, l.Room())
 	l.Put(pane.Plain, try)
 }
 
 // unjudged returns why there is no verdict on an engine, "" if there is one. The last verdict before the connection broke
 // says nothing about the engine now.
-func unjudged(s *store.Snapshot, c *pane.Frame) string {
-	_, _, _, broken := LinkState(c, s)
+func unjudged(s *store.Snapshot, f *pane.Frame) string {
+	_, _, _, broken := LinkState(s, f)
 	switch {
 	case broken && s.Engine.Remote.Link == event.LinkStale:
 		return "no verdict: no data from the engine"

@@ -18,8 +18,8 @@ var (
 )
 
 // AxisWords returns the axis of the charts over time, and the key that changes it.
-func (c *Frame) AxisWords() string {
-	if c.LogAxis {
+func (f *Frame) AxisWords() string {
+	if f.LogAxis {
 		return "log axis (Y: linear)"
 	}
 	return "linear axis (Y: log)"

@@ -38,17 +38,17 @@ func WithTTFT(rs []*store.Request) *store.Request {
 }
 
 // DrawStack draws the components of a request's TTFT; top seconds fill the width.
-func DrawStack(c *Frame, a grid.Area, y int, r *store.Request, top float64) {
-	segs := c.Scratch.Segs[:0]
+func DrawStack(a grid.Area, f *Frame, y int, r *store.Request, top float64) {
+	segs := f.Scratch.Segs[:0]
 	for _, p := range r.Parts {
 		k := ComponentLook(p.Stage)
-		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
+		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.Role, Fill: f.Skin.Glyphs.Fills[k.Fill]})
 	}
 	if len(segs) == 0 {
-		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: c.Skin.Glyphs.Fills[otherPart]})
+		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: f.Skin.Glyphs.Fills[otherPart]})
 	}
-	c.Scratch.Segs = segs
-	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+	f.Scratch.Segs = segs
+	a.Stack(0, y, a.W, segs, f.Skin.Colour(), f.Skin.Glyphs)
 }
 
 // PartName returns the short name of the i-th component.

@@ -17,7 +17,7 @@ func Shade(share, top float64, gl *theme.Glyphs) rune {
 }
 
 // HeatColumn draws one second of a heatmap: the share of count that each bucket holds, the first bucket at the bottom.
-func HeatColumn[N uint32 | uint64](c *Frame, plot grid.Area, x int, buckets []N, count float64) {
+func HeatColumn[N uint32 | uint64](plot grid.Area, f *Frame, x int, buckets []N, count float64) {
 	share := func(line, lines int) float64 {
 		from := line * len(buckets) / lines
 		to := max((line+1)*len(buckets)/lines, from+1)
@@ -27,30 +27,30 @@ func HeatColumn[N uint32 | uint64](c *Frame, plot grid.Area, x int, buckets []N,
 		}
 		return sum / count
 	}
-	halves := c.Skin.Colour() && !c.Skin.Glyphs.ASCII // a cell shows two values, one above the other
+	halves := f.Skin.Colour() && !f.Skin.Glyphs.ASCII // a cell shows two values, one above the other
 	for y := range plot.H {
 		below := plot.H - 1 - y
 		if !halves {
-			heatCell(c, plot, x, y, share(below, plot.H))
+			heatCell(plot, f, x, y, share(below, plot.H))
 			continue
 		}
 		top, bottom := shareHeat(share(2*below+1, 2*plot.H)), shareHeat(share(2*below, 2*plot.H))
 		if top != theme.Background || bottom != theme.Background {
-			plot.Halves(x, y, top, bottom, c.Skin.Glyphs)
+			plot.Halves(x, y, top, bottom, f.Skin.Glyphs)
 		}
 	}
 }
 
 // heatCell draws one share in one cell: as colour, or as a fill level without colour.
-func heatCell(c *Frame, a grid.Area, x, y int, share float64) {
+func heatCell(a grid.Area, f *Frame, x, y int, share float64) {
 	if share <= 0 {
 		return
 	}
-	if c.Skin.Colour() {
+	if f.Skin.Colour() {
 		a.Cell(x, y, grid.Fg(theme.Text).On(shareHeat(share)), ' ')
 		return
 	}
-	shades := c.Skin.Glyphs.Shades
+	shades := f.Skin.Glyphs.Shades
 	a.Cell(x, y, Data, shades[1+int(heatOf(share)*float64(len(shades)-2)+0.5)])
 }
 
@@ -67,12 +67,12 @@ func shareHeat(share float64) theme.Role {
 }
 
 // HeatLegend explains the colours of a heatmap of a second's tokens or requests, where there is room.
-func HeatLegend(c *Frame, l *grid.Line, of string) {
-	if !c.Skin.Colour() {
+func HeatLegend(l *grid.Line, f *Frame, of string) {
+	if !f.Skin.Colour() {
 		l.Fit(grid.Piece{Style: Dim, Words: "denser: more of the second's " + of + "  "})
 		return
 	}
-	mark := string(c.Skin.Glyphs.Swatch)
+	mark := string(f.Skin.Glyphs.Swatch)
 	for _, share := range [...]float64{0.01, 0.1, 0.5, 1} {
 		l.Fit(grid.Piece{Style: grid.Fg(shareHeat(share)), Words: mark}, grid.Piece{Style: Dim, Words: " " + metric.Percent(share) + " "})
 	}

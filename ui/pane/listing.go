@@ -92,11 +92,11 @@ func Fitting[F comparable](columns []TableColumn[F], w int, by F, wanted func(F)
 }
 
 // DrawColumnHead writes the head of a column, with an arrow if the rows are sorted by it.
-func DrawColumnHead(c *Frame, cell grid.Area, title string, left, sorted, down bool) {
+func DrawColumnHead(cell grid.Area, f *Frame, title string, left, sorted, down bool) {
 	st := Dim
 	if sorted {
 		st = grid.Fg(theme.Accent).With(grid.Bold)
-		title = string(arrow(c, down)) + title
+		title = string(arrow(f, down)) + title
 	}
 	if left {
 		cell.Text(0, 0, st, title)
@@ -106,19 +106,19 @@ func DrawColumnHead(c *Frame, cell grid.Area, title string, left, sorted, down b
 }
 
 // MarkRow marks row y as the selected one.
-func MarkRow(c *Frame, a grid.Area, y int) {
-	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), c.Skin.Glyphs.Arrow)
+func MarkRow(a grid.Area, f *Frame, y int) {
+	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), f.Skin.Glyphs.Arrow)
 	attr := grid.Attr(0)
-	if !c.Skin.Colour() {
+	if !f.Skin.Colour() {
 		attr = grid.Reverse
 	}
 	a.Paint(0, y, a.W, theme.Select, attr)
 }
 
 // arrow returns the arrow of a sort order.
-func arrow(c *Frame, down bool) rune {
+func arrow(f *Frame, down bool) rune {
 	if down {
-		return c.Skin.Glyphs.Down
+		return f.Skin.Glyphs.Down
 	}
-	return c.Skin.Glyphs.Up
+	return f.Skin.Glyphs.Up
 }

@@ -18,11 +18,11 @@ type Mark struct {
 }
 
 // Mark returns the newest mark, or nil.
-func (c *Frame) Mark() *Mark {
-	if len(c.Marks) == 0 {
+func (f *Frame) Mark() *Mark {
+	if len(f.Marks) == 0 {
 		return nil
 	}
-	return &c.Marks[len(c.Marks)-1]
+	return &f.Marks[len(f.Marks)-1]
 }
 
 // SinceLabel returns the time from the mark to a snapshot.
@@ -41,19 +41,19 @@ const ChartAxisWidth = 9
 // ChartMarks draws the user's marks on a chart with one column per second, whose last column, at the right edge, is
 // second last. A mark is a thin line behind the curves with its name at the top. plot is the chart right of its scale;
 // pass the whole chart if the width of the scale is unknown.
-func ChartMarks(c *Frame, plot grid.Area, last event.Time, columns int) {
+func ChartMarks(plot grid.Area, f *Frame, last event.Time, columns int) {
 	free := plot.W
-	for i := len(c.Marks) - 1; i >= 0; i-- {
-		m := &c.Marks[i]
+	for i := len(f.Marks) - 1; i >= 0; i-- {
+		m := &f.Marks[i]
 		ago := int(int64(last)/int64(time.Second) - int64(m.Snapshot.Now)/int64(time.Second))
 		x := plot.W - 1 - max(ago, 0)
 		if ago < -1 || max(ago, 0) >= columns || x < 0 {
 			continue
 		}
 		for y := range plot.H {
-			plot.Under(x, y, grid.Fg(theme.Border), c.Skin.Glyphs.Vertical)
+			plot.Under(x, y, grid.Fg(theme.Border), f.Skin.Glyphs.Vertical)
 		}
-		plot.Cell(x, 0, Watch.With(grid.Bold), c.Skin.Glyphs.Up)
+		plot.Cell(x, 0, Watch.With(grid.Bold), f.Skin.Glyphs.Up)
 		if w := grid.Width(m.Name); x-w >= 0 && x < free {
 			plot.Right(x, 0, Watch.With(grid.Bold), m.Name)
 			free = x - w

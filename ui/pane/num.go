@@ -45,8 +45,8 @@ func Ago(d time.Duration) string {
 	return metric.Duration(int64(d)) + " ago"
 }
 
-func RequestTitle(r *store.Request, c *Frame) string {
-	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+func RequestTitle(f *Frame, r *store.Request) string {
+	sep := " " + string(f.Skin.Glyphs.Bullet) + " "
 	words := "#" + strconv.Itoa(int(r.ID))
 	if r.Label != "" {
 		words += sep + sanitize.Line(r.Label)

@@ -66,11 +66,11 @@ func (m *Scratch) Chart(name string) *grid.Chart {
 }
 
 // Rates returns the points of the throughput trend, oldest first. They are valid until it is called with another snapshot.
-func (c *Frame) Rates(s *store.Snapshot) []store.RatePoint {
-	if m := c.Scratch; m.ratesOf != s {
+func (f *Frame) Rates(s *store.Snapshot) []store.RatePoint {
+	if m := f.Scratch; m.ratesOf != s {
 		m.rates, m.ratesOf = s.Throughput.Series.Points(m.rates[:0]), s
 	}
-	return c.Scratch.rates
+	return f.Scratch.rates
 }
 
 // Styles that all panes share.
@@ -87,21 +87,21 @@ var (
 
 // Box draws the box of the pane with its title and the first of the covers texts that fits, and returns the area
 // inside.
-func (c *Frame) Box(a grid.Area, covers ...string) grid.Area {
-	return c.border(a, c.Title, c.Focused, covers)
+func (f *Frame) Box(a grid.Area, covers ...string) grid.Area {
+	return f.border(a, f.Title, f.Focused, covers)
 }
 
 // BoxAs is like Box for a view, which has its own title and always has the focus.
-func (c *Frame) BoxAs(a grid.Area, title string, covers ...string) grid.Area {
-	return c.border(a, title, true, covers)
+func (f *Frame) BoxAs(a grid.Area, title string, covers ...string) grid.Area {
+	return f.border(a, title, true, covers)
 }
 
-func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) grid.Area {
-	gl := c.Skin.Glyphs
+func (f *Frame) border(a grid.Area, name string, focused bool, covers []string) grid.Area {
+	gl := f.Skin.Glyphs
 	line, title := grid.Fg(theme.Border), grid.Fg(theme.Title).With(grid.Bold)
 	if focused {
 		line, title = grid.Fg(theme.BorderFocus), grid.Fg(theme.Accent).With(grid.Bold)
-		if !c.Skin.Colour() {
+		if !f.Skin.Colour() {
 			title = title.With(grid.Reverse)
 		}
 	}
@@ -112,7 +112,7 @@ func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) 
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
 	l.Put(title, " "+name).Put(Dim, " ")
-	for _, words := range WithAge(covers, c.age) {
+	for _, words := range WithAge(covers, f.age) {
 		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {
 			l.Rune(line, gl.Horizontal).Put(Dim, " "+words+" ")
 			break
@@ -123,15 +123,15 @@ func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) 
 
 // Windowed draws a pane whose values cover windows. While the engine is idle, they are the last ones: dimmed, with their
 // age in the border.
-func (c *Frame) Windowed(a grid.Area, s *store.Snapshot, draw func(*store.Snapshot)) {
+func (f *Frame) Windowed(a grid.Area, s *store.Snapshot, draw func(*store.Snapshot)) {
 	last := s.LastActive
 	if last == nil {
 		draw(s)
 		return
 	}
-	c.age = AgeOf(s)
+	f.age = AgeOf(s)
 	draw(last)
-	c.age = ""
+	f.age = ""
 	a.Inset(1, 1).Fade()
 }
 
@@ -157,7 +157,7 @@ func WithAge(covers []string, age string) (out []string) {
 }
 
 // Foot writes words right-aligned into the bottom border and returns the cells used, 0 if they do not fit.
-func (c *Frame) Foot(a grid.Area, st grid.Style, words string) int {
+func (f *Frame) Foot(a grid.Area, st grid.Style, words string) int {
 	if n := grid.Width(words) + 2; words != "" && n <= a.W-4 {
 		x := a.Right(a.W-2, a.H-1, st, " "+words+" ")
 		return a.W - x
@@ -166,10 +166,10 @@ func (c *Frame) Foot(a grid.Area, st grid.Style, words string) int {
 }
 
 // TextAbsence returns why there is no text, and how to get it.
-func (c *Frame) TextAbsence(s *store.Snapshot) string {
+func (f *Frame) TextAbsence(s *store.Snapshot) string {
 	switch {
-	case c.NoText != "":
-		return c.NoText
+	case f.NoText != "":
+		return f.NoText
 	case s.Engine.Remote.Link == event.LinkNone || s.Engine.Caps.Has(event.CapText) || !s.Engine.Caps.Has(event.CapTokens):
 	case s.Remedied() == "" || s.Engine.Caps.Has(event.CapOps): // engines of llmtop: native, and llama.cpp in it
 		return "not sent by this engine: llmtop sends it with --send-text"
@@ -180,7 +180,7 @@ func (c *Frame) TextAbsence(s *store.Snapshot) string {
 }
 
 // Absent fills an empty pane: centred, what is missing and below it what to do.
-func (c *Frame) Absent(a grid.Area, st grid.Style, what, do string) {
+func (f *Frame) Absent(a grid.Area, st grid.Style, what, do string) {
 	lines := grid.Wrap(nil, what, a.W)
 	n := len(lines)
 	lines = grid.Wrap(lines, do, a.W)
@@ -195,7 +195,7 @@ func (c *Frame) Absent(a grid.Area, st grid.Style, what, do string) {
 }
 
 // Waiting draws why an engine that is not ready has nothing to show; false if the engine is ready.
-func (c *Frame) Waiting(a grid.Area, s *store.Snapshot) bool {
+func (f *Frame) Waiting(a grid.Area, s *store.Snapshot) bool {
 	switch s.Engine.State {
 	case event.EngineStarting, event.EngineLoading:
 		if s.NeverReached() {
@@ -203,14 +203,14 @@ func (c *Frame) Waiting(a grid.Area, s *store.Snapshot) bool {
 			if s.Engine.Remote.Link == event.LinkRefused {
 				words = "no data: the connection was refused"
 			}
-			c.Absent(a, Dim, words, "")
+			f.Absent(a, Dim, words, "")
 			return true
 		}
-		spin := c.Skin.Glyphs.Spinner
-		c.Absent(a, Dim, string(spin[c.Spin%len(spin)])+" waiting for the model to load", "")
+		spin := f.Skin.Glyphs.Spinner
+		f.Absent(a, Dim, string(spin[f.Spin%len(spin)])+" waiting for the model to load", "")
 		return true
 	case event.EngineFailed:
-		c.Absent(a, Bad, string(c.Skin.Glyphs.Failed)+" the engine failed", "see Insights")
+		f.Absent(a, Bad, string(f.Skin.Glyphs.Failed)+" the engine failed", "see Insights")
 		return true
 	}
 	return false

@@ -91,27 +91,27 @@ func KthLongest(parts []TimePart, k int) time.Duration {
 }
 
 // DrawParts draws the components of a request's TTFT.
-func DrawParts(a grid.Area, r *store.Request, c *Frame) {
+func DrawParts(a grid.Area, f *Frame, r *store.Request) {
 	parts := make([]TimePart, 0, len(r.Parts))
 	for _, p := range r.Parts {
 		k := ComponentLook(p.Stage)
-		parts = append(parts, TimePart{k.Name, p.Dur, p.Share, k.Role, PartFill(c, k), PartSwatch(c, k)})
+		parts = append(parts, TimePart{k.Name, p.Dur, p.Share, k.Role, PartFill(f, k), PartSwatch(f, k)})
 	}
 	DrawTimeParts(a, parts)
 }
 
 // PartFill returns the glyph of the bar of a component. Without colour it equals the glyph of swatch.
-func PartFill(c *Frame, k Component) rune {
-	if gl := c.Skin.Glyphs; c.Skin.Colour() && !gl.ASCII {
+func PartFill(f *Frame, k Component) rune {
+	if gl := f.Skin.Glyphs; f.Skin.Colour() && !gl.ASCII {
 		return gl.Bar
 	}
-	return c.Skin.Glyphs.Fills[k.Fill]
+	return f.Skin.Glyphs.Fills[k.Fill]
 }
 
 // PartSwatch returns the glyph of a component in a legend.
-func PartSwatch(c *Frame, k Component) rune {
-	if gl := c.Skin.Glyphs; c.Skin.Colour() && !gl.ASCII {
+func PartSwatch(f *Frame, k Component) rune {
+	if gl := f.Skin.Glyphs; f.Skin.Colour() && !gl.ASCII {
 		return gl.Swatch
 	}
-	return c.Skin.Glyphs.Fills[k.Fill]
+	return f.Skin.Glyphs.Fills[k.Fill]
 }

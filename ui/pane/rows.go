@@ -44,7 +44,7 @@ func PutReading(a grid.Area, r event.Reading, f func(float64) string, unit strin
 
 // Trend fills the remaining rows, if there are enough, with one series, one column per second. top is the scale; 0 fits
 // the values shown.
-func (r *RowWriter) Trend(name string, n int, at func(int) float64, top float64, line, area theme.Role, c *Frame) {
+func (r *RowWriter) Trend(f *Frame, name string, n int, at func(int) float64, top float64, line, area theme.Role) {
 	h := r.A.H - r.Y - 1
 	if h < 2 || n < 2 {
 		return
@@ -63,7 +63,7 @@ func (r *RowWriter) Trend(name string, n int, at func(int) float64, top float64,
 		r.A.Fill(0, r.Y+1, NameWidth, Dim, ' ')
 		r.A.Text(0, r.Y+1, Dim, metric.Percent(top))
 	}
-	r.A.Filled(NameWidth, r.A.H-1, r.A.W-NameWidth, h, n, shown, top, line, area, c.Skin)
+	r.A.Filled(NameWidth, r.A.H-1, r.A.W-NameWidth, h, n, shown, top, line, area, f.Skin)
 }
 
 // RateOrGap returns a value of one second, or NaN, a gap in a chart, if the engine reported nothing.
@@ -85,7 +85,7 @@ func ScaleTop(n int, at func(int) float64) float64 {
 	return grid.NiceTop(top)
 }
 
-func DrawRatesChart(a grid.Area, pts []store.RatePoint, c *Frame) {
+func DrawRatesChart(a grid.Area, f *Frame, pts []store.RatePoint) {
 	l := a.Line(0, 0)
 	l.Put(Heading, "Tokens per second").Gap(2).Put(grid.Fg(theme.SeriesDecode), "decode").Gap(2).Put(grid.Fg(theme.SeriesPrefill), "prefill")
 	at := func(k, i int) float64 {
@@ -95,11 +95,11 @@ func DrawRatesChart(a grid.Area, pts []store.RatePoint, c *Frame) {
 		return RateOrGap(&pts[i], pts[i].Decode)
 	}
 	top := max(ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
-	c.Scratch.Chart("rates").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+	f.Scratch.Chart("rates").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: Stamp(pts),
-		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top), Log: c.LogAxis,
-	}, c.Skin)
-	ChartMarks(c, a.Sub(ChartAxisWidth, 1, a.W-ChartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))
+		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top), Log: f.LogAxis,
+	}, f.Skin)
+	ChartMarks(a.Sub(ChartAxisWidth, 1, a.W-ChartAxisWidth, a.H-1), f, pts[len(pts)-1].At, len(pts))
 }
 
 // Stamp returns a value that changes when a point is added or the last one grows.

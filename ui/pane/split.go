@@ -25,18 +25,18 @@ var kernels = [...]kernel{
 	{"experts", theme.SeriesDecode, '▓', 'e', func(p store.LayerPart) time.Duration { return p.Experts }},
 }
 
-func kernelFill(c *Frame, k kernel, colour rune) rune {
-	switch gl := c.Skin.Glyphs; {
+func kernelFill(f *Frame, k kernel, colour rune) rune {
+	switch gl := f.Skin.Glyphs; {
 	case gl.ASCII:
 		return k.ascii
-	case !c.Skin.Colour():
+	case !f.Skin.Colour():
 		return k.plain
 	}
 	return colour
 }
 
 // DrawLayers draws the prompt processing of a request by layer, on the scale of the longest layer.
-func DrawLayers(a grid.Area, r *store.Request, c *Frame) {
+func DrawLayers(a grid.Area, f *Frame, r *store.Request) {
 	l := a.Line(0, 0)
 	legend := 1
 	for _, k := range kernels {
@@ -45,7 +45,7 @@ func DrawLayers(a grid.Area, r *store.Request, c *Frame) {
 	l.Put(Heading, FirstFitting(a.W-legend, "Prompt of #"+strconv.Itoa(int(r.ID))+" by layer", "Prompt by layer", "By layer")).Gap(1)
 	for _, k := range kernels {
 		if l.Room() >= len(k.name)+3 {
-			l.Gap(1).Rune(grid.Fg(k.role), kernelFill(c, k, c.Skin.Glyphs.Swatch)).Gap(1).Put(Dim, k.name)
+			l.Gap(1).Rune(grid.Fg(k.role), kernelFill(f, k, f.Skin.Glyphs.Swatch)).Gap(1).Put(Dim, k.name)
 		}
 	}
 	top := time.Duration(1)
@@ -60,22 +60,22 @@ func DrawLayers(a grid.Area, r *store.Request, c *Frame) {
 			a.Text(0, a.H-1, Dim, strconv.Itoa(len(r.Layers)-y)+" more layers")
 			return
 		}
-		segs, sum := c.Scratch.Segs[:0], time.Duration(0)
+		segs, sum := f.Scratch.Segs[:0], time.Duration(0)
 		for _, k := range kernels {
 			d := k.dur(p)
 			sum += d
-			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: kernelFill(c, k, c.Skin.Glyphs.Bar)})
+			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: kernelFill(f, k, f.Skin.Glyphs.Bar)})
 		}
-		c.Scratch.Segs = segs
+		f.Scratch.Segs = segs
 		a.Text(0, 1+y, Dim, "L"+strconv.Itoa(y))
-		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+		bar.Stack(0, y, bar.W, segs, f.Skin.Colour(), f.Skin.Glyphs)
 		a.Right(a.W, 1+y, Data, metric.Duration(int64(sum)))
 	}
 }
 
 // DrawSplit draws the mean time between the kept tokens by part of the forward pass; "other" is the time that the
 // engine attributes to no part.
-func DrawSplit(a grid.Area, r *store.Request, c *Frame) {
+func DrawSplit(a grid.Area, f *Frame, r *store.Request) {
 	if a.H < 3 {
 		return
 	}
@@ -94,7 +94,7 @@ func DrawSplit(a grid.Area, r *store.Request, c *Frame) {
 		}
 	}
 	for i := range parts {
-		parts[i].Fill = c.Skin.Glyphs.Bar
+		parts[i].Fill = f.Skin.Glyphs.Bar
 	}
 	DrawTimeParts(a.Sub(0, 1, a.W, a.H-1), parts)
 }

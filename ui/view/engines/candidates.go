@@ -58,13 +58,13 @@ const (
 
 // Candidates draws the engine choice: one row per candidate, and below a rule the details of the selected one. It
 // returns the position of the rows.
-func Candidates(a grid.Area, ch *Chooser, c *pane.Frame) ListPlacement {
-	in := c.BoxAs(a, "Which engine?", "n/r not reported  - not yet", "")
+func Candidates(a grid.Area, f *pane.Frame, ch *Chooser) ListPlacement {
+	in := f.BoxAs(a, "Which engine?", "n/r not reported  - not yet", "")
 	if in.H < 3 {
 		return ListPlacement{}
 	}
 	widths := candidateColumns(in.W)
-	candidateHead(c, in, widths)
+	candidateHead(in, f, widths)
 	rows := len(ch.Rows) + 1
 	detail := min(mostDetails, max(in.H-rows-2, 0))
 	room := max(in.H-1-detail, 1)
@@ -72,18 +72,18 @@ func Candidates(a grid.Area, ch *Chooser, c *pane.Frame) ListPlacement {
 	shown := min(room, rows-first)
 	for i := range shown {
 		if n := first + i; n < len(ch.Rows) {
-			candidate(c, in, 1+i, &ch.Rows[n], widths)
+			candidate(in, f, 1+i, &ch.Rows[n], widths)
 		} else {
-			builtIn(c, in, 1+i, widths)
+			builtIn(in, f, 1+i, widths)
 		}
 		if first+i == ch.Selected {
-			pane.MarkRow(c, in, 1+i)
+			pane.MarkRow(in, f, 1+i)
 		}
 	}
 	if detail > 1 {
 		y := in.H - detail
-		in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
-		candidateDetail(c, in.Sub(0, y+1, in.W, detail-1), ch)
+		in.Fill(0, y, in.W, grid.Fg(theme.Border), f.Skin.Glyphs.Horizontal)
+		candidateDetail(in.Sub(0, y+1, in.W, detail-1), f, ch)
 	}
 	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: shown}, first}
 }
@@ -107,7 +107,7 @@ func candidateColumns(w int) (widths [4]int) {
 	return widths
 }
 
-func candidateHead(c *pane.Frame, a grid.Area, widths [4]int) {
+func candidateHead(a grid.Area, f *pane.Frame, widths [4]int) {
 	x := 2
 	for i, name := range []string{"engine", "model", "address", "state"} {
 		a.Clip(x, 0, widths[i], pane.Dim, name)
@@ -121,8 +121,8 @@ func candidateHead(c *pane.Frame, a grid.Area, widths [4]int) {
 
 // candidate draws one row. A candidate that cannot be attached is dim; its state, or a mark where the state has no
 // column, shows that.
-func candidate(c *pane.Frame, a grid.Area, y int, r *Candidate, widths [4]int) {
-	gl := c.Skin.Glyphs
+func candidate(a grid.Area, f *pane.Frame, y int, r *Candidate, widths [4]int) {
+	gl := f.Skin.Glyphs
 	name, words, state := pane.Loud, pane.Plain, pane.Good
 	if r.Blocked != "" {
 		name, words, state = pane.Dim, pane.Dim, pane.Watch
@@ -131,7 +131,7 @@ func candidate(c *pane.Frame, a grid.Area, y int, r *Candidate, widths [4]int) {
 	for i, cell := range []struct {
 		words string
 		st    grid.Style
-	}{{r.Name, name}, {orDash(r.Model), words}, {tail(c, orDash(r.Address), widths[2]-1), words}, {r.State, state}} {
+	}{{r.Name, name}, {orDash(r.Model), words}, {tail(f, orDash(r.Address), widths[2]-1), words}, {r.State, state}} {
 		a.Elide(x, y, widths[i]-1, cell.st, sanitize.Line(cell.words), gl.Ellipsis)
 		x += widths[i]
 	}
@@ -146,7 +146,7 @@ func candidate(c *pane.Frame, a grid.Area, y int, r *Candidate, widths [4]int) {
 }
 
 // tail returns the last w cells of an address: sockets often share a folder and differ at the end.
-func tail(c *pane.Frame, address string, w int) string {
+func tail(f *pane.Frame, address string, w int) string {
 	words := []rune(sanitize.Line(address))
 	if w < 2 || grid.Width(string(words)) <= w {
 		return string(words)
@@ -154,7 +154,7 @@ func tail(c *pane.Frame, address string, w int) string {
 	for grid.Width(string(words)) > w-1 {
 		words = words[1:]
 	}
-	return string(c.Skin.Glyphs.Ellipsis) + string(words)
+	return string(f.Skin.Glyphs.Ellipsis) + string(words)
 }
 
 func orDash(words string) string {
@@ -165,15 +165,15 @@ func orDash(words string) string {
 }
 
 // builtIn draws the row of the built-in model.
-func builtIn(c *pane.Frame, a grid.Area, y int, widths [4]int) {
+func builtIn(a grid.Area, f *pane.Frame, y int, widths [4]int) {
 	n := a.Clip(2, y, a.W-2, pane.Plain, "built-in model")
 	if widths[3] > 0 {
-		a.Elide(2+max(n+2, widths[0]), y, a.W-4-widths[0], pane.Dim, "runs inside llmtop on its own prompts", c.Skin.Glyphs.Ellipsis)
+		a.Elide(2+max(n+2, widths[0]), y, a.W-4-widths[0], pane.Dim, "runs inside llmtop on its own prompts", f.Skin.Glyphs.Ellipsis)
 	}
 }
 
 // candidateDetail describes the selected candidate in full and lists sources that could not be searched.
-func candidateDetail(c *pane.Frame, a grid.Area, ch *Chooser) {
+func candidateDetail(a grid.Area, f *pane.Frame, ch *Chooser) {
 	y := 0
 	put := func(st grid.Style, words string) {
 		for _, line := range grid.Wrap(nil, sanitize.Line(words), a.W) {
@@ -183,7 +183,7 @@ func candidateDetail(c *pane.Frame, a grid.Area, ch *Chooser) {
 	}
 	if ch.Selected < len(ch.Rows) {
 		r := &ch.Rows[ch.Selected]
-		put(pane.Plain, strings.Join(nonEmpty(r.Name, r.Model, r.Address), " "+string(c.Skin.Glyphs.Bullet)+" "))
+		put(pane.Plain, strings.Join(nonEmpty(r.Name, r.Model, r.Address), " "+string(f.Skin.Glyphs.Bullet)+" "))
 		if r.Blocked != "" {
 			put(pane.Watch, r.Blocked)
 		}
@@ -209,8 +209,8 @@ func nonEmpty(words ...string) (out []string) {
 }
 
 // ChooserHeader draws the top row above the engine choice.
-func ChooserHeader(a grid.Area, ch *Chooser, c *pane.Frame) {
-	l := chrome.DrawBrand(c, a)
+func ChooserHeader(a grid.Area, f *pane.Frame, ch *Chooser) {
+	l := chrome.DrawBrand(a, f)
 	ready := 0
 	for _, r := range ch.Rows {
 		if r.Blocked == "" {

@@ -24,10 +24,10 @@ type Row struct {
 func Ordinal(i, n int) string { return strconv.Itoa(i+1) + "/" + strconv.Itoa(n) }
 
 // DrawHeader draws the top row of the list: the number of engines and of those not connected.
-func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
-	l := chrome.DrawBrand(c, a)
+func DrawHeader(a grid.Area, f *pane.Frame, rows []Row, t *chrome.Status) {
+	l := chrome.DrawBrand(a, f)
 	if t.Replay != nil {
-		chrome.ReplayState(c, &l, t.Replay)
+		chrome.ReplayState(&l, f, t.Replay)
 	}
 	words := " engines"
 	if len(rows) == 1 {
@@ -42,7 +42,7 @@ func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
 		if r.Snapshot == chrome.NotKept {
 			counts[chrome.NotKeptWord]++
 		}
-		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {
+		if _, _, _, broken := chrome.LinkState(r.Snapshot, f); broken {
 			counts[wordOf(r.Snapshot)]++
 		}
 	}
@@ -76,8 +76,8 @@ func listWord(s *store.Snapshot) string {
 }
 
 // engineDetail describes one engine: name, version, device and model, losses, connection problems and capabilities.
-func engineDetail(c *pane.Frame, a grid.Area, r Row) {
-	s, gl := r.Snapshot, c.Skin.Glyphs
+func engineDetail(a grid.Area, f *pane.Frame, r Row) {
+	s, gl := r.Snapshot, f.Skin.Glyphs
 	e := &s.Engine
 	words := sanitize.Line(e.Name)
 	for _, more := range []string{sanitize.Line(e.Version), sanitize.Line(e.Device.Name), modelName(s)} {
@@ -88,7 +88,7 @@ func engineDetail(c *pane.Frame, a grid.Area, r Row) {
 	a.Elide(0, 0, a.W, pane.Plain, words, gl.Ellipsis)
 	y := 1
 	if !s.NeverReached() {
-		loss, whole := chrome.DropCounts(c, s)
+		loss, whole := chrome.DropCounts(s, f)
 		l := a.Line(0, y)
 		if whole {
 			l.Put(pane.Dim, loss)
@@ -100,7 +100,7 @@ func engineDetail(c *pane.Frame, a grid.Area, r Row) {
 		}
 		y++
 	}
-	for _, n := range chrome.LinkWarnings(c, s) {
+	for _, n := range chrome.LinkWarnings(s, f) {
 		for _, line := range grid.Wrap(nil, n, a.W) {
 			a.Text(0, y, pane.Bad, line)
 			y++
@@ -111,10 +111,10 @@ func engineDetail(c *pane.Frame, a grid.Area, r Row) {
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
 	if s.Aggregates != nil {
-		drawCounters(rest, drawOrigins(c, rest, s), s)
+		drawCounters(rest, drawOrigins(rest, s, f), s)
 		return
 	}
-	drawCounters(rest, engineCaps(c, rest, e.Caps), s)
+	drawCounters(rest, engineCaps(rest, f, e.Caps), s)
 }
 
 // capNames are the capabilities of an engine: data that it reports and commands that it accepts.
@@ -141,8 +141,8 @@ var capNames = [...]struct {
 }
 
 // engineCaps lists the capabilities with a yes or no mark, in as many rows as needed, and returns the next free row.
-func engineCaps(c *pane.Frame, a grid.Area, caps event.Caps) int {
-	gl := c.Skin.Glyphs
+func engineCaps(a grid.Area, f *pane.Frame, caps event.Caps) int {
+	gl := f.Skin.Glyphs
 	l := a.Line(0, 0)
 	for _, k := range capNames {
 		mark, st, name := gl.Yes, pane.Good, pane.Plain

@@ -33,28 +33,28 @@ func isFleet(rows []Row) bool {
 }
 
 // update measures the replicas with new data.
-func (r *Fleet) update(rows []Row, c *pane.Frame) {
+func (r *Fleet) update(f *pane.Frame, rows []Row) {
 	if r.Enabled = isFleet(rows); !r.Enabled {
 		r.filter.Typing = false
 		return
 	}
-	measureAll := len(r.all) != len(rows) || r.window != c.Window
+	measureAll := len(r.all) != len(rows) || r.window != f.Window
 	changed, arrange := measureAll, measureAll || r.List.By.Unit() != metric.Word || r.List.Filter.Text() != ""
-	r.window = c.Window
+	r.window = f.Window
 	for len(r.all) < len(rows) {
 		r.all, r.measured = append(r.all, &fleet.Replica{}), append(r.measured, nil)
 	}
 	r.all, r.measured = r.all[:len(rows)], r.measured[:len(rows)]
 	for i, row := range rows {
 		one := r.all[i]
-		state, broken := stateOf(c, row)
+		state, broken := stateOf(f, row)
 		if !measureAll && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
 			continue
 		}
 		model := sanitize.Line(row.Snapshot.Model.Name)
 		changed, arrange = true, arrange || one.Name != row.Name || one.State != state || one.Model != model // the words that rows are sorted by
 		one.Name, one.State, one.Broken, one.Model, r.measured[i] = row.Name, state, broken, model, row.Snapshot
-		one.Measure(row.Snapshot, c.Window)
+		one.Measure(row.Snapshot, f.Window)
 	}
 	if changed {
 		r.FindOutliers(r.all)

@@ -18,7 +18,7 @@ func show(p *viewtest.Screen, all ...viewtest.Engine) *viewtest.Screen {
 	for i, e := range all {
 		rows = append(rows, Row{Name: sanitize.Line(e.Name), Snapshot: e.Snapshot, Shown: i == 0})
 	}
-	v.Update(rows, p.Frame())
+	v.Update(p.Frame(), rows)
 	if len(rows) > 0 {
 		v.Select(0, rows[0].Name)
 	}

@@ -35,7 +35,7 @@ var engineColumns = []engineColumn{
 	{"prefill/s", 10, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
 	{"run", 4, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Totals().Running }, metric.Count, true, false, nil},
 	{"queue", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Totals().Queued }, metric.Count, true, false, nil},
-	{"TTFT p50", 9, func(s *store.Snapshot, c *pane.Frame) event.Reading { return ttft(s, c).Reading }, metric.Seconds, false, false, ttftEdge},
+	{"TTFT p50", 9, func(s *store.Snapshot, f *pane.Frame) event.Reading { return ttft(s, f).Reading }, metric.Seconds, false, false, ttftEdge},
 	{"drops", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading {
 		if s.NeverReached() {
 			return event.Absent(event.NotYet)
@@ -45,8 +45,8 @@ var engineColumns = []engineColumn{
 }
 
 // ttft returns the median TTFT.
-func ttft(s *store.Snapshot, c *pane.Frame) fleet.Cell {
-	v := fleet.Quantile(s, store.TTFT, c.Window, 0.5)
+func ttft(s *store.Snapshot, f *pane.Frame) fleet.Cell {
+	v := fleet.Quantile(s, store.TTFT, f.Window, 0.5)
 	if !v.OK() && s.Aggregates == nil && !s.Engine.Caps.Has(event.CapTokens) {
 		v.Reading = event.Absent(event.NotReported)
 	}
@@ -55,8 +55,8 @@ func ttft(s *store.Snapshot, c *pane.Frame) fleet.Cell {
 
 // ttftEdge returns the median TTFT as "<100 ms" or ">10 s" where it lies in an outermost bucket, which has only one
 // bound; "" otherwise.
-func ttftEdge(s *store.Snapshot, c *pane.Frame) string {
-	if v := ttft(s, c); v.Edge == metric.Below || v.Edge == metric.Above {
+func ttftEdge(s *store.Snapshot, f *pane.Frame) string {
+	if v := ttft(s, f); v.Edge == metric.Below || v.Edge == metric.Above {
 		return fleet.TTFT.Format(v)
 	}
 	return ""
@@ -88,17 +88,17 @@ func (e ListPlacement) Row(x, y int) int {
 
 // drawList draws one row per engine, the sums, and details of the selected engine. first is the engine in the top row of
 // the previous frame; the returned placement holds the new one.
-func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListPlacement {
-	gl := c.Skin.Glyphs
+func drawList(a grid.Area, f *pane.Frame, rows []Row, selected, first int) ListPlacement {
+	gl := f.Skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")
-	c.Foot(a, pane.Dim, "TTFT over "+c.Window.String()+"  n/r not reported")
+	f.Foot(a, pane.Dim, "TTFT over "+f.Window.String()+"  n/r not reported")
 	in := a.Inset(2, 1)
 	if len(rows) == 0 {
-		c.Absent(in, pane.Dim, "no engine yet", "engines appear here once discovered")
+		f.Absent(in, pane.Dim, "no engine yet", "engines appear here once discovered")
 		return ListPlacement{}
 	}
-	cols := listColumnsFor(in.W, rows, c)
+	cols := listColumnsFor(f, in.W, rows)
 	engineHead(in, cols)
 	detail := min(6, max(in.H-8, 0))
 	if s := rows[min(selected, len(rows)-1)].Snapshot; s.Aggregates != nil || s.Counters != nil {
@@ -108,16 +108,16 @@ func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListP
 	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
 	shown := rows[first:min(first+room, len(rows))]
 	for i, r := range shown {
-		engineRow(c, in, cols, 1+i, r, first+i == selected)
+		engineRow(in, f, cols, 1+i, r, first+i == selected)
 	}
 	y := 1 + len(shown)
 	in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
-	engineSums(c, in, cols, y+1, rows)
+	engineSums(in, f, cols, y+1, rows)
 	if len(shown) < len(rows) {
 		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
 	}
 	if detail > 0 {
-		engineDetail(c, in.Sub(0, in.H-detail+1, in.W, detail-1), rows[selected])
+		engineDetail(in.Sub(0, in.H-detail+1, in.W, detail-1), f, rows[selected])
 	}
 	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
 }
@@ -130,11 +130,11 @@ type listColumns struct {
 
 // listColumnsFor returns the columns that fit into w cells. Long names take room from models and states. In little
 // room the state is as wide as it needs to be, and a number is left out.
-func listColumnsFor(w int, rows []Row, c *pane.Frame) listColumns {
+func listColumnsFor(f *pane.Frame, w int, rows []Row) listColumns {
 	cols, left := listColumns{state: stateColumn, numbers: engineColumns}, w-2-numbersWidth
 	names, states, models := 0, len("state"), len("model")
 	for _, r := range rows {
-		state, _ := stateOf(c, r)
+		state, _ := stateOf(f, r)
 		names, states, models = max(names, grid.Width(r.Name)), max(states, 2+grid.Width(state)), max(models, grid.Width(modelName(r.Snapshot)))
 	}
 	switch {
@@ -162,11 +162,11 @@ func engineHead(a grid.Area, cols listColumns) {
 	}
 }
 
-func engineRow(c *pane.Frame, a grid.Area, cols listColumns, y int, r Row, selected bool) {
-	s, gl := r.Snapshot, c.Skin.Glyphs
+func engineRow(a grid.Area, f *pane.Frame, cols listColumns, y int, r Row, selected bool) {
+	s, gl := r.Snapshot, f.Skin.Glyphs
 	name, state, model := cols.name, cols.state, cols.model
-	mark, word, st := chrome.EngineState(c, s)
-	m, _, alarm, broken := chrome.LinkState(c, s)
+	mark, word, st := chrome.EngineState(s, f)
+	m, _, alarm, broken := chrome.LinkState(s, f)
 	if broken {
 		mark, word, st = m, listWord(s), alarm
 	}
@@ -183,15 +183,15 @@ func engineRow(c *pane.Frame, a grid.Area, cols listColumns, y int, r Row, selec
 	a.Elide(2+name+state, y, model-1, pane.Plain, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
 	columns := cols.numbers
-	if why, _, down := chrome.LinkError(c, s); down && s.Totals().Running.Origin == event.NotYet { // it has never reported anything
+	if why, _, down := chrome.LinkError(s, f); down && s.Totals().Running.Origin == event.NotYet { // it has never reported anything
 		a.Elide(x+1, y, a.W-x-1, pane.Dim, "since "+chrome.WallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
 		columns = nil
 	}
 	for _, col := range columns {
 		x += col.width
-		words, st := formatCell(col.cell(s, c), col.format)
+		words, st := formatCell(col.cell(s, f), col.format)
 		if col.edge != nil {
-			if bound := col.edge(s, c); bound != "" {
+			if bound := col.edge(s, f); bound != "" {
 				words, st = bound, pane.Data
 			}
 		}
@@ -207,7 +207,7 @@ func engineRow(c *pane.Frame, a grid.Area, cols listColumns, y int, r Row, selec
 	}
 	if selected {
 		attr := grid.Attr(0)
-		if !c.Skin.Colour() {
+		if !f.Skin.Colour() {
 			attr = grid.Reverse
 		}
 		a.Paint(0, y, a.W, theme.Select, attr)
@@ -236,11 +236,11 @@ func modelName(s *store.Snapshot) string {
 }
 
 // engineSums adds up the columns that can be summed, for connected engines only; drops are summed over all engines.
-func engineSums(c *pane.Frame, a grid.Area, cols listColumns, y int, rows []Row) {
+func engineSums(a grid.Area, f *pane.Frame, cols listColumns, y int, rows []Row) {
 	name, state, model := cols.name, cols.state, cols.model
 	connected := 0
 	for _, r := range rows {
-		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); !broken {
+		if _, _, _, broken := chrome.LinkState(r.Snapshot, f); !broken {
 			connected++
 		}
 	}
@@ -253,7 +253,7 @@ func engineSums(c *pane.Frame, a grid.Area, cols listColumns, y int, rows []Row)
 	for _, col := range cols.numbers {
 		x += col.width
 		if col.sums {
-			words, st := formatCell(sumReadings(c, rows, col.cell, col.alarm), col.format)
+			words, st := formatCell(sumReadings(f, rows, col.cell, col.alarm), col.format)
 			if col.raised(words) {
 				st = pane.Bad
 			}
@@ -263,12 +263,12 @@ func engineSums(c *pane.Frame, a grid.Area, cols listColumns, y int, rows []Row)
 }
 
 // sumReadings adds up a reading over all engines, or over the connected ones.
-func sumReadings(c *pane.Frame, rows []Row, reading func(*store.Snapshot, *pane.Frame) event.Reading, all bool) event.Reading {
+func sumReadings(f *pane.Frame, rows []Row, reading func(*store.Snapshot, *pane.Frame) event.Reading, all bool) event.Reading {
 	var out event.Reading
 	connected := false
 	for _, r := range rows {
-		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); all || !broken {
-			out, connected = out.Plus(reading(r.Snapshot, c)), true
+		if _, _, _, broken := chrome.LinkState(r.Snapshot, f); all || !broken {
+			out, connected = out.Plus(reading(r.Snapshot, f)), true
 		}
 	}
 	if !connected {

@@ -69,7 +69,7 @@ func origins(s *store.Snapshot) map[event.Origin]string {
 }
 
 // drawOrigins lists the metrics of an engine grouped by origin, then its endpoints, and returns the next free row.
-func drawOrigins(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+func drawOrigins(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	all := origins(s)
 	y := 0
 	for _, group := range []struct {

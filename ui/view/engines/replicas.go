@@ -144,12 +144,12 @@ const mostOutlierRows = 6
 
 // drawReplicas draws the table: one row per replica, below them medians and sums, the outliers, and details of the selected
 // replica.
-func drawReplicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
+func drawReplicas(a grid.Area, f *pane.Frame, t *ReplicaTable, typing bool) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := &t.List
-	in := c.BoxAs(a, "Engines", replicasTitle(c, t)...)
+	in := f.BoxAs(a, "Engines", replicasTitle(f, t)...)
 	if !typing {
-		c.Foot(a, pane.Dim, "latencies over "+c.Window.String()+"  n/r not reported")
+		f.Foot(a, pane.Dim, "latencies over "+f.Window.String()+"  n/r not reported")
 	}
 	cols := replicaColumnsFor(l, in.W)
 	outliers := min(len(t.outlierLines), mostOutlierRows, max(in.H-10, 1)) + 1
@@ -161,37 +161,37 @@ func drawReplicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
 		detail = 9
 	}
 	room := max(in.H-4-outliers-detail, 1)
-	replicaHead(c, in, cols, t)
+	replicaHead(in, f, cols, t)
 	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
 	body := in.Sub(0, 1, in.W, room)
 	from, to := t.Show(len(l.Rows), body)
 	shown := l.Rows[from:to]
 	for y, r := range shown {
-		replicaRow(c, body.Sub(0, y, body.W, 1), cols, r, t.outlierCells[r])
+		replicaRow(body.Sub(0, y, body.W, 1), f, cols, r, t.outlierCells[r])
 		if t.First+y == t.Selected {
-			pane.MarkRow(c, body, y)
+			pane.MarkRow(body, f, y)
 		}
 	}
 	y := 1 + max(len(shown), 1)
 	if len(shown) == 0 {
 		body.Text(pane.MarkWidth, 0, pane.Dim, "no replica matches the filter; esc clears it")
 	}
-	in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
+	in.Fill(0, y, in.W, grid.Fg(theme.Border), f.Skin.Glyphs.Horizontal)
 	if len(shown) < len(l.Rows) {
 		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+len(shown))+" of "+strconv.Itoa(len(l.Rows))+" ")
 	}
-	replicaSums(c, in, y+1, cols, l.Rows)
+	replicaSums(in, f, y+1, cols, l.Rows)
 	if outliers > 0 {
-		drawOutliers(c, in.Sub(0, y+3, in.W, outliers), t)
+		drawOutliers(in.Sub(0, y+3, in.W, outliers), f, t)
 	}
 	if at := y + 4 + outliers; detail > 0 && len(shown) > 0 && at+2 < in.H {
 		r := l.Rows[t.Selected]
-		engineDetail(c, in.Sub(0, at, in.W, in.H-at), Row{Name: r.Name, Snapshot: r.Snapshot})
+		engineDetail(in.Sub(0, at, in.W, in.H-at), f, Row{Name: r.Name, Snapshot: r.Snapshot})
 	}
 }
 
 // replicasTitle returns the number of replicas and the sort order, and a shorter form.
-func replicasTitle(c *pane.Frame, t *ReplicaTable) []string {
+func replicasTitle(f *pane.Frame, t *ReplicaTable) []string {
 	l := &t.List
 	n := strconv.Itoa(l.All)
 	if l.Filter.Text() != "" {
@@ -205,27 +205,27 @@ func replicasTitle(c *pane.Frame, t *ReplicaTable) []string {
 }
 
 // replicaHead writes the column heads, with an arrow at the sort column.
-func replicaHead(c *pane.Frame, a grid.Area, cols []replicaColumn, t *ReplicaTable) {
+func replicaHead(a grid.Area, f *pane.Frame, cols []replicaColumn, t *ReplicaTable) {
 	x := pane.MarkWidth
 	for _, col := range cols {
 		cell := a.Sub(x, 0, col.W-1, 1)
 		t.Heads = append(t.Heads, pane.Head[fleet.Field]{Field: col.Field, At: cell.Rect})
-		pane.DrawColumnHead(c, cell, col.Field.Title(), col.Field.Unit() == metric.Word, col.Field == t.List.By, t.List.Down)
+		pane.DrawColumnHead(cell, f, col.Field.Title(), col.Field.Unit() == metric.Word, col.Field == t.List.By, t.List.Down)
 		x += col.W
 	}
 }
 
 // replicaRow draws one replica and highlights its outliers.
-func replicaRow(c *pane.Frame, a grid.Area, cols []replicaColumn, r *fleet.Replica, outliers [fleet.NumFields]bool) {
-	gl := c.Skin.Glyphs
+func replicaRow(a grid.Area, f *pane.Frame, cols []replicaColumn, r *fleet.Replica, outliers [fleet.NumFields]bool) {
+	gl := f.Skin.Glyphs
 	x := pane.MarkWidth
-	why, _, down := chrome.LinkError(c, r.Snapshot)
+	why, _, down := chrome.LinkError(r.Snapshot, f)
 	for _, col := range cols {
 		cell := a.Sub(x, 0, col.W-1, 1)
 		x += col.W
 		switch {
 		case col.Field == fleet.State:
-			mark, st := replicaState(c, r)
+			mark, st := replicaState(f, r)
 			cell.Cell(0, 0, st, mark)
 			words, since := r.State, chrome.WallClock(r.Snapshot, r.Snapshot.Engine.Remote.Since)
 			if fits := cell.W-2 > len(words)+len(since); r.Broken && fits && r.Snapshot != chrome.NotKept {
@@ -277,20 +277,20 @@ func fitName(name string, w int, ellipsis rune) string {
 	return string(ellipsis) + cut
 }
 
-func replicaState(c *pane.Frame, r *fleet.Replica) (rune, grid.Style) {
-	if mark, _, st, broken := chrome.LinkState(c, r.Snapshot); broken {
+func replicaState(f *pane.Frame, r *fleet.Replica) (rune, grid.Style) {
+	if mark, _, st, broken := chrome.LinkState(r.Snapshot, f); broken {
 		return mark, st
 	}
-	mark, _, st := chrome.EngineState(c, r.Snapshot)
+	mark, _, st := chrome.EngineState(r.Snapshot, f)
 	return mark, st
 }
 
 // stateOf returns the state of a replica, and whether it is disconnected or has no history.
-func stateOf(c *pane.Frame, r Row) (word string, broken bool) {
-	if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {
+func stateOf(f *pane.Frame, r Row) (word string, broken bool) {
+	if _, _, _, broken := chrome.LinkState(r.Snapshot, f); broken {
 		return linkWord(r.Snapshot), true
 	}
-	_, word, _ = chrome.EngineState(c, r.Snapshot)
+	_, word, _ = chrome.EngineState(r.Snapshot, f)
 	return word, r.Snapshot == chrome.NotKept
 }
 
@@ -304,7 +304,7 @@ func replicaNumber(f fleet.Field, v fleet.Cell) string {
 }
 
 // replicaSums writes the medians of the rows, and the sums of columns that can be added.
-func replicaSums(c *pane.Frame, a grid.Area, y int, cols []replicaColumn, rows []*fleet.Replica) {
+func replicaSums(a grid.Area, f *pane.Frame, y int, cols []replicaColumn, rows []*fleet.Replica) {
 	connected := 0
 	for _, r := range rows {
 		if !r.Broken {
@@ -335,9 +335,9 @@ func replicaSums(c *pane.Frame, a grid.Area, y int, cols []replicaColumn, rows [
 }
 
 // drawOutliers lists the replicas with outliers.
-func drawOutliers(c *pane.Frame, a grid.Area, t *ReplicaTable) {
+func drawOutliers(a grid.Area, f *pane.Frame, t *ReplicaTable) {
 	if len(t.outlierLines) == 0 {
-		a.Elide(pane.MarkWidth, 0, a.W-pane.MarkWidth, pane.Dim, t.noOutliers, c.Skin.Glyphs.Ellipsis)
+		a.Elide(pane.MarkWidth, 0, a.W-pane.MarkWidth, pane.Dim, t.noOutliers, f.Skin.Glyphs.Ellipsis)
 		return
 	}
 	more := len(t.outlierLines) - (a.H - 1)
@@ -347,7 +347,7 @@ func drawOutliers(c *pane.Frame, a grid.Area, t *ReplicaTable) {
 	}
 	a.Text(pane.MarkWidth, 0, pane.Watch.With(grid.Bold), words)
 	for i, line := range t.outlierLines[:min(len(t.outlierLines), a.H-1)] {
-		a.Cell(pane.MarkWidth, 1+i, pane.Watch, c.Skin.Glyphs.Watch)
-		a.Elide(pane.MarkWidth+2, 1+i, a.W-pane.MarkWidth-2, pane.Plain, line, c.Skin.Glyphs.Ellipsis)
+		a.Cell(pane.MarkWidth, 1+i, pane.Watch, f.Skin.Glyphs.Watch)
+		a.Elide(pane.MarkWidth+2, 1+i, a.W-pane.MarkWidth-2, pane.Plain, line, f.Skin.Glyphs.Ellipsis)
 	}
 }

@@ -29,9 +29,9 @@ func New(open func(i int)) *View { return &View{open: open} }
 func (v *View) Name() string { return "Engines" }
 
 // Update takes the current data of the engines.
-func (v *View) Update(rows []Row, f *pane.Frame) {
+func (v *View) Update(f *pane.Frame, rows []Row) {
 	v.Rows = rows
-	v.Fleet.update(rows, f)
+	v.Fleet.update(f, rows)
 }
 
 // Select selects an engine.
@@ -47,11 +47,11 @@ func (v *View) Clamp(n int) { v.Selected = max(min(v.Selected, n-1), 0) }
 // Draw implements view.View.
 func (v *View) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
 	if t := &v.Fleet; t.Enabled {
-		drawReplicas(a, &t.ReplicaTable, t.filter.Typing, f)
+		drawReplicas(a, f, &t.ReplicaTable, t.filter.Typing)
 		t.filter.Draw(a, t.List.Filter.Text(), table.ReplicaFilters.Example, f.Skin)
 		return
 	}
-	v.At = drawList(a, v.Rows, v.Selected, v.At.First, f)
+	v.At = drawList(a, f, v.Rows, v.Selected, v.At.First)
 }
 
 // Keys implements view.View.

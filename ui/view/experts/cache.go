@@ -77,18 +77,18 @@ func sourceOf(s *store.Snapshot, phase metric.Phase) (cacheSource, *expertcache.
 }
 
 // cacheTable draws what a cache of experts would serve by its slots per layer, with the budget as the cursor.
-func cacheTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func cacheTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	k := &v.cache
-	k.refresh(s, c.Phase)
+	k.refresh(s, f.Phase)
 	r := k.result
 	if r == nil {
 		a = tableHead(a, "Expert cache")
 		if k.running == nil {
-			explain(c, a, "no "+k.source.phase.String()+" tokens yet")
+			explain(a, f, "no "+k.source.phase.String()+" tokens yet")
 			return
 		}
 		done, of := k.running.Done()
-		explain(c, a, "analysing picks: layer "+strconv.Itoa(done)+" of "+strconv.Itoa(of))
+		explain(a, f, "analysing picks: layer "+strconv.Itoa(done)+" of "+strconv.Itoa(of))
 		return
 	}
 	phase := k.source.phase.String()
@@ -102,7 +102,7 @@ func cacheTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	y := len(lines)
 	cacheShares(a.Sub(0, y, a.W, 1), r, slots)
 	y++
-	drawCurve(c, a.Sub(0, y, a.W, a.H-y), k, slots)
+	drawCurve(a.Sub(0, y, a.W, a.H-y), f, k, slots)
 }
 
 // policyRoles colour the curves.
@@ -125,7 +125,7 @@ func cacheShares(a grid.Area, r *expertcache.Result, slots int) {
 const curveAxis = 7
 
 // drawCurve draws the share served by slots per layer, from 0 to all experts, and marks the budget.
-func drawCurve(c *pane.Frame, a grid.Area, k *cache, slots int) {
+func drawCurve(a grid.Area, f *pane.Frame, k *cache, slots int) {
 	r := k.result
 	plot := a.W - curveAxis
 	if a.H < 3 || plot < 8 {
@@ -139,11 +139,11 @@ func drawCurve(c *pane.Frame, a grid.Area, k *cache, slots int) {
 	if _, ok := r.All.Share(expertcache.LRU, 0); ok {
 		series = int(expertcache.NumPolicies)
 	}
-	c.Scratch.Chart("expert cache").Draw(a, grid.Curves{
+	f.Scratch.Chart("expert cache").Draw(a, grid.Curves{
 		N: plot, At: at, Top: 100, Stamp: k.stamp, Roles: policyRoles[:series], Label: func(v, _ float64) string { return strconv.Itoa(int(v)) + " %" },
-	}, c.Skin)
+	}, f.Skin)
 	x := curveAxis + slots*(plot-1)/r.Experts
 	for y := range a.H {
-		a.Under(x, y, grid.Fg(theme.Accent), c.Skin.Glyphs.Vertical)
+		a.Under(x, y, grid.Fg(theme.Accent), f.Skin.Glyphs.Vertical)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // expertFacts states how many tokens the map is based on.
-func expertFacts(c *pane.Frame, a grid.Area, v *View, maps []namedMap, shown int, h *store.Hits, s *store.Snapshot) {
+func expertFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View, maps []namedMap, shown int, h *store.Hits) {
 	if a.H < 1 {
 		return
 	}
@@ -40,20 +40,20 @@ func expertFacts(c *pane.Frame, a grid.Area, v *View, maps []namedMap, shown int
 	}
 	drawTokenBasis(a.Sub(l.X, 0, a.W-l.X, 1), 0, h, x)
 	if rest := a.W - 76; rest > 50 && v.Span != SpanRequest {
-		drawMostImbalanced(a.Sub(a.W-rest, 0, rest, 1), 0, h, c)
+		drawMostImbalanced(a.Sub(a.W-rest, 0, rest, 1), f, 0, h)
 	}
 }
 
 // expertCell describes the selected expert and its layer.
-func expertCell(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Snapshot) {
+func expertCell(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View, h *store.Hits) {
 	if a.H < 2 {
 		return
 	}
-	x, times := s.Experts, c.Skin.Glyphs.Times
+	x, times := s.Experts, f.Skin.Glyphs.Times
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(theme.Accent).With(grid.Bold), "L"+strconv.Itoa(v.Layer)+" e"+strconv.Itoa(v.Expert)).Gap(2)
 	if v.By.split() {
-		sharesByMap(c, &l, v, s)
+		sharesByMap(&l, s, f, v)
 	} else {
 		row := h.Counts[v.Layer*x.Experts:][:x.Experts]
 		n, share := row[v.Expert], shareOf(h, x.Experts, v.Layer, v.Expert)
@@ -73,7 +73,7 @@ func expertCell(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Sna
 		}
 		l.Fit(grid.Piece{Style: pane.Dim, Words: fits + "   "})
 	}
-	layerFacts(c, a, v, h, s)
+	layerFacts(a, s, f, v, h)
 }
 
 // fitFact writes a number between two texts, if there is room.
@@ -82,7 +82,7 @@ func fitFact(l *grid.Line, before, number, after string) {
 }
 
 // sharesByMap writes the share of the selected expert in each map.
-func sharesByMap(c *pane.Frame, l *grid.Line, v *View, s *store.Snapshot) {
+func sharesByMap(l *grid.Line, s *store.Snapshot, f *pane.Frame, v *View) {
 	maps := s.Picks.Kinds
 	if v.By == ByGroup {
 		maps = s.Picks.Groups
@@ -99,7 +99,7 @@ func sharesByMap(c *pane.Frame, l *grid.Line, v *View, s *store.Snapshot) {
 }
 
 // layerFacts describes the selected layer.
-func layerFacts(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Snapshot) {
+func layerFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View, h *store.Hits) {
 	l, layer := a.Line(0, 1), h.Layers[v.Layer]
 	l.Put(pane.Plain, "L"+strconv.Itoa(v.Layer)).Gap(2)
 	if layer.Total == 0 {
@@ -111,9 +111,9 @@ func layerFacts(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Sna
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: "max/mean "}, grid.Piece{Style: imbalanceStyle(layer.MaxMean), Words: metric.Rate(layer.MaxMean)}, grid.Piece{Words: "   "})
 	if v.By == ByKind {
-		kindTrends(c, a, &l, v, s)
+		kindTrends(a, &l, s, f, v)
 	} else {
-		balanceTrend(c, a, &l, v.Layer, s)
+		balanceTrend(a, &l, s, f, v.Layer)
 	}
 	fitFact(&l, "entropy ", strconv.FormatFloat(layer.Entropy, 'f', 3, 64), "")
 	fitFact(&l, "idle ", strconv.Itoa(layer.Dead), "")
@@ -132,8 +132,8 @@ const trendWidth = 20
 
 // balanceTrend draws max/mean of a layer while decoding in the last seconds, from 1 to the highest, if there is room and
 // it is known.
-func balanceTrend(c *pane.Frame, a grid.Area, l *grid.Line, layer int, s *store.Snapshot) {
-	if c.Phase == metric.Prompt {
+func balanceTrend(a grid.Area, l *grid.Line, s *store.Snapshot, f *pane.Frame, layer int) {
+	if f.Phase == metric.Prompt {
 		return
 	}
 	points := s.Experts.Balance
@@ -149,11 +149,11 @@ func balanceTrend(c *pane.Frame, a grid.Area, l *grid.Line, layer int, s *store.
 	if last == "" || !l.Fit(grid.Piece{Style: pane.Dim, Words: last + " "}, grid.Piece{Words: strings.Repeat(" ", trendWidth+3)}) {
 		return
 	}
-	a.Spark(l.X-trendWidth-3, 1, trendWidth, 1, len(points), at, top, theme.SeriesDecode, c.Skin)
+	a.Spark(l.X-trendWidth-3, 1, trendWidth, 1, len(points), at, top, theme.SeriesDecode, f.Skin)
 }
 
 // kindTrends draws max/mean of the selected layer by prompt kind over its newest picks, as far as there is room.
-func kindTrends(c *pane.Frame, a grid.Area, l *grid.Line, v *View, s *store.Snapshot) {
+func kindTrends(a grid.Area, l *grid.Line, s *store.Snapshot, f *pane.Frame, v *View) {
 	v.cache.refresh(s, metric.Decode)
 	if v.cache.result == nil {
 		return
@@ -169,13 +169,13 @@ func kindTrends(c *pane.Frame, a grid.Area, l *grid.Line, v *View, s *store.Snap
 			return
 		}
 		at := func(i int) float64 { return float64(points[i]) - 1 }
-		a.Spark(l.X-n-2, 1, n, 1, n, at, pane.ScaleTop(n, at), theme.SeriesDecode, c.Skin)
+		a.Spark(l.X-n-2, 1, n, 1, n, at, pane.ScaleTop(n, at), theme.SeriesDecode, f.Skin)
 	}
 }
 
 // expertBudget draws the slider: how many experts fit on the faster device, and the share of routing covered if the
 // most picked experts are placed there.
-func expertBudget(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func expertBudget(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	if a.H < 1 {
 		return
 	}
@@ -185,7 +185,7 @@ func expertBudget(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	l.Put(pane.Plain, "Budget").Gap(1)
 	w := min(max(a.W/6, 8), BudgetParts)
 	share := float64(v.Budget) / BudgetParts
-	a.Bar(l.X, 0, w, share, theme.Accent, c.Skin.Colour(), c.Skin.Glyphs)
+	a.Bar(l.X, 0, w, share, theme.Accent, f.Skin.Colour(), f.Skin.Glyphs)
 	l.Gap(w + 1)
 	l.Put(pane.Loud, strconv.Itoa(m.budget)).Put(pane.Dim, " of "+strconv.Itoa(all)+" experts")
 	const routing = " of routing"
@@ -198,7 +198,7 @@ func expertBudget(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	l.Put(pane.Dim, ": ").Put(pane.Loud, covered)
 	l.Fit(grid.Piece{Style: pane.Dim, Words: routing})
 	if v.By.split() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + c.Phase.String() + ", " + v.Span.String() + ")"})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + f.Phase.String() + ", " + v.Span.String() + ")"})
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: " covered by the hottest"})
 	l.Fit(grid.Piece{Style: pane.Dim, Words: "; uniform baseline "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(float64(m.budget) / float64(max(all, 1)))})

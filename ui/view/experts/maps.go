@@ -21,7 +21,7 @@ type expertLayout struct {
 }
 
 // layout divides the view. The map takes rows first; small screens drop a row of tables below it.
-func (v *View) layout(in grid.Area, s *store.Snapshot, c *pane.Frame, maps int) (l expertLayout) {
+func (v *View) layout(in grid.Area, s *store.Snapshot, f *pane.Frame, maps int) (l expertLayout) {
 	const headRow, cell = 1, 2
 	fixed, gap := headRow, 0
 	if in.H >= 10 {
@@ -41,7 +41,7 @@ func (v *View) layout(in grid.Area, s *store.Snapshot, c *pane.Frame, maps int) 
 		tables = 6
 	}
 	l.rows = max(free-tables, 1)
-	m := v.chooseColumns(&l, in.W, maps, s, c)
+	m := v.chooseColumns(s, f, &l, in.W, maps)
 	used := l.facts + headRow + min(m.rowCount, l.rows)
 	l.maps = in.Sub(0, l.facts, in.W, used-l.facts)
 	if l.facts == 0 {
@@ -112,7 +112,7 @@ func driftStyle(d metric.Drift) grid.Style {
 }
 
 // chooseColumns picks as many layer columns as fit beside the map; none beside several maps.
-func (v *View) chooseColumns(l *expertLayout, w, maps int, s *store.Snapshot, c *pane.Frame) expertGrid {
+func (v *View) chooseColumns(s *store.Snapshot, f *pane.Frame, l *expertLayout, w, maps int) expertGrid {
 	x := s.Experts
 	labels := expertLabels(x)
 	room := w - labels
@@ -133,9 +133,9 @@ func (v *View) chooseColumns(l *expertLayout, w, maps int, s *store.Snapshot, c 
 		if l.side > 0 {
 			l.side += rowName + 2
 		}
-		return fitExpertGrid(x, &store.Hits{}, room-l.side, l.rows, 8, c)
+		return fitExpertGrid(f, x, &store.Hits{}, room-l.side, l.rows, 8)
 	}
-	return fitExpertGrid(x, &store.Hits{}, mapWidth(room, maps, x), l.rows, 8, c)
+	return fitExpertGrid(f, x, &store.Hits{}, mapWidth(room, maps, x), l.rows, 8)
 }
 
 // rowName is the width of the layer name before its columns.
@@ -153,7 +153,7 @@ func mapWidth(room, maps int, x *store.Experts) int {
 func expertLabels(x *store.Experts) int { return grid.Width("L"+strconv.Itoa(x.Layers-1)) + 1 }
 
 // drawMaps draws the maps that fit from left to right, and the layer table beside a single map.
-func (v *View) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.Snapshot, c *pane.Frame) (m expertGrid) {
+func (v *View) drawMaps(a grid.Area, s *store.Snapshot, f *pane.Frame, maps []namedMap, l *expertLayout) (m expertGrid) {
 	labels := expertLabels(s.Experts)
 	room := a.W - labels - l.side
 	w := room
@@ -169,17 +169,17 @@ func (v *View) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.
 		if x+w > a.W-l.side {
 			break
 		}
-		m = fitExpertGrid(s.Experts, p.h, w, l.rows, 8, c)
+		m = fitExpertGrid(f, s.Experts, p.h, w, l.rows, 8)
 		m.top = top
 		body := a.Sub(x, 1, w, a.H-1)
 		if v.By == InMemory {
 			m.top = p.h.Max // shares of different things
 		}
-		m.draw(body, c)
+		m.draw(body, f)
 		if v.By == InMemory && i > 0 {
-			m.markMissing(body, s, maps[0].h, c)
+			m.markMissing(body, s, f, maps[0].h)
 		}
-		m.cursor(body, v, c)
+		m.cursor(body, f, v)
 		v.Maps = append(v.Maps, ExpertCells{grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}, m})
 		l.shown = append(l.shown, p)
 		if v.By == Undivided {
@@ -190,11 +190,11 @@ func (v *View) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.
 		if v.By != InMemory {
 			words += " " + metric.Count(float64(p.h.Tokens))
 		}
-		a.Elide(x, 0, w, pane.Plain, words, c.Skin.Glyphs.Ellipsis)
+		a.Elide(x, 0, w, pane.Plain, words, f.Skin.Glyphs.Ellipsis)
 	}
 	m.names(a.Sub(0, 1, labels, a.H-1), v)
 	if len(l.columns) > 0 {
-		v.layerTable(a.Sub(labels+m.cols+2, 0, a.W-labels-m.cols-2, a.H), l, &m, s, c)
+		v.layerTable(a.Sub(labels+m.cols+2, 0, a.W-labels-m.cols-2, a.H), s, f, l, &m)
 	}
 	return m
 }
@@ -234,7 +234,7 @@ func (m *expertGrid) layersPerRow() int {
 }
 
 // cursor marks the selected cell.
-func (m *expertGrid) cursor(a grid.Area, v *View, c *pane.Frame) {
+func (m *expertGrid) cursor(a grid.Area, f *pane.Frame, v *View) {
 	row, x := v.Layer/m.perRow, v.Expert/m.perCol*m.cell
 	if m.half {
 		top, bottom := m.heat(row&^1, v.Expert/m.perCol), m.heat(row|1, v.Expert/m.perCol)
@@ -243,7 +243,7 @@ func (m *expertGrid) cursor(a grid.Area, v *View, c *pane.Frame) {
 		} else {
 			bottom = theme.Accent
 		}
-		a.Halves(x, row/2, top, bottom, c.Skin.Glyphs)
+		a.Halves(x, row/2, top, bottom, f.Skin.Glyphs)
 		return
 	}
 	w := m.cell
@@ -254,10 +254,10 @@ func (m *expertGrid) cursor(a grid.Area, v *View, c *pane.Frame) {
 		for i := range w {
 			mark := ' '
 			if i == 0 && y == row*m.tall {
-				mark = c.Skin.Glyphs.Arrow
+				mark = f.Skin.Glyphs.Arrow
 			}
 			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
-			if !c.Skin.Colour() {
+			if !f.Skin.Colour() {
 				st = pane.Data.With(grid.Reverse)
 			}
 			a.Cell(x+i, y, st, mark)
@@ -298,7 +298,7 @@ func shareOf(h *store.Hits, experts, l, e int) float64 {
 
 // layerTable lists the balance of the layers: aligned with the map where each row of the map is one layer, otherwise
 // the layers around the selected one.
-func (v *View) layerTable(a grid.Area, l *expertLayout, m *expertGrid, s *store.Snapshot, c *pane.Frame) {
+func (v *View) layerTable(a grid.Area, s *store.Snapshot, f *pane.Frame, l *expertLayout, m *expertGrid) {
 	h, step, first := m.h, m.tall, 0
 	rows := min(m.e.Layers, (a.H-1)/max(step, 1))
 	if m.layersPerRow() > 1 {

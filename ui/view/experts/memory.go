@@ -28,13 +28,13 @@ func residentMap(s *store.Snapshot) *store.Hits {
 }
 
 // noMaps returns why the maps of the division are not known.
-func (v *View) noMaps(c *pane.Frame, s *store.Snapshot) string {
+func (v *View) noMaps(s *store.Snapshot, f *pane.Frame) string {
 	switch {
 	case v.By != InMemory:
-		return noPicksReason(c, s)
+		return noPicksReason(s, f)
 	case s.Model.Path == "(built in)":
 		return "experts in memory: the model is built in, it has no file"
-	case c.Inspect:
+	case f.Inspect:
 		return "experts in memory: not measured yet"
 	}
 	return "experts in memory: not reported by this engine"
@@ -62,7 +62,7 @@ func memoryFacts(a grid.Area, h *store.Hits, s *store.Snapshot) {
 }
 
 // markMissing marks the experts that are hot but not resident, and with ? those of which it is not known.
-func (m *expertGrid) markMissing(a grid.Area, s *store.Snapshot, picks *store.Hits, c *pane.Frame) {
+func (m *expertGrid) markMissing(a grid.Area, s *store.Snapshot, f *pane.Frame, picks *store.Hits) {
 	for i, share := range store.Residency(s) {
 		if share == event.UnknownShare && !m.half {
 			a.Text(i%m.e.Experts/m.perCol*m.cell, i/m.e.Experts/m.perRow*m.tall, pane.Dim, "?")
@@ -74,9 +74,9 @@ func (m *expertGrid) markMissing(a grid.Area, s *store.Snapshot, picks *store.Hi
 		case !m.half:
 			a.Text(x, row*m.tall, pane.Bad, "!")
 		case row%2 == 0:
-			a.Halves(x, row/2, theme.Bad, m.heat(row+1, x/m.cell), c.Skin.Glyphs)
+			a.Halves(x, row/2, theme.Bad, m.heat(row+1, x/m.cell), f.Skin.Glyphs)
 		default:
-			a.Halves(x, row/2, m.heat(row-1, x/m.cell), theme.Bad, c.Skin.Glyphs)
+			a.Halves(x, row/2, m.heat(row-1, x/m.cell), theme.Bad, f.Skin.Glyphs)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type expertGrid struct {
 
 // fitExpertGrid returns the largest cells with which all layers and experts fit into w by h, at most widest columns per
 // expert. Where they do not fit, experts and layers share cells evenly.
-func fitExpertGrid(e *store.Experts, hits *store.Hits, w, h, widest int, c *pane.Frame) expertGrid {
+func fitExpertGrid(f *pane.Frame, e *store.Experts, hits *store.Hits, w, h, widest int) expertGrid {
 	m := expertGrid{e: e, h: hits, cell: 1, tall: 1, perCol: 1, perRow: 1}
 	w, h = max(w, 1), max(h, 1)
 	if e.Experts > w {
@@ -37,7 +37,7 @@ func fitExpertGrid(e *store.Experts, hits *store.Hits, w, h, widest int, c *pane
 	}
 	m.cols = (e.Experts + m.perCol - 1) / m.perCol * m.cell
 	lines := h
-	if e.Layers > h && c.Skin.Colour() && !c.Skin.Glyphs.ASCII {
+	if e.Layers > h && f.Skin.Colour() && !f.Skin.Glyphs.ASCII {
 		m.half = true
 		lines = 2 * h
 	}
@@ -86,15 +86,15 @@ func (m *expertGrid) scaleEnd() float64 {
 	return m.h.Max
 }
 
-func (m *expertGrid) draw(a grid.Area, c *pane.Frame) {
-	gl := c.Skin.Glyphs
+func (m *expertGrid) draw(a grid.Area, f *pane.Frame) {
+	gl := f.Skin.Glyphs
 	for y := range min(m.rowCount, a.H) {
 		for x := range min(m.cols, a.W) {
 			col := x / m.cell
 			switch {
 			case m.half:
 				a.Halves(x, y, m.heat(2*y, col), m.heat(2*y+1, col), gl)
-			case c.Skin.Colour():
+			case f.Skin.Colour():
 				a.Cell(x, y, grid.Fg(theme.Text).On(m.heat(y/m.tall, col)), ' ')
 			default:
 				a.Cell(x, y, pane.Data, pane.Shade(m.share(y/m.tall, col), m.scaleEnd(), gl))
@@ -105,8 +105,8 @@ func (m *expertGrid) draw(a grid.Area, c *pane.Frame) {
 
 // covers returns titles, the longest first: what is shown, with and without the window, and what one cell covers where
 // that is more than one expert of one layer. The cell size is in every title.
-func (m *expertGrid) covers(c *pane.Frame, short, when string) []string {
-	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+func (m *expertGrid) covers(f *pane.Frame, short, when string) []string {
+	sep := " " + string(f.Skin.Glyphs.Bullet) + " "
 	sample := sampled(m.e)
 	if sample != "" {
 		when += sep + sample
@@ -117,7 +117,7 @@ func (m *expertGrid) covers(c *pane.Frame, short, when string) []string {
 	case m.perCol*m.perRow == 1:
 		return []string{when}
 	}
-	cell, least := "1 cell = ", "cell = "+strconv.Itoa(m.perCol)+c.Skin.Glyphs.Times+strconv.Itoa(m.perRow)
+	cell, least := "1 cell = ", "cell = "+strconv.Itoa(m.perCol)+f.Skin.Glyphs.Times+strconv.Itoa(m.perRow)
 	switch {
 	case m.perCol > 1 && m.perRow > 1:
 		cell += strconv.Itoa(m.perCol) + " experts of " + strconv.Itoa(m.perRow) + " layers"
@@ -137,10 +137,10 @@ func sampled(e *store.Experts) string {
 	return "1 step in " + strconv.Itoa(e.EveryN)
 }
 
-func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	h := windowHits(s, c, c.Phase)
+func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	h := windowHits(s, f, f.Phase)
 	if h == nil {
-		noExperts(c, c.Box(a, c.Phase.String()+", "+c.Window.String()), s)
+		noExperts(f.Box(a, f.Phase.String()+", "+f.Window.String()), s, f)
 		return
 	}
 	inside := a.Inset(2, 1)
@@ -150,30 +150,30 @@ func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	if inside.H < 6 {
 		mapH = max(inside.H-1, 1)
 	}
-	m := fitExpertGrid(s.Experts, h, inside.W-labels-side, mapH, 4, c)
-	in := c.Box(a, m.covers(c, c.Phase.String(), c.Phase.String()+", "+c.Window.String())...)
+	m := fitExpertGrid(f, s.Experts, h, inside.W-labels-side, mapH, 4)
+	in := f.Box(a, m.covers(f, f.Phase.String(), f.Phase.String()+", "+f.Window.String())...)
 	top := 0
 	if in.H > m.rowCount+1 {
 		drawExpertNumbers(in, labels, &m)
 		top = 1
 	}
-	m.draw(in.Sub(labels, top, in.W-labels, m.rowCount), c)
-	drawLayerNames(in.Sub(0, top, in.W, m.rowCount), &m, side, labels, c)
+	m.draw(in.Sub(labels, top, in.W-labels, m.rowCount), f)
+	drawLayerNames(in.Sub(0, top, in.W, m.rowCount), f, &m, side, labels)
 	below := top + m.rowCount
 	if in.H > below+1 {
 		below++
 	}
-	drawMostImbalanced(in, below, h, c)
+	drawMostImbalanced(in, f, below, h)
 	drawTokenBasis(in, below+1, h, s.Experts)
-	drawHeatScale(a, h, c)
+	drawHeatScale(a, f, h)
 }
 
 // windowHits returns the picks of the selected window and phase p, or nil.
-func windowHits(s *store.Snapshot, c *pane.Frame, p metric.Phase) *store.Hits {
+func windowHits(s *store.Snapshot, f *pane.Frame, p metric.Phase) *store.Hits {
 	if s.Experts == nil || s.Experts.Experts == 0 || s.Experts.Layers == 0 {
 		return nil
 	}
-	h := s.Experts.Hits(c.Window, p)
+	h := s.Experts.Hits(f.Window, p)
 	if h == nil || h.Tokens == 0 {
 		return nil
 	}
@@ -181,17 +181,17 @@ func windowHits(s *store.Snapshot, c *pane.Frame, p metric.Phase) *store.Hits {
 }
 
 // noExperts draws why there is no map.
-func noExperts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func noExperts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	switch {
-	case c.Waiting(a, s):
+	case f.Waiting(a, s):
 	case s.HeatmapsDropped:
-		c.Absent(a, pane.Dim, "router picks of this moment are no longer kept", "those of a large model are kept for a minute")
+		f.Absent(a, pane.Dim, "router picks of this moment are no longer kept", "those of a large model are kept for a minute")
 	case whyNone(s) != "":
-		c.Absent(a, pane.Dim, whyNone(s), "")
+		f.Absent(a, pane.Dim, whyNone(s), "")
 	case s.Experts == nil:
-		c.Absent(a, pane.Dim, "no token routed yet", c.Suggest)
+		f.Absent(a, pane.Dim, "no token routed yet", f.Suggest)
 	default:
-		c.Absent(a, pane.Dim, "no "+c.Phase.String()+" token in the "+c.Window.String(), "press w for a longer window, e for another phase")
+		f.Absent(a, pane.Dim, "no "+f.Phase.String()+" token in the "+f.Window.String(), "press w for a longer window, e for another phase")
 	}
 }
 
@@ -232,7 +232,7 @@ func drawExpertNumbers(a grid.Area, labels int, m *expertGrid) {
 	}
 }
 
-func drawLayerNames(a grid.Area, m *expertGrid, side, labels int, c *pane.Frame) {
+func drawLayerNames(a grid.Area, f *pane.Frame, m *expertGrid, side, labels int) {
 	step := m.perRow
 	if m.half {
 		step *= 2
@@ -242,7 +242,7 @@ func drawLayerNames(a grid.Area, m *expertGrid, side, labels int, c *pane.Frame)
 		l := y / m.tall * step
 		a.Text(0, y, pane.Dim, "L"+strconv.Itoa(l))
 		if side > 0 && step == 1 {
-			drawLayer(a.Sub(x, y, side-2, 1), m.h.Layers[l], c)
+			drawLayer(a.Sub(x, y, side-2, 1), f, m.h.Layers[l])
 		}
 	}
 	if side > meanWidth && step > 1 {
@@ -251,13 +251,13 @@ func drawLayerNames(a grid.Area, m *expertGrid, side, labels int, c *pane.Frame)
 }
 
 // drawLayer writes a layer's imbalance and its hottest and coldest experts.
-func drawLayer(a grid.Area, h store.LayerHits, c *pane.Frame) {
+func drawLayer(a grid.Area, f *pane.Frame, h store.LayerHits) {
 	if h.Total == 0 {
 		a.Text(0, 0, pane.Dim, "no pick")
 		return
 	}
 	l := a.Line(0, 0)
-	l.Tail(4, imbalanceStyle(h.MaxMean), metric.Rate(h.MaxMean)).Put(pane.Dim, c.Skin.Glyphs.Times)
+	l.Tail(4, imbalanceStyle(h.MaxMean), metric.Rate(h.MaxMean)).Put(pane.Dim, f.Skin.Glyphs.Times)
 	drawList(a.Sub(meanWidth, 0, listWidth-2, 1), "hot", h.Hot, pane.Plain)
 	cold := a.Sub(meanWidth+listWidth, 0, listWidth-2, 1)
 	if h.Dead > 0 {
@@ -314,7 +314,7 @@ func drawImbalancedLayers(a grid.Area, h *store.Hits) {
 }
 
 // drawMostImbalanced names the most imbalanced layer and its hottest expert.
-func drawMostImbalanced(a grid.Area, y int, h *store.Hits, c *pane.Frame) {
+func drawMostImbalanced(a grid.Area, f *pane.Frame, y int, h *store.Hits) {
 	worst := 0
 	for i, v := range h.Layers {
 		if v.MaxMean > h.Layers[worst].MaxMean {
@@ -326,7 +326,7 @@ func drawMostImbalanced(a grid.Area, y int, h *store.Hits, c *pane.Frame) {
 		return
 	}
 	l := a.Line(0, y)
-	times := metric.Rate(v.MaxMean) + c.Skin.Glyphs.Times
+	times := metric.Rate(v.MaxMean) + f.Skin.Glyphs.Times
 	l.Put(imbalanceStyle(v.MaxMean), "L"+strconv.Itoa(worst))
 	if !l.Fit(grid.Piece{Style: pane.Plain, Words: " most imbalanced: "}, grid.Piece{Style: pane.Dim, Words: "expert "}, grid.Piece{Style: pane.Plain, Words: strconv.Itoa(v.Hot[0])},
 		grid.Piece{Style: pane.Dim, Words: " takes "}, grid.Piece{Style: pane.Data, Words: times}, grid.Piece{Style: pane.Dim, Words: " the uniform share"}) {
@@ -347,7 +347,7 @@ func drawTokenBasis(a grid.Area, y int, h *store.Hits, e *store.Experts) {
 }
 
 // drawHeatScale draws the colour scale into the bottom border, from 0 to the hottest share.
-func drawHeatScale(a grid.Area, h *store.Hits, c *pane.Frame) {
+func drawHeatScale(a grid.Area, f *pane.Frame, h *store.Hits) {
 	const w = 12
 	right := " " + metric.Percent(h.Max) + " "
 	x := a.W - 2 - grid.Width(right) - w - 3
@@ -358,10 +358,10 @@ func drawHeatScale(a grid.Area, h *store.Hits, c *pane.Frame) {
 	a.Text(x, y, pane.Dim, " 0 ")
 	for i := range w {
 		v := float64(i) / (w - 1)
-		if c.Skin.Colour() {
+		if f.Skin.Colour() {
 			a.Cell(x+3+i, y, grid.Fg(theme.Text).On(theme.Heat(v)), ' ')
 		} else {
-			a.Cell(x+3+i, y, pane.Data, pane.Shade(v, 1, c.Skin.Glyphs))
+			a.Cell(x+3+i, y, pane.Data, pane.Shade(v, 1, f.Skin.Glyphs))
 		}
 	}
 	a.Text(x+3+w, y, pane.Dim, right)

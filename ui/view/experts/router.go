@@ -80,8 +80,8 @@ func (p Span) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
 }
 
 // Hits returns the picks that the map shows, or nil.
-func (v *View) Hits(s *store.Snapshot, c *pane.Frame) *store.Hits {
-	return v.Span.hits(s.Experts, c.Phase)
+func (v *View) Hits(s *store.Snapshot, f *pane.Frame) *store.Hits {
+	return v.Span.hits(s.Experts, f.Phase)
 }
 
 // Reset drops the selected cell and cached sums when another engine is shown.
@@ -149,43 +149,43 @@ func displayName(name string) string {
 
 // drawView draws the Experts view: one or more maps, the balance of each layer, the selected cell, the budget, and
 // tables from per-token picks.
-func drawView(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+func drawView(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	v.Maps = v.Maps[:0]
 	title := "Experts"
-	h := v.Hits(s, c)
+	h := v.Hits(s, f)
 	if a.W < pane.LeastWidth || a.H < pane.LeastHeight {
-		c.BoxAs(a, title)
+		f.BoxAs(a, title)
 		return
 	}
 	if h == nil {
-		noPicks(c, c.BoxAs(a, title, c.Phase.String()+", "+v.Span.String()), v, s)
+		noPicks(f.BoxAs(a, title, f.Phase.String()+", "+v.Span.String()), s, f, v)
 		return
 	}
-	v.compareWith(c.Mark(), s)
-	v.sums.update(v, h, s, c)
+	v.compareWith(f.Mark(), s)
+	v.sums.update(s, f, v, h)
 	maps := v.mapsToDraw(s, h)
 	if len(maps) > 0 && v.By.split() {
 		h = s.Picks.All
 	}
 	v.clampSelection(s.Experts, h)
 	if len(maps) == 0 {
-		c.Absent(c.BoxAs(a, title, v.By.String()), pane.Dim, v.noMaps(c, s), "press v to combine all")
+		f.Absent(f.BoxAs(a, title, v.By.String()), pane.Dim, v.noMaps(s, f), "press v to combine all")
 		return
 	}
 	in := a.Inset(2, 1)
-	l := v.layout(in, s, c, len(maps))
-	m := v.drawMaps(l.maps, maps, &l, s, c)
-	short, long := v.titleWords(c)
-	c.BoxAs(a, title, m.covers(c, short, long)...)
-	expertFacts(c, in.Sub(0, 0, in.W, l.facts), v, maps, len(l.shown), h, s)
-	expertCell(c, l.cell, v, h, s)
-	expertBudget(c, l.budget, v, s)
+	l := v.layout(in, s, f, len(maps))
+	m := v.drawMaps(l.maps, s, f, maps, &l)
+	short, long := v.titleWords(f)
+	f.BoxAs(a, title, m.covers(f, short, long)...)
+	expertFacts(in.Sub(0, 0, in.W, l.facts), s, f, v, maps, len(l.shown), h)
+	expertCell(l.cell, s, f, v, h)
+	expertBudget(l.budget, s, f, v)
 	if v.By == InMemory {
 		memoryFacts(l.tables, h, s)
 		l.tables = l.tables.Sub(0, 1, l.tables.W, l.tables.H-1)
 	}
-	expertTables(c, l.tables, v, s)
-	drawHeatScale(a, maps[0].h, c)
+	expertTables(l.tables, s, f, v)
+	drawHeatScale(a, f, maps[0].h)
 }
 
 // compareWith takes the picks of a mark, if they come from the same router shape and an earlier time.
@@ -200,24 +200,24 @@ func (v *View) compareWith(m *pane.Mark, s *store.Snapshot) {
 }
 
 // titleWords returns what the maps show, without and with the time span.
-func (v *View) titleWords(c *pane.Frame) (short, long string) {
+func (v *View) titleWords(f *pane.Frame) (short, long string) {
 	if v.By.split() {
 		return v.By.String(), v.By.String() + ", generated tokens, session"
 	}
-	return c.Phase.String(), c.Phase.String() + ", " + v.Span.String()
+	return f.Phase.String(), f.Phase.String() + ", " + v.Span.String()
 }
 
 // noPicks draws why there are no picks.
-func noPicks(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func noPicks(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	if s.Experts == nil || s.Experts.Experts == 0 || v.Span != SpanRequest || s.Engine.State < event.EngineReady {
-		noExperts(c, a, s)
+		noExperts(a, s, f)
 		return
 	}
-	c.Absent(a, pane.Dim, "no "+c.Phase.String()+" token in the last request", "press w for another window, e for another phase")
+	f.Absent(a, pane.Dim, "no "+f.Phase.String()+" token in the last request", "press w for another window, e for another phase")
 }
 
 // noPicksReason returns why there are no per-token picks.
-func noPicksReason(c *pane.Frame, s *store.Snapshot) string {
+func noPicksReason(s *store.Snapshot, f *pane.Frame) string {
 	if s.Picks == nil && !s.Engine.Caps.Has(event.CapPicks) {
 		return "per-token picks: not reported by this engine"
 	}
@@ -259,8 +259,8 @@ type sumsKey struct {
 	id     event.RequestID // of the last request
 }
 
-func (m *expertSums) update(v *View, h *store.Hits, s *store.Snapshot, c *pane.Frame) {
-	key := sumsKey{span: v.Span, phase: c.Phase, second: int64(s.Now) / 1e9, cells: len(h.Counts), mark: v.mark}
+func (m *expertSums) update(s *store.Snapshot, f *pane.Frame, v *View, h *store.Hits) {
+	key := sumsKey{span: v.Span, phase: f.Phase, second: int64(s.Now) / 1e9, cells: len(h.Counts), mark: v.mark}
 	if r := s.Experts.Request; r != nil {
 		key.id = r.ID
 	}
@@ -275,7 +275,7 @@ func (m *expertSums) update(v *View, h *store.Hits, s *store.Snapshot, c *pane.F
 		for i := range m.rank.Len() {
 			m.ranks[m.rank.At(i)] = int32(i)
 		}
-		m.compare(v, h, s, c.Phase)
+		m.compare(v, h, s, f.Phase)
 	}
 	m.budget = keep
 	m.kept = slices.Grow(m.kept[:0], s.Experts.Layers)[:s.Experts.Layers]

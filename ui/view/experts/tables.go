@@ -12,7 +12,7 @@ import (
 )
 
 // expertSections are the tables below the map.
-var expertSections = []func(*pane.Frame, grid.Area, *View, *store.Snapshot){cacheTable, pairTable, kindTable, driftTable}
+var expertSections = []func(grid.Area, *store.Snapshot, *pane.Frame, *View){cacheTable, pairTable, kindTable, driftTable}
 
 // NumTables is the number of tables below the map.
 var NumTables = len(expertSections)
@@ -34,7 +34,7 @@ const (
 
 // expertTables draws as many tables as fit, starting with the selected one. Without a mark, the table of drift is a hint:
 // it leaves its width to the prompt kinds, or its height to the tables above.
-func expertTables(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func expertTables(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	if a.H < 2 {
 		return
 	}
@@ -64,7 +64,7 @@ func expertTables(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		if i%cols == 0 {
 			x = 0
 		}
-		expertSections[n](c, a.Sub(x, i/cols*h, width, h-min(rows-1, 1)), v, s)
+		expertSections[n](a.Sub(x, i/cols*h, width, h-min(rows-1, 1)), s, f, v)
 		x += width + 3
 	}
 }
@@ -90,14 +90,14 @@ func matchingPicks(s *store.Snapshot) *store.Picks {
 }
 
 // explain writes a sentence into a table without rows.
-func explain(c *pane.Frame, a grid.Area, words string) {
+func explain(a grid.Area, f *pane.Frame, words string) {
 	for y, line := range grid.Wrap(nil, words, a.W) {
 		a.Text(0, y, pane.Dim, line)
 	}
 }
 
 // pairTable lists the expert pairs that tokens picked together in the selected layer.
-func pairTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func pairTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	layer := "L" + strconv.Itoa(v.Layer)
 	p := matchingPicks(s)
 	if p != nil && p.Pairs != nil && p.PairedTokens < p.All.Tokens {
@@ -108,16 +108,16 @@ func pairTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	}
 	switch {
 	case p == nil:
-		explain(c, a, noPicksReason(c, s))
+		explain(a, f, noPicksReason(s, f))
 		return
 	case p.Used < 2:
-		explain(c, a, "top-1 routing: a token picks one expert per layer")
+		explain(a, f, "top-1 routing: a token picks one expert per layer")
 		return
 	case p.Pairs == nil:
-		explain(c, a, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
+		explain(a, f, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
 		return
 	case len(p.Pairs[v.Layer]) == 0:
-		explain(c, a, "no token with two picks in this layer yet")
+		explain(a, f, "no token with two picks in this layer yet")
 		return
 	}
 	for y, pair := range p.Pairs[v.Layer][:min(len(p.Pairs[v.Layer]), max(a.H, 0))] {
@@ -128,14 +128,14 @@ func pairTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		}
 		l.Put(st, "e"+strconv.Itoa(pair.A)+" + e"+strconv.Itoa(pair.B)).Gap(max(12-l.X, 1))
 		l.Tail(6, pane.Loud, metric.Percent(float64(pair.Tokens)/float64(p.PairedTokens))).Put(pane.Dim, " of tokens")
-		l.Tail(7, pane.Plain, metric.Rate(pair.Lift)).Put(pane.Dim, c.Skin.Glyphs.Times)
+		l.Tail(7, pane.Plain, metric.Rate(pair.Lift)).Put(pane.Dim, f.Skin.Glyphs.Times)
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " chance"})
 	}
 }
 
 // kindTable compares the routing of the selected layer across prompt kinds, or across groups if the maps are divided by
 // group or only groups differ.
-func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func kindTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	p, name := matchingPicks(s), "By prompt kind"
 	var parts []store.NamedPicks
 	if p != nil {
@@ -147,7 +147,7 @@ func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	layer := "L" + strconv.Itoa(v.Layer)
 	a = tableHead(a, name, layer+", generated tokens, session", layer+", session", layer)
 	if p == nil {
-		explain(c, a, noPicksReason(c, s))
+		explain(a, f, noPicksReason(s, f))
 		return
 	}
 	const names, tokens, hot, diff = 11, 6, 5, 6
@@ -169,7 +169,7 @@ func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 	}
 	for i := range parts[:min(len(parts), max(a.H-1, 0))] {
 		k, y := &parts[i], i+1
-		a.Elide(0, y, names-1, pane.Plain, displayName(k.Name), c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, y, names-1, pane.Plain, displayName(k.Name), f.Skin.Glyphs.Ellipsis)
 		a.Right(names+tokens, y, pane.Plain, metric.Count(float64(k.Hits.Tokens)))
 		if l := k.Hits.Layers[v.Layer]; l.Total > 0 && len(l.Hot) > 0 {
 			a.Right(names+tokens+hot, y, pane.Loud, "e"+strconv.Itoa(l.Hot[0]))
@@ -178,7 +178,7 @@ func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		if d, ok := metric.DriftOf(p.All.Counts[from:to], k.Hits.Counts[from:to]); ok {
 			a.Right(names+tokens+hot+diff, y, pane.Plain, metric.Percent(d.Moved))
 		}
-		drawExpertStrip(c, strip.Sub(0, y, strip.W, 1), k.Hits, p.Experts, v.Layer, top)
+		drawExpertStrip(strip.Sub(0, y, strip.W, 1), f, k.Hits, p.Experts, v.Layer, top)
 	}
 }
 
@@ -186,7 +186,7 @@ func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 func expertsPerCell(w, experts int) int { return (experts + w - 1) / max(w, 1) }
 
 // drawExpertStrip draws the experts of a layer in one row; experts that share a cell show the hottest.
-func drawExpertStrip(c *pane.Frame, a grid.Area, h *store.Hits, experts, layer int, top float64) {
+func drawExpertStrip(a grid.Area, f *pane.Frame, h *store.Hits, experts, layer int, top float64) {
 	per := expertsPerCell(a.W, experts)
 	if a.W < 4 || top <= 0 {
 		return
@@ -198,31 +198,31 @@ func drawExpertStrip(c *pane.Frame, a grid.Area, h *store.Hits, experts, layer i
 			share = max(share, shareOf(h, experts, layer, e))
 		}
 		for i := range cell {
-			if c.Skin.Colour() {
+			if f.Skin.Colour() {
 				a.Cell(x*cell+i, 0, pane.Plain.On(theme.Heat(share/top)), ' ')
 			} else {
-				a.Cell(x*cell+i, 0, pane.Data, pane.Shade(share, top, c.Skin.Glyphs))
+				a.Cell(x*cell+i, 0, pane.Data, pane.Shade(share, top, f.Skin.Glyphs))
 			}
 		}
 	}
 }
 
 // driftTable lists the layers by routing drift since the newest mark.
-func driftTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+func driftTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	if v.mark == nil {
 		a = tableHead(a, "Drift")
-		explain(c, a, "press m to set a mark; the routing drift of each layer since the mark shows here")
+		explain(a, f, "press m to set a mark; the routing drift of each layer since the mark shows here")
 		return
 	}
-	since := c.Mark().Name
+	since := f.Mark().Name
 	if v.overlaps(s) {
-		a = tableHead(a, "Drift", c.Phase.String()+", since "+since+" vs "+v.Span.String()+" at "+since, "since "+since+" vs before", "since "+since)
+		a = tableHead(a, "Drift", f.Phase.String()+", since "+since+" vs "+v.Span.String()+" at "+since, "since "+since+" vs before", "since "+since)
 	} else {
-		a = tableHead(a, "Drift", c.Phase.String()+", "+v.Span.String()+" vs same at "+since, "vs "+since)
+		a = tableHead(a, "Drift", f.Phase.String()+", "+v.Span.String()+" vs same at "+since, "vs "+since)
 	}
 	m := &v.sums
 	if !m.comparable {
-		explain(c, a, "no "+c.Phase.String()+" tokens to compare yet")
+		explain(a, f, "no "+f.Phase.String()+" tokens to compare yet")
 		return
 	}
 	l := a.Line(0, 0)
@@ -241,11 +241,11 @@ func driftTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		return 1
 	})
 	for y, n := range order[:min(len(order), max(a.H-1, 0))] {
-		driftRow(c, a, y+1, n, &m.drift[n])
+		driftRow(a, f, y+1, n, &m.drift[n])
 	}
 }
 
-func driftRow(c *pane.Frame, a grid.Area, y, layer int, d *metric.Drift) {
+func driftRow(a grid.Area, f *pane.Frame, y, layer int, d *metric.Drift) {
 	l := a.Line(0, y)
 	l.Put(pane.Plain, "L"+strconv.Itoa(layer)).Gap(max(5-l.X, 1))
 	l.Tail(6, driftStyle(*d), metric.Percent(d.Moved)).Put(pane.Dim, " chance").Tail(6, pane.Dim, metric.Percent(d.Chance))

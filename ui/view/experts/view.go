@@ -59,7 +59,7 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 // Draw draws the view, with the search line in the bottom border while the user types.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.cache.shown = false
-	f.Windowed(a, s, func(s *store.Snapshot) { drawView(a, v, s, f) })
+	f.Windowed(a, s, func(s *store.Snapshot) { drawView(a, s, f, v) })
 	if x := &v.search; x.typing {
 		input.DrawSearch(a.Sub(1, a.H-1, a.W-2, 1), &x.line, x.err, findSyntax+"   enter keep  esc undo", f.Skin)
 	}

@@ -16,41 +16,41 @@ const noTTFT = "TTFT: not reported by this engine"
 
 // drawUnmeasuredTTFT draws TTFT without measured requests: the mean TTFT by component that a server counts, one bar per
 // window, or else llmtop's probes, the load, or the requests in slots.
-func drawUnmeasuredTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
-		drawLoad(a, s, c)
+		drawLoad(a, s, f)
 		return
 	}
 	r := s.Aggregates
 	if r == nil {
-		if !c.Waiting(a, s) && !drawLoadOnly(c, a, s, "no request yet") {
-			c.Absent(a, pane.Dim, "no request yet", c.Suggest)
+		if !f.Waiting(a, s) && !drawLoadOnly(a, s, f, "no request yet") {
+			f.Absent(a, pane.Dim, "no request yet", f.Suggest)
 		}
 		return
 	}
 	switch known := countsTTFT(r); {
-	case !known && drawProbes(c, a, s), noRequestData(r) && drawLoadOnly(c, a, s, noTTFT):
+	case !known && drawProbes(a, s, f), noRequestData(r) && drawLoadOnly(a, s, f, noTTFT):
 	case known:
-		drawCountedTTFT(c, a, s)
+		drawCountedTTFT(a, s, f)
 	case len(r.Slots)+len(r.Models) > 0:
-		drawSlots(c, a, s)
-	case drawStartup(c, a, s, "; TTFT: not reported"):
+		drawSlots(a, s, f)
+	case drawStartup(a, s, f, "; TTFT: not reported"):
 	case s.Engine.Reason != "":
-		c.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
+		f.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
 	default:
-		c.Absent(a, pane.Dim, noTTFT, "")
+		f.Absent(a, pane.Dim, noTTFT, "")
 	}
 }
 
 // drawCountedTTFT draws the mean TTFT that a server counts, and its components.
-func drawCountedTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func drawCountedTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	r := s.Aggregates
 	top := longestTTFT(r)
-	if top == 0 && drawStartup(c, a, s, "; no request since llmtop attached") {
+	if top == 0 && drawStartup(a, s, f, "; no request since llmtop attached") {
 		return
 	}
 	if top == 0 {
-		c.Absent(a, pane.Dim, "no request since llmtop attached", earlierTTFT(r))
+		f.Absent(a, pane.Dim, "no request since llmtop attached", earlierTTFT(r))
 		return
 	}
 	const names, numbers = 12, 11
@@ -70,12 +70,12 @@ func drawCountedTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 			a.Right(a.W, y, pane.Dim, ">"+metric.Duration(int64(totalNs(parts.Parts))))
 		}
 		if parts.Apart {
-			bar.Elide(0, y, bar.W, pane.Dim, apartWords(parts.Parts), c.Skin.Glyphs.Ellipsis)
+			bar.Elide(0, y, bar.W, pane.Dim, apartWords(parts.Parts), f.Skin.Glyphs.Ellipsis)
 			continue
 		}
-		pane.DrawStack(c, bar, y, &store.Request{Parts: parts.Parts}, top/1e9)
+		pane.DrawStack(bar, f, y, &store.Request{Parts: parts.Parts}, top/1e9)
 	}
-	aggregateParts(c, a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
+	aggregateParts(a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s, f)
 }
 
 // apartWords lists parts that must not be added, each with the number of its requests.
@@ -124,8 +124,8 @@ func totalNs(parts []store.Part) (sum float64) {
 }
 
 // aggregateParts writes the components of the bar of the selected window, and its percentiles.
-func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	parts := s.Aggregates.Parts(c.Window)
+func aggregateParts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	parts := s.Aggregates.Parts(f.Window)
 	l := a.Line(0, 0)
 	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.Part) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
 		if parts.Undivided() {
@@ -139,9 +139,9 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		case parts.Apart:
 			words += " of " + metric.Count(float64(p.Count))
 		}
-		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
+		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(f.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
 	}
-	sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
+	sum := s.Aggregates.Summary(event.HistogramTTFT, f.Window)
 	note := "means from engine histograms; < and > mark the outermost buckets"
 	switch {
 	case parts.Undivided():
@@ -157,8 +157,8 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		l := a.Line(0, 1)
 		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.QuantileOf(sum.P50)).Put(pane.Dim, "  p95 ").Put(pane.Plain, metric.QuantileOf(sum.P95))
 		l.Put(pane.Dim, "  p99 ").Put(pane.Plain, metric.QuantileOf(sum.P99))
-		l.Fit(grid.Piece{Style: pane.Dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + c.Window.String()})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + f.Window.String()})
 	}
-	probeLine(c, a, 3, s)
-	a.Elide(0, 2, a.W, pane.Dim, note, c.Skin.Glyphs.Ellipsis)
+	probeLine(a, s, f, 3)
+	a.Elide(0, 2, a.W, pane.Dim, note, f.Skin.Glyphs.Ellipsis)
 }

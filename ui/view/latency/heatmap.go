@@ -20,7 +20,7 @@ const heatAxisWidth = 9
 
 // drawHeat draws a trend as a heatmap: one column per second, the newest at the right, durations on a logarithmic axis or
 // in the buckets of the server. The colour is the share of what the second counted that took so long.
-func (t *trend) drawHeat(c *pane.Frame, a grid.Area) {
+func (t *trend) drawHeat(a grid.Area, f *pane.Frame) {
 	if a.H < 1 {
 		return
 	}
@@ -30,31 +30,31 @@ func (t *trend) drawHeat(c *pane.Frame, a grid.Area) {
 		return
 	}
 	plot, axis := a.Sub(heatAxisWidth, 1, a.W-heatAxisWidth, a.H-1), a.Sub(0, 1, heatAxisWidth, a.H-1)
-	n, last := t.heatColumns(c, plot, axis)
+	n, last := t.heatColumns(plot, axis, f)
 	if n == 0 {
 		a.Text(0, 1, pane.Dim, "starts with the first second of "+t.of)
 		return
 	}
 	for y := range axis.H {
-		axis.Cell(axis.W-1, y, grid.Fg(theme.Border), c.Skin.Glyphs.Vertical)
+		axis.Cell(axis.W-1, y, grid.Fg(theme.Border), f.Skin.Glyphs.Vertical)
 	}
-	pane.HeatLegend(c, &l, t.of)
+	pane.HeatLegend(&l, f, t.of)
 	l.Fit(grid.Piece{Style: pane.Dim, Words: "1 column = 1 s"})
-	pane.ChartMarks(c, plot, last, n)
+	pane.ChartMarks(plot, f, last, n)
 }
 
 // heatColumns draws the columns of a heatmap and the labels of its axis. It returns the number of columns and the time of
 // the last one.
-func (t *trend) heatColumns(c *pane.Frame, plot, axis grid.Area) (n int, last event.Time) {
+func (t *trend) heatColumns(plot, axis grid.Area, f *pane.Frame) (n int, last event.Time) {
 	if t.counted != nil {
-		cols := t.columns(c, plot.W)
+		cols := t.columns(f, plot.W)
 		lo, hi := usedBuckets(cols)
 		if lo >= hi {
 			return 0, 0
 		}
 		for x := range cols {
 			if counts := cols[x].Counts(); counts != nil {
-				pane.HeatColumn(c, plot, x, counts[lo:hi], float64(cols[x].Count))
+				pane.HeatColumn(plot, f, x, counts[lo:hi], float64(cols[x].Count))
 			}
 		}
 		labelBuckets(axis, t.counted.Bounds(), lo, hi)
@@ -67,7 +67,7 @@ func (t *trend) heatColumns(c *pane.Frame, plot, axis grid.Area) (n int, last ev
 	}
 	for i := range pts {
 		if p := &pts[i]; p.Spread != nil {
-			pane.HeatColumn(c, plot, plot.W-len(pts)+i, p.Spread[lo:hi], float64(p.Count))
+			pane.HeatColumn(plot, f, plot.W-len(pts)+i, p.Spread[lo:hi], float64(p.Count))
 		}
 	}
 	labelSpread(axis, lo, hi)

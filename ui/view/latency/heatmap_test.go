@@ -27,7 +27,7 @@ func drawn(profile theme.Profile, glyphs *theme.Glyphs, w, h int, pts ...store.L
 	var g grid.Grid
 	g.Reset(w, h)
 	c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], profile, glyphs), Scratch: &pane.Scratch{}}
-	itlHeatmap(&c, g.All(), &store.Snapshot{Latency: store.Latency{Series: pts}})
+	itlHeatmap(g.All(), &store.Snapshot{Latency: store.Latency{Series: pts}}, &c)
 	return g.Plain()
 }
 

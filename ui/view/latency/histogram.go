@@ -19,12 +19,12 @@ import (
 const mostGaps = 8192
 
 // ttftHistogram draws the TTFT distribution of the warm requests of the window.
-func ttftHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func ttftHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	var far outliers
-	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, c.Window, false, &far)
-	lo, hi := logRange(c.Scratch.Values)
-	title := []string{keptOf(len(c.Scratch.Values), s.Latency.TTFT[c.Window].Count, "warm request")}
-	logHistogram(c, a, "TTFT", title, c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	f.Scratch.Values = appendTTFTs(f.Scratch.Values[:0], s, f.Window, false, &far)
+	lo, hi := logRange(f.Scratch.Values)
+	title := []string{keptOf(len(f.Scratch.Values), s.Latency.TTFT[f.Window].Count, "warm request")}
+	logHistogram(a, f, "TTFT", title, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
 // targetStyle returns a style function that highlights times above a target.
@@ -38,8 +38,8 @@ func targetStyle(target time.Duration) func(ns float64) grid.Style {
 }
 
 // itlHistogram draws the distribution of the most recent gaps between tokens.
-func itlHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	values := c.Scratch.Values[:0]
+func itlHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	values := f.Scratch.Values[:0]
 	median := float64(s.Latency.ITL[metric.Session].P50)
 	var far outliers
 	for _, r := range s.Requests {
@@ -58,10 +58,10 @@ func itlHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 			break
 		}
 	}
-	c.Scratch.Values = values
+	f.Scratch.Values = values
 	lo, hi := logRange(values)
 	title := []string{metric.Count(float64(len(values))) + " most recent gaps"}
-	logHistogram(c, a, "ITL", title, values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
+	logHistogram(a, f, "ITL", title, values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
 }
 
 // logRange returns an axis range in ns that holds all values and spans at least one octave.
@@ -82,7 +82,7 @@ func logRange(lists ...[]float64) (lo, hi float64) {
 
 // logHistogram draws times in ns as columns on a logarithmic axis from lo to hi, under a title and those of the texts on
 // them that fit. style colours a column by its time, so that values beyond a limit stand out even if there is only one.
-func logHistogram(c *pane.Frame, a grid.Area, name string, what []string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
+func logHistogram(a grid.Area, f *pane.Frame, name string, what []string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
 	if a.H < 3 || a.W < 20 {
 		return
 	}
@@ -96,8 +96,8 @@ func logHistogram(c *pane.Frame, a grid.Area, name string, what []string, values
 	}
 	plot := a.Sub(0, 1, a.W, a.H-2)
 	scale := float64(plot.W) / math.Log(hi/lo)
-	bins := append(c.Scratch.Bins[:0], make([]int, plot.W)...)
-	c.Scratch.Bins = bins
+	bins := append(f.Scratch.Bins[:0], make([]int, plot.W)...)
+	f.Scratch.Bins = bins
 	most := 0
 	for _, v := range values {
 		i := min(max(int(math.Log(v/lo)*scale), 0), plot.W-1)
@@ -107,7 +107,7 @@ func logHistogram(c *pane.Frame, a grid.Area, name string, what []string, values
 	for x, n := range bins {
 		if n > 0 {
 			at := lo * math.Exp((float64(x)+0.5)/scale)
-			plot.Column(x, plot.H-1, plot.H, float64(n)/float64(most), style(at), c.Skin.Glyphs)
+			plot.Column(x, plot.H-1, plot.H, float64(n)/float64(most), style(at), f.Skin.Glyphs)
 		}
 	}
 	l.Fit(grid.Piece{Style: pane.Dim, Words: ", peak " + metric.Count(float64(most))})
@@ -117,7 +117,7 @@ func logHistogram(c *pane.Frame, a grid.Area, name string, what []string, values
 			tops[x] -= n*plot.H/most + 1
 		}
 	}
-	far.draw(plot, c.Skin.Glyphs, tops, func(ns float64) int { return min(max(int(math.Log(ns/lo)*scale), 0), plot.W-1) })
+	far.draw(plot, f.Skin.Glyphs, tops, func(ns float64) int { return min(max(int(math.Log(ns/lo)*scale), 0), plot.W-1) })
 	drawLogAxis(a.Sub(0, a.H-1, a.W, 1), lo, hi)
 }
 

@@ -53,7 +53,7 @@ func TestOutlierLabelsHideNoColumn(t *testing.T) {
 		g.Reset(50, 7)
 		c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}}
 		lo, hi := logRange(values)
-		logHistogram(&c, g.All(), "ITL", []string{"11 gaps"}, values, lo, hi, far, func(float64) grid.Style { return pane.Plain })
+		logHistogram(g.All(), &c, "ITL", []string{"11 gaps"}, values, lo, hi, far, func(float64) grid.Style { return pane.Plain })
 		return g.Plain()
 	}
 	var far outliers
@@ -76,7 +76,7 @@ func TestHistogramTitle(t *testing.T) {
 		var g grid.Grid
 		g.Reset(w, 7)
 		c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}}
-		logHistogram(&c, g.All(), "cold", []string{keptOf(1, 1, "request"), ", model load included"}, []float64{1e6}, 5e5, 2e6, &outliers{}, func(float64) grid.Style { return pane.Plain })
+		logHistogram(g.All(), &c, "cold", []string{keptOf(1, 1, "request"), ", model load included"}, []float64{1e6}, 5e5, 2e6, &outliers{}, func(float64) grid.Style { return pane.Plain })
 		if title, _, _ := strings.Cut(g.Plain(), "\n"); strings.TrimSpace(title) != want {
 			t.Errorf("%d cells: %q, want %q", w, title, want)
 		}

@@ -13,14 +13,14 @@ import (
 
 // DrawITL draws the gaps of every token: percentiles, a chart, and the strip of the current request. Without them it draws
 // the latencies that the server counts, or else the TPOT of polled slots, or of llmtop's probes, and says so in its title.
-func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	sum := s.Latency.ITL[c.Window]
+func DrawITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	sum := s.Latency.ITL[f.Window]
 	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
-		drawWithoutGaps(a, s, c)
+		drawWithoutGaps(a, s, f)
 		return
 	}
-	in := c.Box(a, "every token, "+c.Window.String())
-	drawGapStats(in, 0, sum, s, c)
+	in := f.Box(a, "every token, "+f.Window.String())
+	drawGapStats(in, s, f, 0, sum)
 	strip := 1
 	switch {
 	case in.H >= 16:
@@ -32,48 +32,48 @@ func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	}
 	if in.H >= 5 {
 		t := itlTrend(s)
-		t.drawChart(c, in.Sub(0, 1, in.W, in.H-1-strip))
+		t.drawChart(in.Sub(0, 1, in.W, in.H-1-strip), f)
 	}
 	if in.H >= 2 {
-		drawStrip(in.Sub(0, in.H-strip, in.W, strip), s.Current, c)
+		drawStrip(in.Sub(0, in.H-strip, in.W, strip), f, s.Current)
 	}
-	drawChartKey(a, c)
+	drawChartKey(a, f)
 }
 
 // drawWithoutGaps draws the pane without measured gaps.
-func drawWithoutGaps(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	slots, probes := slotCount(s) > 0, s.Probes().Last != nil && !measured(s)
 	switch {
 	case len(s.Histograms()) > 0:
-		c.Title = "Latency"
-		in := c.Box(a, "engine histograms, "+c.Window.String())
-		n := percentileTable(c, in, s) + 1
+		f.Title = "Latency"
+		in := f.Box(a, "engine histograms, "+f.Window.String())
+		n := percentileTable(in, s, f) + 1
 		rest := in.Sub(0, n, in.W, in.H-n)
 		switch {
 		case slots:
 			drawRequestTable(rest, slotColumns(s), slotsOf(s), 0)
-		case !drawTrends(c, rest, s):
-			ratesIfRoom(c, rest, s)
+		case !drawTrends(rest, s, f):
+			ratesIfRoom(rest, s, f)
 		}
 	case slots:
-		c.Title = "TPOT"
-		in := c.Box(a, "from slot progress between two polls, newest first", "newest first")
-		if probeLine(c, in, 0, s) {
+		f.Title = "TPOT"
+		in := f.Box(a, "from slot progress between two polls, newest first", "newest first")
+		if probeLine(in, s, f, 0) {
 			in = in.Sub(0, 2, in.W, in.H-2)
 		}
 		drawRequestTable(in, slotColumns(s), slotsOf(s), 0)
 	case probes:
-		c.Title = "Latency"
-		probeLine(c, c.Box(a, ""), 0, s)
+		f.Title = "Latency"
+		probeLine(f.Box(a, ""), s, f, 0)
 	case s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens):
-		c.Absent(c.Box(a, ""), pane.Dim, noITL, "measure it with llmtop proxy")
+		f.Absent(f.Box(a, ""), pane.Dim, noITL, "measure it with llmtop proxy")
 	default:
-		switch in := c.Box(a, "every token, "+c.Window.String()); {
-		case c.Waiting(in, s):
+		switch in := f.Box(a, "every token, "+f.Window.String()); {
+		case f.Waiting(in, s):
 		case s.Current != nil && !s.Engine.Caps.Has(event.CapTokens):
-			c.Absent(in, pane.Dim, noITL, "")
+			f.Absent(in, pane.Dim, noITL, "")
 		default:
-			c.Absent(in, pane.Dim, "no token yet", c.Suggest)
+			f.Absent(in, pane.Dim, "no token yet", f.Suggest)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func drawWithoutGaps(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 const noITL = "ITL: not reported by this engine"
 
 // drawGapStats writes the percentiles of the window and the number of stalls at fixed columns.
-func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *pane.Frame) {
+func drawGapStats(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, sum metric.Summary) {
 	if sum.Count == 0 {
-		a.Text(0, y, pane.Dim, "no token in the "+c.Window.String()+": press w for a longer window")
+		a.Text(0, y, pane.Dim, "no token in the "+f.Window.String()+": press w for a longer window")
 		return
 	}
 	l := a.Line(0, y)
@@ -95,7 +95,7 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 	if a.W >= 72 {
 		l.Put(pane.Dim, "max ").Tail(7, pane.Data, metric.Duration(sum.Max)).Gap(2)
 	}
-	n, st := s.Latency.StallCount[c.Window], pane.Plain
+	n, st := s.Latency.StallCount[f.Window], pane.Plain
 	if n > 0 {
 		st = pane.Data
 	}
@@ -111,15 +111,15 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 }
 
 // drawChartKey writes the scales of the chart and the strip into the border.
-func drawChartKey(a grid.Area, c *pane.Frame) {
+func drawChartKey(a grid.Area, f *pane.Frame) {
 	if a.H >= 9 {
-		c.Foot(a, pane.Dim, "column: 1 s, in the strip 1 token; "+c.AxisWords()+"; "+string(c.Skin.Glyphs.Stall)+": stall")
+		f.Foot(a, pane.Dim, "column: 1 s, in the strip 1 token; "+f.AxisWords()+"; "+string(f.Skin.Glyphs.Stall)+": stall")
 	}
 }
 
 // drawStrip draws the gaps of a request token by token, the newest at the right, with its TPOT. A full column is
 // stripTop times the median gap.
-func drawStrip(a grid.Area, r *store.Request, c *pane.Frame) {
+func drawStrip(a grid.Area, f *pane.Frame, r *store.Request) {
 	name := "#" + strconv.Itoa(int(r.ID))
 	x0 := max(grid.Width(name)+1, 6)
 	if a.H > 1 && a.W > 40 {
@@ -139,6 +139,6 @@ func drawStrip(a grid.Area, r *store.Request, c *pane.Frame) {
 	}
 	for i, gap := range r.Gaps[len(r.Gaps)-n:] {
 		ratio := float64(gap) / median
-		strip.Column(strip.W-n+i, a.H-1, a.H, ratio/pane.StripTop, pane.GapStyle(ratio), c.Skin.Glyphs)
+		strip.Column(strip.W-n+i, a.H-1, a.H, ratio/pane.StripTop, pane.GapStyle(ratio), f.Skin.Glyphs)
 	}
 }

@@ -16,44 +16,44 @@ import (
 
 // drawLatency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
 // TTFT by prompt length, and the stalls.
-func drawLatency(a grid.Area, page, next Page, s *store.Snapshot, c *pane.Frame) {
-	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
+func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page) {
+	covers := [2]string{"percentiles over " + f.Window.String() + "; pacing excluded", f.Window.String()}
 	switch page {
 	case PageAll:
 	case PageDistributions:
-		covers[0] = page.String() + ", " + c.Window.String()
+		covers[0] = page.String() + ", " + f.Window.String()
 	default: // of the whole session
 		covers = [2]string{page.String(), page.String()}
 	}
-	in := c.BoxAs(a, "Latency", covers[:]...)
+	in := f.BoxAs(a, "Latency", covers[:]...)
 	if next != page {
-		c.Foot(a, pane.Dim, "tab "+next.String())
+		f.Foot(a, pane.Dim, "tab "+next.String())
 	}
 	if !measured(s) {
-		drawUnmeasured(c, in, page, s)
+		drawUnmeasured(in, s, f, page)
 		return
 	}
-	drawCompliance(c, in, s)
+	drawCompliance(in, s, f)
 	gap, top := min(in.H/24, 1), 1
-	if drawCacheMisses(in.Line(0, top), store.SumCacheMisses(s.CountedIn(c.Window, false))) {
+	if drawCacheMisses(in.Line(0, top), store.SumCacheMisses(s.CountedIn(f.Window, false))) {
 		top++
 	}
 	body := in.Sub(0, top+gap, in.W, in.H-top-gap)
 	if page != PageAll {
-		latencyPage(c, body, page, s, gap)
+		latencyPage(body, s, f, page, gap)
 		return
 	}
 	if in.W < 104 {
-		latencyNarrow(c, body, s, gap)
+		latencyNarrow(body, s, f, gap)
 		return
 	}
 	w := in.W*52/100 - 2
 	left, right := body.Sub(0, 0, w, body.H), body.Sub(w+3, 0, body.W-w-3, body.H)
-	n := percentileTable(c, left, s)
+	n := percentileTable(left, s, f)
 	rest := left.Sub(0, n+gap, w, left.H-n-gap)
-	itlChart(c, rest.Sub(0, 0, w, rest.H/2), s)
-	scatter(c, rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s)
-	latencyRight(c, right, s, gap)
+	itlChart(rest.Sub(0, 0, w, rest.H/2), s, f)
+	scatter(rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s, f)
+	latencyRight(right, s, f, gap)
 }
 
 // measured reports whether llmtop has measured requests one by one: not its own probes, and not slots that were polled.
@@ -69,38 +69,38 @@ const (
 
 // drawUnmeasured draws the view without measured requests: what the server counts, llmtop's probes and the polled slots,
 // as far as there are any.
-func drawUnmeasured(c *pane.Frame, a grid.Area, page Page, s *store.Snapshot) {
-	if page == PageOverTime && drawTrends(c, a, s) {
+func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
+	if page == PageOverTime && drawTrends(a, s, f) {
 		return
 	}
 	n := 0
 	if len(s.Histograms()) > 0 {
-		n = percentileTable(c, a, s)
-		n += bucketNote(c, a.Sub(0, n, a.W, a.H-n), s)
-		if probeLine(c, a, n+1, s) {
+		n = percentileTable(a, s, f)
+		n += bucketNote(a.Sub(0, n, a.W, a.H-n), s, f)
+		if probeLine(a, s, f, n+1) {
 			n++
 		}
 		n += 2
-	} else if drawProbes(c, a, s) {
+	} else if drawProbes(a, s, f) {
 		return
 	}
-	n += slotRequests(c, a.Sub(0, n, a.W, a.H-n), s)
+	n += slotRequests(a.Sub(0, n, a.W, a.H-n), s, f)
 	switch rest := a.Sub(0, n, a.W, a.H-n); {
 	case n > 0:
-		if !drawTrends(c, rest, s) {
-			ratesIfRoom(c, rest, s)
+		if !drawTrends(rest, s, f) {
+			ratesIfRoom(rest, s, f)
 		}
 	case s.Aggregates != nil:
-		c.Absent(a, pane.Dim, noLatency, measureLatency)
-	case !c.Waiting(a, s):
-		c.Absent(a, pane.Dim, "no request yet", c.Suggest)
+		f.Absent(a, pane.Dim, noLatency, measureLatency)
+	case !f.Waiting(a, s):
+		f.Absent(a, pane.Dim, "no request yet", f.Suggest)
 	}
 }
 
 // ratesIfRoom draws the throughput chart below the latencies, if there is room.
-func ratesIfRoom(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	if pts := c.Rates(s); a.H >= 6 && len(pts) >= 2 {
-		pane.DrawRatesChart(a, pts, c)
+func ratesIfRoom(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	if pts := f.Rates(s); a.H >= 6 && len(pts) >= 2 {
+		pane.DrawRatesChart(a, f, pts)
 	}
 }
 
@@ -108,28 +108,28 @@ func ratesIfRoom(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 const heatmapFrom = 26
 
 // latencyRight draws the heatmap where there is room, the histograms and the stalls, one below another.
-func latencyRight(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
+func latencyRight(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 	heat, h := 0, min(a.H/3, 12)
 	if a.H >= heatmapFrom {
 		heat = a.H * 3 / 10
 		h = min((a.H-heat)/3, 12)
-		itlHeatmap(c, a.Sub(0, 0, a.W, heat-gap), s)
+		itlHeatmap(a.Sub(0, 0, a.W, heat-gap), s, f)
 	}
-	ttftHistogram(c, a.Sub(0, heat, a.W, h-gap), s)
-	itlHistogram(c, a.Sub(0, heat+h, a.W, h-gap), s)
-	drawStalls(a.Sub(0, heat+2*h, a.W, a.H-heat-2*h), s, c)
+	ttftHistogram(a.Sub(0, heat, a.W, h-gap), s, f)
+	itlHistogram(a.Sub(0, heat+h, a.W, h-gap), s, f)
+	drawStalls(a.Sub(0, heat+2*h, a.W, a.H-heat-2*h), s, f)
 }
 
 // latencyNarrow draws as many parts as fit, one below another.
-func latencyNarrow(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
-	n := percentileTable(c, a, s) + gap
+func latencyNarrow(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
+	n := percentileTable(a, s, f) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
-	parts := []func(*pane.Frame, grid.Area, *store.Snapshot){itlChart, itlHistogram, scatter, ttftHistogram, itlHeatmap}
+	parts := []func(grid.Area, *store.Snapshot, *pane.Frame){itlChart, itlHistogram, scatter, ttftHistogram, itlHeatmap}
 	const least = 5
 	k := max(min((a.H+gap)/(least+gap), len(parts)), 1) // the last part has no gap below
 	for i := range k {
 		from, to := a.H*i/k, a.H*(i+1)/k
-		parts[i](c, a.Sub(0, from, a.W, to-from-gap), s)
+		parts[i](a.Sub(0, from, a.W, to-from-gap), s, f)
 	}
 }
 
@@ -174,9 +174,9 @@ func countCompliance(s *store.Snapshot, w metric.Window) (n compliance) {
 }
 
 // drawCompliance writes the targets and the share of requests that met them, the goodput and the number of stalls.
-func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func drawCompliance(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	l := a.Line(0, 0)
-	n := countCompliance(s, c.Window)
+	n := countCompliance(s, f.Window)
 	share := func(met, all int) grid.Piece {
 		st := pane.Good
 		if met < all {
@@ -206,13 +206,13 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		if targets.BeyondTTFT() {
 			words = "  all met by "
 		}
-		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n.all, s.Latency.TTFT[c.Window].Count, "warm request")})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n.all, s.Latency.TTFT[f.Window].Count, "warm request")})
 	}
 	if g := s.Latency.Goodput; g.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   goodput "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(g.V) + "/s"})
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " last 1 min"})
 	}
-	if n := s.Latency.StallCount[c.Window]; n > 0 {
+	if n := s.Latency.StallCount[f.Window]; n > 0 {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   stalls "}, grid.Piece{Style: pane.Bad, Words: metric.Count(float64(n))})
 	}
 }
@@ -244,44 +244,44 @@ func keptOf(kept int, all uint64, name string) string {
 }
 
 // itlChart draws the measured ITL per second.
-func itlChart(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func itlChart(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	t := itlTrend(s)
-	t.draw(c, a)
+	t.draw(a, f)
 }
 
 // itlHeatmap draws the measured ITL over time.
-func itlHeatmap(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func itlHeatmap(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	t := itlTrend(s)
-	t.drawHeat(c, a)
+	t.drawHeat(a, f)
 }
 
 // scatter draws TTFT by computed prompt tokens of every warm request, with a linear fit.
-func scatter(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	f := &c.Scratch.Fit
-	points := f.TTFTByPrompt(s)
+func scatter(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	fit := &f.Scratch.Fit
+	points := fit.TTFTByPrompt(s)
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "TTFT by prompt").Gap(2)
 	if len(points) == 0 {
 		l.Put(pane.Dim, "no warm request with a known prompt length yet")
 		return
 	}
-	if f.Meaningful && f.Slope > 0 {
-		l.Put(pane.Loud, metric.Duration(int64(f.Slope*1e9))).Put(pane.Dim, " per computed token")
-		if f.At0 >= 0 {
-			l.Fit(grid.Piece{Style: pane.Dim, Words: ", intercept " + metric.Seconds(f.At0)})
+	if fit.Meaningful && fit.Slope > 0 {
+		l.Put(pane.Loud, metric.Duration(int64(fit.Slope*1e9))).Put(pane.Dim, " per computed token")
+		if fit.At0 >= 0 {
+			l.Fit(grid.Piece{Style: pane.Dim, Words: ", intercept " + metric.Seconds(fit.At0)})
 		}
-		l.Fit(grid.Piece{Style: pane.Dim, Words: ", R² " + metric.Rate(f.R2)})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: ", R² " + metric.Rate(fit.R2)})
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "; brighter: more requests"})
 	}
 	if a.H >= 5 && a.W >= 30 {
-		drawScatter(c, a.Sub(0, 1, a.W, a.H-1), points, f)
+		drawScatter(a.Sub(0, 1, a.W, a.H-1), f, points, fit)
 	}
 }
 
-func drawScatter(c *pane.Frame, a grid.Area, points []table.Point, f *table.Fit) {
+func drawScatter(a grid.Area, f *pane.Frame, points []table.Point, fit *table.Fit) {
 	const axisWidth = 9
-	gl := c.Skin.Glyphs
-	topY, topX := grid.NiceTop(f.MaxY*1e9), grid.NiceTop(f.MaxX)
+	gl := f.Skin.Glyphs
+	topY, topX := grid.NiceTop(fit.MaxY*1e9), grid.NiceTop(fit.MaxX)
 	plot := a.Sub(axisWidth, 0, a.W-axisWidth, a.H-1)
 	if topY <= 0 || topX <= 0 || plot.H < 2 {
 		return
@@ -289,17 +289,17 @@ func drawScatter(c *pane.Frame, a grid.Area, points []table.Point, f *table.Fit)
 	place := func(x, y float64) (int, int) {
 		return min(int(x/topX*float64(plot.W)), plot.W-1), plot.H - 1 - min(int(y*1e9/topY*float64(plot.H)), plot.H-1)
 	}
-	if f.Meaningful {
+	if fit.Meaningful {
 		for x := range plot.W {
 			at := (float64(x) + 0.5) / float64(plot.W) * topX
-			if y := f.At0 + f.Slope*at; y >= 0 && y*1e9 <= topY {
+			if y := fit.At0 + fit.Slope*at; y >= 0 && y*1e9 <= topY {
 				_, row := place(at, y)
 				plot.Cell(x, row, grid.Fg(theme.SeriesP99), gl.Horizontal)
 			}
 		}
 	}
-	bins := append(c.Scratch.Bins[:0], make([]int, plot.W*plot.H)...)
-	c.Scratch.Bins = bins
+	bins := append(f.Scratch.Bins[:0], make([]int, plot.W*plot.H)...)
+	f.Scratch.Bins = bins
 	most := 1
 	for _, p := range points {
 		x, y := place(p.X, p.Y)

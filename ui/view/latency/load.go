@@ -17,10 +17,10 @@ import (
 // drawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
 // wide as needed, up to half of the area. Where not all stages fit, the shortest share the last row. Where their times
 // are unknown, all bars begin at the left.
-func drawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
-	gl := c.Skin.Glyphs
+func drawLoad(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
+	gl := f.Skin.Glyphs
 	if len(s.Load) == 0 {
-		c.Waiting(a, s)
+		f.Waiting(a, s)
 		return 0
 	}
 	from, to := s.Load[0].Start, s.Load[0].End
@@ -69,7 +69,7 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
 		y++
 	}
 	if y < a.H && loads {
-		spin, done := string(gl.Spinner[c.Spin%len(gl.Spinner)])+" loading", loadProgress(s)
+		spin, done := string(gl.Spinner[f.Spin%len(gl.Spinner)])+" loading", loadProgress(s)
 		words := spin + ", " + metric.Duration(int64(time.Duration(s.Now-from))) + " so far" + done
 		if done != "" && grid.Width(words) > a.W {
 			words = spin + done
@@ -119,13 +119,13 @@ func loadProgress(s *store.Snapshot) (words string) {
 
 // drawLoadOnly draws the model load of an attached engine while nothing else is known of it, with a note on what is
 // missing; false if no load was reported.
-func drawLoadOnly(c *pane.Frame, a grid.Area, s *store.Snapshot, missing string) bool {
+func drawLoadOnly(a grid.Area, s *store.Snapshot, f *pane.Frame, missing string) bool {
 	if len(s.Load) == 0 || s.Engine.Remote.Link == event.LinkNone || a.H < 4 {
 		return false
 	}
 	loadTitle(a, s)
-	y := drawLoad(a.Sub(0, 1, min(a.W, widestLoad), a.H-2), s, c) + 2
-	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, missing, c.Skin.Glyphs.Ellipsis)
+	y := drawLoad(a.Sub(0, 1, min(a.W, widestLoad), a.H-2), s, f) + 2
+	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, missing, f.Skin.Glyphs.Ellipsis)
 	return true
 }
 
@@ -144,7 +144,7 @@ func startupPhases(s *store.Snapshot) (out []pane.TimePart) {
 }
 
 // drawStartup draws the duration of each startup phase and a note with the text below; false if none was reported.
-func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bool {
+func drawStartup(a grid.Area, s *store.Snapshot, f *pane.Frame, below string) bool {
 	list := startupPhases(s)
 	longest, names := 0.0, 0
 	for _, p := range list {
@@ -158,8 +158,8 @@ func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bo
 	const numbers = 10
 	names = min(names, bars.W/2)
 	for y, p := range list {
-		bars.Elide(0, y, names-1, pane.Dim, p.Name, c.Skin.Glyphs.Ellipsis)
-		bars.Bar(names, y, bars.W-names-numbers, p.Share/longest, theme.PartLoad, c.Skin.Colour(), c.Skin.Glyphs)
+		bars.Elide(0, y, names-1, pane.Dim, p.Name, f.Skin.Glyphs.Ellipsis)
+		bars.Bar(names, y, bars.W-names-numbers, p.Share/longest, theme.PartLoad, f.Skin.Colour(), f.Skin.Glyphs)
 		bars.Right(bars.W, y, pane.Data, metric.Seconds(p.Share))
 	}
 	words := "phases may overlap" + below
@@ -176,25 +176,25 @@ func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bo
 const widestLoad = 100
 
 // zoomUnmeasured draws TTFT without measured requests and, where there is room, the startup or load below.
-func zoomUnmeasured(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func zoomUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if s.Engine.State <= event.EngineLoading || s.Aggregates == nil {
-		drawUnmeasuredTTFT(c, a, s)
+		drawUnmeasuredTTFT(a, s, f)
 		return
 	}
 	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(s.Aggregates) && s.Probes().Last != nil // it draws TTFT itself, not the startup in its place
 	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
-		drawUnmeasuredTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
-		drawStartup(c, a.Sub(0, a.H-n-2, a.W, n+2), s, "")
+		drawUnmeasuredTTFT(a.Sub(0, 0, a.W, a.H-n-3), s, f)
+		drawStartup(a.Sub(0, a.H-n-2, a.W, n+2), s, f, "")
 		return
 	}
 	rows := min(len(s.Load), a.H/2)
 	if rows < 2 || noRequestData(s.Aggregates) || a.H-rows < leastTTFTRows {
-		drawUnmeasuredTTFT(c, a, s)
+		drawUnmeasuredTTFT(a, s, f)
 		return
 	}
-	drawUnmeasuredTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
+	drawUnmeasuredTTFT(a.Sub(0, 0, a.W, a.H-rows-2), s, f)
 	loadTitle(a.Sub(0, a.H-rows-1, a.W, 1), s)
-	drawLoad(a.Sub(0, a.H-rows, min(a.W, widestLoad), rows), s, c)
+	drawLoad(a.Sub(0, a.H-rows, min(a.W, widestLoad), rows), s, f)
 }
 
 // leastTTFTRows is the minimum number of rows above the load.

@@ -26,39 +26,39 @@ var latencyPages = [NumPages]string{"all", "distributions", "over time", "TTFT b
 func (p Page) String() string { return latencyPages[p] }
 
 // latencyPage draws any page but the first.
-func latencyPage(c *pane.Frame, a grid.Area, page Page, s *store.Snapshot, gap int) {
+func latencyPage(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page, gap int) {
 	switch page {
 	case PageDistributions:
-		distributionsPage(c, a, s, gap)
+		distributionsPage(a, s, f, gap)
 	case PageOverTime:
 		h := a.H / 2
-		itlChart(c, a.Sub(0, 0, a.W, h-gap), s)
-		itlHeatmap(c, a.Sub(0, h, a.W, a.H-h), s)
+		itlChart(a.Sub(0, 0, a.W, h-gap), s, f)
+		itlHeatmap(a.Sub(0, h, a.W, a.H-h), s, f)
 	case PagePrompt:
-		scatter(c, a, s)
+		scatter(a, s, f)
 	}
 }
 
 // distributionsPage draws warm TTFT above cold TTFT on one axis, and ITL beside or below them.
-func distributionsPage(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
+func distributionsPage(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 	ttft, itl := a.Sub(0, 0, a.W, a.H*2/3), a.Sub(0, a.H*2/3, a.W, a.H-a.H*2/3)
 	if a.W >= 104 {
 		w := a.W*52/100 - 2
 		ttft, itl = a.Sub(0, 0, w, a.H), a.Sub(w+3, 0, a.W-w-3, a.H)
 	}
 	h := ttft.H / 2
-	coldAndWarm(c, ttft.Sub(0, 0, ttft.W, h-gap), ttft.Sub(0, h, ttft.W, ttft.H-h-gap), s)
-	itlHistogram(c, itl, s)
+	coldAndWarm(ttft.Sub(0, 0, ttft.W, h-gap), ttft.Sub(0, h, ttft.W, ttft.H-h-gap), s, f)
+	itlHistogram(itl, s, f)
 }
 
 // coldAndWarm draws the TTFT of warm and of cold requests on one axis.
-func coldAndWarm(c *pane.Frame, warm, cold grid.Area, s *store.Snapshot) {
+func coldAndWarm(warm, cold grid.Area, s *store.Snapshot, f *pane.Frame) {
 	var far, farCold outliers
-	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, c.Window, false, &far)
-	c.Scratch.Cold = appendTTFTs(c.Scratch.Cold[:0], s, c.Window, true, &farCold)
-	lo, hi := logRange(c.Scratch.Values, c.Scratch.Cold)
-	logHistogram(c, warm, "TTFT warm", []string{withMedian(len(c.Scratch.Values), &s.Latency.TTFT[c.Window])}, c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
-	logHistogram(c, cold, "TTFT cold", []string{withMedian(len(c.Scratch.Cold), &s.Latency.ColdTTFT[c.Window]), ", model load included"}, c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
+	f.Scratch.Values = appendTTFTs(f.Scratch.Values[:0], s, f.Window, false, &far)
+	f.Scratch.Cold = appendTTFTs(f.Scratch.Cold[:0], s, f.Window, true, &farCold)
+	lo, hi := logRange(f.Scratch.Values, f.Scratch.Cold)
+	logHistogram(warm, f, "TTFT warm", []string{withMedian(len(f.Scratch.Values), &s.Latency.TTFT[f.Window])}, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	logHistogram(cold, f, "TTFT cold", []string{withMedian(len(f.Scratch.Cold), &s.Latency.ColdTTFT[f.Window]), ", model load included"}, f.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }

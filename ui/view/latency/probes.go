@@ -38,7 +38,7 @@ func probeWords(p *store.Probes) (out []grid.Piece) {
 }
 
 // probeLine writes the probe summary into row y; false if there are no probes.
-func probeLine(c *pane.Frame, a grid.Area, y int, s *store.Snapshot) bool {
+func probeLine(a grid.Area, s *store.Snapshot, f *pane.Frame, y int) bool {
 	p := s.Probes()
 	if p.Last == nil {
 		return false
@@ -51,12 +51,12 @@ func probeLine(c *pane.Frame, a grid.Area, y int, s *store.Snapshot) bool {
 }
 
 // drawProbes fills a pane with the probe requests, the newest first, each with a bar of its TTFT; false without any.
-func drawProbes(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
-	if !probeLine(c, a, 0, s) {
+func drawProbes(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
+	if !probeLine(a, s, f, 0) {
 		return false
 	}
 	a.Elide(0, 1, a.W, pane.Dim, pane.FirstFitting(a.W, "measured by llmtop's own small requests; the server does not report these",
-		"measured by llmtop's own requests"), c.Skin.Glyphs.Ellipsis)
+		"measured by llmtop's own requests"), f.Skin.Glyphs.Ellipsis)
 	var shown []*store.Request
 	top := 0.0
 	for _, r := range s.Requests {
@@ -74,10 +74,10 @@ func drawProbes(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
 		a.Right(names-2, y, pane.Dim, metric.Duration(int64(s.Now-r.Enqueued))+" ago")
 		switch {
 		case r.TTFT.OK():
-			pane.DrawStack(c, a.Sub(names, y, a.W-names-numbers, 1), 0, r, top)
+			pane.DrawStack(a.Sub(names, y, a.W-names-numbers, 1), f, 0, r, top)
 			a.Right(a.W, y, pane.Data, metric.Seconds(r.TTFT.V))
 		case r.State.Final():
-			a.Elide(names, y, a.W-names, pane.Bad, r.Reason, c.Skin.Glyphs.Ellipsis)
+			a.Elide(names, y, a.W-names, pane.Bad, r.Reason, f.Skin.Glyphs.Ellipsis)
 		default:
 			a.Text(names, y, pane.Dim, "in flight")
 		}

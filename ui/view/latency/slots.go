@@ -15,10 +15,10 @@ import (
 
 // drawSlots draws the models in memory, of an engine that loads them by itself, and the busy slots: prompt tokens
 // processed and tokens generated.
-func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func drawSlots(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	const leastSlots = 2 // rows kept for busy slots
 	slots := slices.DeleteFunc(slices.Clone(s.Aggregates.Slots), func(v event.Slot) bool { return v.Request == 0 })
-	y := drawModels(c, a.Sub(0, 0, a.W, a.H-1-min(len(slots), leastSlots)), s)
+	y := drawModels(a.Sub(0, 0, a.W, a.H-1-min(len(slots), leastSlots)), s, f)
 	note := noTTFT
 	switch n := len(s.Aggregates.Slots); {
 	case len(slots) > 0:
@@ -26,26 +26,26 @@ func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	case n > 0 && y > 0:
 		note = pane.FirstFitting(a.W, "all slots idle; "+noTTFT, "all slots idle; TTFT not reported")
 	case n == 1:
-		c.Absent(a, pane.Dim, "1 slot, idle", noTTFT)
+		f.Absent(a, pane.Dim, "1 slot, idle", noTTFT)
 		return
 	case n > 0:
-		c.Absent(a, pane.Dim, strconv.Itoa(n)+" slots, all idle", noTTFT)
+		f.Absent(a, pane.Dim, strconv.Itoa(n)+" slots, all idle", noTTFT)
 		return
 	}
 	if y > 0 && y+1+len(slots) < a.H {
 		y++ // an empty row
 	}
 	for i := range slots[:min(len(slots), a.H-1-y)] {
-		drawSlot(c, a.Sub(0, y+i, a.W, 1), &slots[i], s)
+		drawSlot(a.Sub(0, y+i, a.W, 1), s, f, &slots[i])
 	}
 	if len(slots) > 0 {
 		y = a.H - 1
 	}
-	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, note, c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, note, f.Skin.Glyphs.Ellipsis)
 }
 
 // drawModels lists the models in memory and returns the rows used.
-func drawModels(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+func drawModels(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	models := s.Aggregates.Models
 	if len(models) == 0 || a.H < 2 {
 		return 0
@@ -70,7 +70,7 @@ func drawModels(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	}
 	for i := range models[:n] {
 		m := &models[i]
-		a.Elide(0, i+1, names-1, pane.Plain, sanitize.Line(m.Name), c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, i+1, names-1, pane.Plain, sanitize.Line(m.Name), f.Skin.Glyphs.Ellipsis)
 		row(i+1, pane.Data, [...]string{size(*m), processor(m), unload(m, s.Now)})
 	}
 	switch {
@@ -122,7 +122,7 @@ func unload(m *event.LoadedModel, now event.Time) string {
 	return "-"
 }
 
-func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
+func drawSlot(a grid.Area, s *store.Snapshot, f *pane.Frame, v *event.Slot) {
 	a.Text(0, 0, pane.Plain, "#"+strconv.Itoa(int(v.Request)))
 	label, bar := "slot "+strconv.Itoa(v.Slot), 15
 	if v.Model != "" && len(s.Aggregates.Models) > 1 {
@@ -141,16 +141,16 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 		}
 	}
 	x := a.Right(a.W, 0, pane.Data, words)
-	a.Elide(6, 0, min(bar, x)-7, pane.Dim, label, c.Skin.Glyphs.Ellipsis)
+	a.Elide(6, 0, min(bar, x)-7, pane.Dim, label, f.Skin.Glyphs.Ellipsis)
 	cells := a.Sub(bar, 0, x-bar-1, 1)
 	whole := float64(max(v.Context, v.Prompt+v.Generated, 1))
-	gl := c.Skin.Glyphs
+	gl := f.Skin.Glyphs
 	rest := max(v.Processed-v.Cached, 0)
 	cells.Stack(0, 0, cells.W, []grid.Seg{
 		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[pane.ComponentLook(event.StageNone).Fill]},
 		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[pane.ComponentLook(event.StagePrompt).Fill]},
 		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[pane.ComponentLook(event.StageFirst).Fill]},
-	}, c.Skin.Colour(), gl)
+	}, f.Skin.Colour(), gl)
 }
 
 // slotsOf returns the requests that were polled from slots, newest first.
@@ -200,17 +200,17 @@ func slotColumns(s *store.Snapshot) []ttftColumn {
 }
 
 // slotRequests lists polled requests in the upper half of an area and returns the rows used, 0 without any.
-func slotRequests(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+func slotRequests(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	list := slotsOf(s)
 	n := min(len(list)+1, a.H/2)
 	if n < 2 {
 		return 0
 	}
 	drawRequestTable(a.Sub(0, 0, a.W, n), slotColumns(s), list, 0)
-	a.Elide(0, n+1, a.W, pane.Dim, "from slot progress between two polls, newest first", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, n+1, a.W, pane.Dim, "from slot progress between two polls, newest first", f.Skin.Glyphs.Ellipsis)
 	a.Elide(0, n+2, a.W, pane.Dim, pane.FirstFitting(a.W,
 		"percentiles and other latencies are not reported, as "+store.MissedByPolls+": measure them with llmtop attach --probe or llmtop proxy",
 		"percentiles and other latencies are not reported: measure them with llmtop attach --probe or llmtop proxy",
-		"others: measure with llmtop attach --probe or llmtop proxy"), c.Skin.Glyphs.Ellipsis)
+		"others: measure with llmtop attach --probe or llmtop proxy"), f.Skin.Glyphs.Ellipsis)
 	return n + 4
 }

@@ -103,8 +103,8 @@ var (
 const maxStatistic, samplesStatistic = 4, 6
 
 // percentileTable lists the latencies over the selected window and returns the rows used, 0 if the engine has none.
-func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
-	rows, before := distributions(s, c.Window)
+func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
+	rows, before := distributions(s, f.Window)
 	if len(rows) == 0 {
 		return 0
 	}
@@ -125,7 +125,7 @@ func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	}
 	for y := range rows[:min(len(rows), max(a.H-1, 0))] {
 		r := &rows[y]
-		a.Elide(0, 1+y, names+1, pane.Dim, r.name, c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, 1+y, names+1, pane.Dim, r.name, f.Skin.Glyphs.Ellipsis)
 		if r.Count == 0 {
 			a.Right(names+col, 1+y, pane.Dim, "-")
 			continue
@@ -142,7 +142,7 @@ func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 }
 
 // bucketNote explains the percentiles of servers below the table, and returns the rows used.
-func bucketNote(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+func bucketNote(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	if !slices.ContainsFunc(s.Histograms(), func(h store.WindowedHistogram) bool { return h.Bounds() != nil }) {
 		return 0
 	}
@@ -150,7 +150,7 @@ func bucketNote(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 		"engine histograms: means are exact, percentiles interpolated within buckets;",
 		"< and > mark the outermost buckets, which have only one bound",
 	} {
-		a.Elide(0, 1+i, a.W, pane.Dim, words, c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, 1+i, a.W, pane.Dim, words, f.Skin.Glyphs.Ellipsis)
 	}
 	return 2
 }

@@ -74,10 +74,10 @@ func (t *trend) points(w int) []store.LatencyPoint {
 }
 
 // columns returns the newest n seconds that a server counted.
-func (t *trend) columns(c *pane.Frame, n int) []metric.Buckets {
-	c.Scratch.Seconds = slices.Grow(c.Scratch.Seconds[:0], n)[:n]
-	t.counted.Columns(c.Scratch.Seconds, t.last)
-	return c.Scratch.Seconds
+func (t *trend) columns(f *pane.Frame, n int) []metric.Buckets {
+	f.Scratch.Seconds = slices.Grow(f.Scratch.Seconds[:0], n)[:n]
+	t.counted.Columns(f.Scratch.Seconds, t.last)
+	return f.Scratch.Seconds
 }
 
 // The minimum size of a trend.
@@ -88,7 +88,7 @@ const (
 
 // drawTrends draws the latencies of a server over time, one below another as far as there is room: percentiles at the
 // left, and a heatmap of its buckets at the right or, where it is narrow, below. It reports whether there was one to draw.
-func drawTrends(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
+func drawTrends(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
 	list := countedTrends(s, a.H/leastTrendRows)
 	if len(list) == 0 || list[0].seconds < 2 {
 		return false
@@ -106,14 +106,14 @@ func drawTrends(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
 			chart, heat = row.Sub(0, 0, row.W, n), row.Sub(0, n, row.W, row.H-n)
 		}
 		gap := min(row.H/(leastTrendRows+1), 1)
-		t.draw(c, chart.Sub(0, 0, chart.W, chart.H-gap))
-		t.drawHeat(c, heat.Sub(0, 0, heat.W, heat.H-gap))
+		t.draw(chart.Sub(0, 0, chart.W, chart.H-gap), f)
+		t.drawHeat(heat.Sub(0, 0, heat.W, heat.H-gap), f)
 	}
 	return true
 }
 
 // draw draws p50 and p99 per second, or the mean where only that is known, under a heading.
-func (t *trend) draw(c *pane.Frame, a grid.Area) {
+func (t *trend) draw(a grid.Area, f *pane.Frame) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, t.name).Gap(2)
 	if t.mean() {
@@ -122,27 +122,27 @@ func (t *trend) draw(c *pane.Frame, a grid.Area) {
 		l.Put(grid.Fg(theme.SeriesP50), "p50").Gap(1).Put(grid.Fg(theme.SeriesP99), "p99")
 	}
 	l.Put(pane.Dim, "  1 column = 1 s")
-	l.Fit(grid.Piece{Style: pane.Dim, Words: ", " + c.AxisWords()})
+	l.Fit(grid.Piece{Style: pane.Dim, Words: ", " + f.AxisWords()})
 	if a.H >= 3 {
-		t.drawChart(c, a.Sub(0, 1, a.W, a.H-1))
+		t.drawChart(a.Sub(0, 1, a.W, a.H-1), f)
 	}
 }
 
 var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
 
 // drawChart draws the curves of a trend.
-func (t *trend) drawChart(c *pane.Frame, a grid.Area) {
+func (t *trend) drawChart(a grid.Area, f *pane.Frame) {
 	curves, last, absent := t.measuredCurves(a.W)
 	if t.counted != nil {
-		curves, last, absent = t.countedCurves(c, a.W)
+		curves, last, absent = t.countedCurves(f, a.W)
 	}
 	if absent != "" {
-		c.Absent(a, pane.Dim, absent, "")
+		f.Absent(a, pane.Dim, absent, "")
 		return
 	}
-	curves.Label, curves.Log, curves.Fill = pane.AxisLabel(pane.TimeAxis, curves.Top), c.LogAxis, true
-	c.Scratch.Chart("trend "+t.name).Draw(a, curves, c.Skin)
-	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), last, curves.N)
+	curves.Label, curves.Log, curves.Fill = pane.AxisLabel(pane.TimeAxis, curves.Top), f.LogAxis, true
+	f.Scratch.Chart("trend "+t.name).Draw(a, curves, f.Skin)
+	pane.ChartMarks(a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), f, last, curves.N)
 }
 
 // measuredCurves returns the curves of measured gaps in at most w columns, and the time of the last one; absent is why
@@ -179,13 +179,13 @@ func (t *trend) measuredCurves(w int) (curves grid.Curves, last event.Time, abse
 }
 
 // countedCurves is measuredCurves for what a server counts.
-func (t *trend) countedCurves(c *pane.Frame, w int) (curves grid.Curves, last event.Time, absent string) {
+func (t *trend) countedCurves(f *pane.Frame, w int) (curves grid.Curves, last event.Time, absent string) {
 	roles := latencyRoles
 	if t.mean() {
 		roles = roles[1:]
 	}
-	cols := t.columns(c, min(w, t.seconds))
-	values := c.Scratch.Values[:0] // p99 and p50 of each second
+	cols := t.columns(f, min(w, t.seconds))
+	values := f.Scratch.Values[:0] // p99 and p50 of each second
 	top, stamp := 0.0, t.last
 	for i := range cols {
 		p99, p50 := cols[i].Quantile(0.99), cols[i].Quantile(0.5)
@@ -201,7 +201,7 @@ func (t *trend) countedCurves(c *pane.Frame, w int) (curves grid.Curves, last ev
 		}
 		values = append(values, v[:]...)
 	}
-	c.Scratch.Values = values
+	f.Scratch.Values = values
 	if top == 0 {
 		return grid.Curves{}, 0, "no values in the last " + metric.Duration(int64(len(cols))*int64(time.Second))
 	}

@@ -14,17 +14,17 @@ import (
 )
 
 // DrawTTFT draws the newest requests, one bar of TTFT components each, or else the means of what a server counts.
-func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, "time to first token by component")
+func DrawTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.Box(a, "time to first token by component")
 	if !measured(s) {
-		drawUnmeasuredTTFT(c, in, s)
+		drawUnmeasuredTTFT(in, s, f)
 		return
 	}
 	bars, parts, foot := shareRows(in.H, s)
 	shown := s.Requests[:bars]
-	drawBars(in.Sub(0, 0, in.W, bars), shown, s.Engine.Caps, c)
-	drawTTFTFoot(in.Sub(0, in.H-foot-parts, in.W, foot+parts), parts, shown, s, c)
-	drawTarget(a, s, c)
+	drawBars(in.Sub(0, 0, in.W, bars), f, shown, s.Engine.Caps)
+	drawTTFTFoot(in.Sub(0, in.H-foot-parts, in.W, foot+parts), s, f, parts, shown)
+	drawTarget(a, s, f)
 }
 
 // fewBars is the number of bars that stay above the table of parts where there are more requests.
@@ -54,22 +54,22 @@ func shareRows(h int, s *store.Snapshot) (bars, parts, foot int) {
 }
 
 // drawTarget writes the TTFT target and whether the last request met it into the border.
-func drawTarget(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func drawTarget(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	r := pane.WithTTFT(s.Requests)
 	if r == nil || r.Targets.TTFT <= 0 || r.Cold {
 		return
 	}
 	words := "target " + metric.Duration(int64(r.Targets.TTFT))
 	if r.HitTarget {
-		c.Foot(a, pane.Good, words+" met "+string(c.Skin.Glyphs.Yes))
+		f.Foot(a, pane.Good, words+" met "+string(f.Skin.Glyphs.Yes))
 	} else {
-		c.Foot(a, pane.Bad, words+" missed "+string(c.Skin.Glyphs.No))
+		f.Foot(a, pane.Bad, words+" missed "+string(f.Skin.Glyphs.No))
 	}
 }
 
 // drawBars draws one stacked bar per request on a common scale. A cold request, whose load would dwarf the others, has
 // its own scale over the whole width.
-func drawBars(a grid.Area, shown []*store.Request, caps event.Caps, c *pane.Frame) {
+func drawBars(a grid.Area, f *pane.Frame, shown []*store.Request, caps event.Caps) {
 	top := scale(shown)
 	names := 5
 	if a.W >= 60 {
@@ -80,24 +80,24 @@ func drawBars(a grid.Area, shown []*store.Request, caps event.Caps, c *pane.Fram
 	for y, r := range shown {
 		drawName(a, y, names, r)
 		if !r.TTFT.OK() {
-			drawPending(bar, y, r, caps, c)
+			drawPending(bar, f, y, r, caps)
 			continue
 		}
 		own := r.TTFT.V
 		if !r.Cold || own < top {
 			own = top
 		}
-		pane.DrawStack(c, bar, y, r, own)
+		pane.DrawStack(bar, f, y, r, own)
 		a.Right(a.W-2, y, pane.Data, metric.Seconds(r.TTFT.V))
 		switch {
 		case r.Cold, r.Targets.TTFT <= 0: // a cold one includes the model load; the target does not apply
 		case r.HitTarget:
-			a.Cell(a.W-1, y, pane.Good, c.Skin.Glyphs.Yes)
+			a.Cell(a.W-1, y, pane.Good, f.Skin.Glyphs.Yes)
 		default:
-			a.Cell(a.W-1, y, pane.Bad, c.Skin.Glyphs.No)
+			a.Cell(a.W-1, y, pane.Bad, f.Skin.Glyphs.No)
 		}
 		if t := r.Targets.TTFT.Seconds(); t > 0 && t <= own {
-			bar.Cell(int(t/own*float64(bar.W)), y, grid.Fg(theme.Data), c.Skin.Glyphs.Target)
+			bar.Cell(int(t/own*float64(bar.W)), y, grid.Fg(theme.Data), f.Skin.Glyphs.Target)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func drawName(a grid.Area, y, w int, r *store.Request) {
 }
 
 // drawPending draws the row of a request without a first token.
-func drawPending(a grid.Area, y int, r *store.Request, caps event.Caps, c *pane.Frame) {
-	gl := c.Skin.Glyphs
+func drawPending(a grid.Area, f *pane.Frame, y int, r *store.Request, caps event.Caps) {
+	gl := f.Skin.Glyphs
 	words := r.State.String()
 	if r.State.Final() {
 		if r.Reason != "" && r.Reason != words {
@@ -147,12 +147,12 @@ func drawPending(a grid.Area, y int, r *store.Request, caps event.Caps, c *pane.
 		a.Elide(0, y, a.W, pane.StateStyle(r.State), words, gl.Ellipsis)
 		return
 	}
-	spin := gl.Spinner[c.Spin%len(gl.Spinner)]
+	spin := gl.Spinner[f.Spin%len(gl.Spinner)]
 	a.Elide(0, y, a.W, pane.StateStyle(r.State), string(spin)+" "+words, gl.Ellipsis)
 }
 
 // drawTTFTFoot writes the dominant component, the table of parts rows, the percentiles and the legend, as many as fit.
-func drawTTFTFoot(a grid.Area, parts int, shown []*store.Request, s *store.Snapshot, c *pane.Frame) {
+func drawTTFTFoot(a grid.Area, s *store.Snapshot, f *pane.Frame, parts int, shown []*store.Request) {
 	if a.H >= 4 {
 		a = a.Sub(0, 1, a.W, a.H-1)
 	}
@@ -160,21 +160,21 @@ func drawTTFTFoot(a grid.Area, parts int, shown []*store.Request, s *store.Snaps
 	if r == nil {
 		return
 	}
-	drawDominant(a, 0, r, c)
+	drawDominant(a, f, 0, r)
 	if parts > 0 {
-		pane.DrawParts(a.Sub(0, 1, a.W, parts), r, c)
+		pane.DrawParts(a.Sub(0, 1, a.W, parts), f, r)
 		a = a.Sub(0, parts, a.W, a.H-parts)
 	}
 	if a.H >= 3 {
-		drawQuantiles(a, 1, s, c)
+		drawQuantiles(a, s, f, 1)
 	}
 	if a.H >= 2 {
-		drawLegend(a, a.H-1, shown, c)
+		drawLegend(a, f, a.H-1, shown)
 	}
 }
 
 // drawDominant names the largest component of the newest TTFT.
-func drawDominant(a grid.Area, y int, r *store.Request, c *pane.Frame) {
+func drawDominant(a grid.Area, f *pane.Frame, y int, r *store.Request) {
 	l := a.Line(0, y)
 	if r.Dominant.Share <= 0 {
 		l.Put(pane.Dim, "#"+strconv.Itoa(int(r.ID))+": this engine does not report TTFT components")
@@ -182,7 +182,7 @@ func drawDominant(a grid.Area, y int, r *store.Request, c *pane.Frame) {
 	}
 	k := pane.ComponentLook(r.Dominant.Stage)
 	l.Put(pane.Dim, "#"+strconv.Itoa(int(r.ID))+" ").Put(pane.Data, k.Name+" "+metric.Percent(r.Dominant.Share)).Put(pane.Plain, " of TTFT")
-	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	sep := " " + string(f.Skin.Glyphs.Bullet) + " "
 	also := func(words string) {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: sep}, grid.Piece{Style: pane.Plain, Words: words})
 	}
@@ -197,9 +197,9 @@ func drawDominant(a grid.Area, y int, r *store.Request, c *pane.Frame) {
 	}
 }
 
-func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *pane.Frame) {
+func drawQuantiles(a grid.Area, s *store.Snapshot, f *pane.Frame, y int) {
 	l := a.Line(0, y)
-	warm, cold := s.Latency.TTFT[c.Window], s.Latency.ColdTTFT[c.Window]
+	warm, cold := s.Latency.TTFT[f.Window], s.Latency.ColdTTFT[f.Window]
 	if warm.Count > 0 {
 		l.Put(pane.Dim, "warm")
 		for _, q := range [...]struct {
@@ -213,12 +213,12 @@ func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *pane.Frame) {
 	if cold.Count > 0 {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "cold "}, grid.Piece{Style: pane.Plain, Words: metric.Duration(cold.Max) + "  "})
 	}
-	l.Fit(grid.Piece{Style: pane.Dim, Words: "(" + c.Window.String() + ")"})
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "(" + f.Window.String() + ")"})
 }
 
 // drawLegend names the components of the shown requests and notes the scale of cold bars. Where not all fit, the
 // shortest are omitted, which an ellipsis shows.
-func drawLegend(a grid.Area, y int, shown []*store.Request, c *pane.Frame) {
+func drawLegend(a grid.Area, f *pane.Frame, y int, shown []*store.Request) {
 	var total [len(store.Components)]time.Duration
 	width := 0
 	for _, r := range shown {
@@ -252,10 +252,10 @@ func drawLegend(a grid.Area, y int, shown []*store.Request, c *pane.Frame) {
 			continue
 		}
 		k := pane.Component{Role: theme.PartRoles()[i], Name: pane.PartName(i), Fill: i}
-		l.Rune(grid.Fg(k.Role), pane.PartSwatch(c, k)).Gap(1).Put(pane.Dim, pane.PartName(i)).Gap(2)
+		l.Rune(grid.Fg(k.Role), pane.PartSwatch(f, k)).Gap(1).Put(pane.Dim, pane.PartName(i)).Gap(2)
 	}
 	if omitted > 0 {
-		l.Rune(pane.Dim, c.Skin.Glyphs.Ellipsis)
+		l.Rune(pane.Dim, f.Skin.Glyphs.Ellipsis)
 	}
 	if note := "cold: own scale"; anyCold(shown) && l.Room() >= len(note) {
 		a.Right(a.W, y, pane.Dim, note)

@@ -33,7 +33,7 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if !slices.Contains(v.pages, v.Page) {
 		v.Page = PageAll
 	}
-	f.Windowed(a, s, func(s *store.Snapshot) { drawLatency(a, v.Page, v.after(1), s, f) })
+	f.Windowed(a, s, func(s *store.Snapshot) { drawLatency(a, s, f, v.Page, v.after(1)) })
 }
 
 var allPages = []Page{PageAll, PageDistributions, PageOverTime, PagePrompt}

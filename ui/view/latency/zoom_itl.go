@@ -13,31 +13,31 @@ import (
 
 // ZoomITL draws the ITL chart with the percentiles of every window, the gaps of the current request, and the stalls
 // with their causes.
-func ZoomITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if s.Current == nil || len(s.Current.Gaps) == 0 {
-		DrawITL(a, s, c)
+		DrawITL(a, s, f)
 		return
 	}
-	in := c.Box(a, "every token, "+c.Window.String()+"; pacing excluded")
-	drawGapStats(in, 0, s.Latency.ITL[c.Window], s, c)
+	in := f.Box(a, "every token, "+f.Window.String()+"; pacing excluded")
+	drawGapStats(in, s, f, 0, s.Latency.ITL[f.Window])
 	lower := min(max(in.H/2, 8), in.H-6)
 	t := itlTrend(s)
-	t.drawChart(c, in.Sub(0, 2, in.W, in.H-lower-5))
-	drawStrip(in.Sub(0, in.H-lower-2, in.W, 2), s.Current, c)
+	t.drawChart(in.Sub(0, 2, in.W, in.H-lower-5), f)
+	drawStrip(in.Sub(0, in.H-lower-2, in.W, 2), f, s.Current)
 	b := in.Sub(0, in.H-lower+1, in.W, lower-1)
 	third := b.W / 3
-	drawWindows(b.Sub(0, 0, third-2, b.H), s, c)
-	pane.DrawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), s.Current, c)
-	drawHistogram(b.Sub(third, 0, third-2, b.H), s.Current, c)
-	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, c)
-	drawChartKey(a, c)
+	drawWindows(b.Sub(0, 0, third-2, b.H), s, f)
+	pane.DrawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), f, s.Current)
+	drawHistogram(b.Sub(third, 0, third-2, b.H), f, s.Current)
+	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, f)
+	drawChartKey(a, f)
 }
 
 // windowRows is the height of the table of windows.
 const windowRows = 9
 
 // drawWindows draws the ITL percentiles of each window.
-func drawWindows(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func drawWindows(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	const w = 9
 	a.Text(0, 0, pane.Heading, "ITL")
 	names := [...]string{"p50", "p90", "p95", "p99", "max", "mean"}
@@ -48,7 +48,7 @@ func drawWindows(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	for k := range metric.NumWindows {
 		x := 7 + (int(k)+1)*(w+1)
 		st := pane.Dim
-		if k == c.Window {
+		if k == f.Window {
 			st = grid.Fg(theme.Accent)
 		}
 		if x > a.W {
@@ -69,15 +69,15 @@ func drawWindows(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 
 // drawHistogram draws the distribution of the kept gaps of a request in equal bins up to stripTop times the median; the
 // last bin holds all longer gaps.
-func drawHistogram(a grid.Area, r *store.Request, c *pane.Frame) {
+func drawHistogram(a grid.Area, f *pane.Frame, r *store.Request) {
 	a.Text(0, 0, pane.Heading, "Gaps of #"+strconv.Itoa(int(r.ID))+", last "+strconv.Itoa(len(r.Gaps)))
 	median := float64(r.ITL.P50)
 	n := min(a.H-1, 16)
 	if n < 2 || median <= 0 {
 		return
 	}
-	bins := append(c.Scratch.Bins[:0], make([]int, n)...)
-	c.Scratch.Bins = bins
+	bins := append(f.Scratch.Bins[:0], make([]int, n)...)
+	f.Scratch.Bins = bins
 	most := 0
 	for _, g := range r.Gaps {
 		k := min(int(float64(g)/(pane.StripTop*median)*float64(n-1)), n-1)
@@ -93,17 +93,17 @@ func drawHistogram(a grid.Area, r *store.Request, c *pane.Frame) {
 		a.Right(11, 1+i, pane.Dim, lead+metric.Duration(int64(from)))
 		st := pane.GapStyle(from / median)
 		if b > 0 {
-			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, c.Skin.Colour(), c.Skin.Glyphs)
+			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, f.Skin.Colour(), f.Skin.Glyphs)
 			a.Right(a.W, 1+i, pane.Plain, strconv.Itoa(b))
 		}
 	}
 }
 
 // drawStalls lists the last stalls with their causes, newest first.
-func drawStalls(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	a.Text(0, 0, pane.Heading, "Stalls, newest first")
 	if len(s.Latency.Stalls) == 0 {
-		a.Text(0, 1, pane.Good, string(c.Skin.Glyphs.Good)+" none")
+		a.Text(0, 1, pane.Good, string(f.Skin.Glyphs.Good)+" none")
 		return
 	}
 	for i := range min(len(s.Latency.Stalls), a.H-1) {
@@ -114,6 +114,6 @@ func drawStalls(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 			l.Put(pane.Dim, " token")
 		}
 		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
-		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), f.Skin.Glyphs.Ellipsis)
 	}
 }

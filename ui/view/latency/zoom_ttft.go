@@ -21,24 +21,24 @@ type ttftColumn struct {
 const leastWords = 8
 
 // ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
-func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
+func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
 	if !measured(s) {
-		zoomUnmeasured(c, c.Box(a, "time to first token by component"), s)
+		zoomUnmeasured(f.Box(a, "time to first token by component"), s, f)
 		return
 	}
-	in := c.Box(a, "requests, newest first; components add up to TTFT")
-	drawTarget(a, s, c)
+	in := f.Box(a, "requests, newest first; components add up to TTFT")
+	drawTarget(a, s, f)
 	bars := min(max(in.H/3, 4), len(s.Requests)+2)
-	drawBars(in.Sub(0, 0, in.W, bars-2), s.Requests[:min(len(s.Requests), bars-2)], s.Engine.Caps, c)
-	drawDominant(in, bars-2, withTTFTOrNewest(s.Requests), c)
-	drawLegend(in, bars-1, s.Requests[:min(len(s.Requests), bars-2)], c)
+	drawBars(in.Sub(0, 0, in.W, bars-2), f, s.Requests[:min(len(s.Requests), bars-2)], s.Engine.Caps)
+	drawDominant(in, f, bars-2, withTTFTOrNewest(s.Requests))
+	drawLegend(in, f, bars-1, s.Requests[:min(len(s.Requests), bars-2)])
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
 	lower := lowerRows(rest, s)
 	table := min(len(s.Requests)+1, rest.H-lower)
 	*scroll = min(*scroll, max(len(s.Requests)-(table-1), 0))
 	drawRequestTable(rest.Sub(0, 0, rest.W, table), ttftColumns(), s.Requests, *scroll)
 	if lower > 0 {
-		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, c)
+		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, f)
 	}
 }
 
@@ -56,15 +56,15 @@ func lowerRows(rest grid.Area, s *store.Snapshot) int {
 }
 
 // drawLower draws the model load and, beside it, the newest request's prompt by layer.
-func drawLower(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func drawLower(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	left := a
 	if r := pane.WithTTFT(s.Requests); r != nil && len(r.Layers) > 0 && a.W >= 70 {
 		left = a.Sub(0, 0, a.W/2-1, a.H)
-		pane.DrawLayers(a.Sub(a.W/2+1, 0, a.W-a.W/2-1, a.H), r, c)
+		pane.DrawLayers(a.Sub(a.W/2+1, 0, a.W-a.W/2-1, a.H), f, r)
 	}
 	if len(s.Load) > 0 {
 		loadTitle(left, s)
-		drawLoad(left.Sub(0, 1, min(left.W, widestLoad), left.H-1), s, c)
+		drawLoad(left.Sub(0, 1, min(left.W, widestLoad), left.H-1), s, f)
 	}
 }
 

@@ -110,10 +110,10 @@ func (v *View) Scroll(by int) { v.first = max(v.first+by, 0) }
 func (v *View) Click(int, int) {}
 
 // Draw draws the time of each kind of operation in each layer, and the slowdown caused by timing them.
-func (v *View) Draw(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.BoxAs(a, "Operations", "forward pass time by operation and layer, session", "session")
+func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.BoxAs(a, "Operations", "forward pass time by operation and layer, session", "session")
 	if s.Ops == nil || len(s.Ops.Times) == 0 {
-		noOps(c, in, s)
+		noOps(in, s, f)
 		return
 	}
 	t := newOpsTable(s.Ops)
@@ -123,23 +123,23 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	}
 	rows := 3 + len(t.layers)
 	if in.H > rows+leastKinds+3 {
-		opsMatrix(c, in.Sub(0, 1, in.W, rows), t, &v.first)
-		opsKinds(c, in.Sub(0, rows+2, in.W, in.H-rows-2), t)
+		opsMatrix(in.Sub(0, 1, in.W, rows), f, t, &v.first)
+		opsKinds(in.Sub(0, rows+2, in.W, in.H-rows-2), f, t)
 		return
 	}
-	opsMatrix(c, in, t, &v.first)
+	opsMatrix(in, f, t, &v.first)
 	if in.H < rows {
-		c.Foot(a, pane.Dim, "up, down: scroll "+strconv.Itoa(len(t.layers))+" rows")
+		f.Foot(a, pane.Dim, "up, down: scroll "+strconv.Itoa(len(t.layers))+" rows")
 	}
 }
 
 // noOps draws why there are no times.
-func noOps(c *pane.Frame, in grid.Area, s *store.Snapshot) {
+func noOps(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 	switch why, advice := whyNone(s); {
 	case why == "":
-		c.Absent(in, pane.Dim, "no operation timed yet", "with --ops the engine times operations once it computes; timing slows it down")
-	case !c.Waiting(in, s):
-		c.Absent(in, pane.Dim, why, advice)
+		f.Absent(in, pane.Dim, "no operation timed yet", "with --ops the engine times operations once it computes; timing slows it down")
+	case !f.Waiting(in, s):
+		f.Absent(in, pane.Dim, why, advice)
 	}
 }
 
@@ -168,7 +168,7 @@ const (
 
 // opsMatrix draws the table of layers by kinds: a row for all layers, the share of each kind, and one row per layer
 // from *scroll on. Kinds that do not fit share one column.
-func opsMatrix(c *pane.Frame, a grid.Area, t *opsTable, scroll *int) {
+func opsMatrix(a grid.Area, f *pane.Frame, t *opsTable, scroll *int) {
 	columns := max((a.W-opsLabels)/opsColumn-2, 0) // without the columns "all" and "share"
 	if columns < len(t.kinds) {
 		columns--
@@ -185,7 +185,7 @@ func opsMatrix(c *pane.Frame, a grid.Area, t *opsTable, scroll *int) {
 			others -= t.share(kind.elapsed)
 			name := sanitize.Line(kind.name)
 			x := opsEnd(2+k) - min(grid.Width(name), opsColumn-1)
-			a.Elide(x, 0, opsColumn-1, pane.Heading, name, c.Skin.Glyphs.Ellipsis)
+			a.Elide(x, 0, opsColumn-1, pane.Heading, name, f.Skin.Glyphs.Ellipsis)
 			a.Right(opsEnd(2+k), 2, pane.Plain, metric.Percent(t.share(kind.elapsed)))
 		}
 	}
@@ -193,7 +193,7 @@ func opsMatrix(c *pane.Frame, a grid.Area, t *opsTable, scroll *int) {
 		a.Right(opsEnd(2+columns), 0, pane.Heading, "others")
 		a.Right(opsEnd(2+columns), 2, pane.Plain, metric.Percent(max(others, 0)))
 	}
-	opsRow(c, a, 1, "all", &sums, columns, 0, t)
+	opsRow(a, f, 1, "all", &sums, columns, 0, t)
 	room := max(a.H-3, 0)
 	*scroll = max(min(*scroll, len(t.layers)-room), 0)
 	for i := range min(room, len(t.layers)) {
@@ -202,7 +202,7 @@ func opsMatrix(c *pane.Frame, a grid.Area, t *opsTable, scroll *int) {
 		if l.layer >= 0 {
 			name = "L" + strconv.Itoa(l.layer)
 		}
-		opsRow(c, a, 3+i, name, l, columns, t.most, t)
+		opsRow(a, f, 3+i, name, l, columns, t.most, t)
 	}
 }
 
@@ -210,30 +210,30 @@ func opsMatrix(c *pane.Frame, a grid.Area, t *opsTable, scroll *int) {
 func opsEnd(column int) int { return opsLabels + (column+1)*opsColumn - 1 }
 
 // opsRow draws a row of the matrix. Cells are coloured by their time relative to most; 0 means no colours.
-func opsRow(c *pane.Frame, a grid.Area, y int, name string, l *opLayer, columns int, most int64, t *opsTable) {
+func opsRow(a grid.Area, f *pane.Frame, y int, name string, l *opLayer, columns int, most int64, t *opsTable) {
 	a.Text(0, y, pane.Dim, name)
 	a.Right(opsEnd(0), y, pane.Loud, t.perPass(l.elapsed))
 	a.Right(opsEnd(1), y, pane.Plain, metric.Percent(t.share(l.elapsed)))
 	others := l.elapsed
 	for k := range max(columns, 0) {
 		others -= l.times[k]
-		opsCell(c, a, opsEnd(2+k), y, l.times[k], most, t)
+		opsCell(a, f, opsEnd(2+k), y, l.times[k], most, t)
 	}
 	if columns >= 0 && columns < len(l.times) {
-		opsCell(c, a, opsEnd(2+columns), y, others, 0, t)
+		opsCell(a, f, opsEnd(2+columns), y, others, 0, t)
 	}
 }
 
 // opsCell draws one time that ends before column x1.
-func opsCell(c *pane.Frame, a grid.Area, x1, y int, elapsed, most int64, t *opsTable) {
+func opsCell(a grid.Area, f *pane.Frame, x1, y int, elapsed, most int64, t *opsTable) {
 	if elapsed == 0 {
 		a.Right(x1, y, pane.Dim, "-")
 		return
 	}
 	st := pane.Data
-	if most > 0 && c.Skin.Colour() {
+	if most > 0 && f.Skin.Colour() {
 		bg := theme.Heat(float64(elapsed) / float64(most))
-		st = grid.Style{FG: c.Skin.OnHeat(bg), BG: bg}
+		st = grid.Style{FG: f.Skin.OnHeat(bg), BG: bg}
 		a.Fill(x1-opsColumn+2, y, opsColumn-1, st, ' ')
 		x1--
 	}
@@ -241,7 +241,7 @@ func opsCell(c *pane.Frame, a grid.Area, x1, y int, elapsed, most int64, t *opsT
 }
 
 // opsKinds lists the kinds with a bar relative to the longest, the calls per pass and the time per call.
-func opsKinds(c *pane.Frame, a grid.Area, t *opsTable) {
+func opsKinds(a grid.Area, f *pane.Frame, t *opsTable) {
 	const names, numbers = 18, 32
 	a.Text(0, 0, pane.Heading, "kind")
 	a.Right(a.W-22, 0, pane.Heading, "share")
@@ -250,8 +250,8 @@ func opsKinds(c *pane.Frame, a grid.Area, t *opsTable) {
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
 	for i, k := range t.kinds[:max(min(a.H-1, len(t.kinds)), 0)] {
 		y, share := 1+i, t.share(k.elapsed)
-		a.Elide(0, y, names-1, pane.Plain, sanitize.Line(k.name), c.Skin.Glyphs.Ellipsis)
-		bar.Fill(0, y, int(float64(k.elapsed)/float64(max(t.kinds[0].elapsed, 1))*float64(bar.W)+0.5), grid.Fg(theme.SeriesDecode), c.Skin.Glyphs.Bar)
+		a.Elide(0, y, names-1, pane.Plain, sanitize.Line(k.name), f.Skin.Glyphs.Ellipsis)
+		bar.Fill(0, y, int(float64(k.elapsed)/float64(max(t.kinds[0].elapsed, 1))*float64(bar.W)+0.5), grid.Fg(theme.SeriesDecode), f.Skin.Glyphs.Bar)
 		a.Right(a.W-22, y, pane.Data, metric.Percent(share))
 		a.Right(a.W-11, y, pane.Plain, metric.Rate(float64(k.calls)/float64(t.passes)))
 		a.Right(a.W, y, pane.Plain, metric.Duration(k.elapsed/max(k.calls, 1)))

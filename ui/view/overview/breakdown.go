@@ -114,16 +114,16 @@ func warmTTFT(r *store.Request) event.Reading {
 }
 
 // drawBreakdown draws as many bands as fit.
-func drawBreakdown(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func drawBreakdown(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	all := bands(s)
 	if len(all) == 0 {
-		in := c.Box(a, "requests by model, slot, kind of prompt and group")
-		if !c.Waiting(in, s) {
+		in := f.Box(a, "requests by model, slot, kind of prompt and group")
+		if !f.Waiting(in, s) {
 			why := "no differences yet: all requests have the same model and kind of prompt"
 			if why, _ := request.Missing(s); why != "" {
 				why = "requests: not reported by this engine"
 			}
-			c.Absent(in, pane.Dim, why, "")
+			f.Absent(in, pane.Dim, why, "")
 		}
 		return
 	}
@@ -132,18 +132,18 @@ func drawBreakdown(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	for _, b := range all[1:] {
 		titles += ", by " + b.by
 	}
-	in := c.Box(a, titles, "by "+all[0].by)
-	c.Foot(a, pane.Dim, pane.FirstFitting(a.W-6, "1 column = 1 request, the newest "+strconv.Itoa(maxBroken)+" at most; the cells of a row share their scales", "1 column = 1 request"))
+	in := f.Box(a, titles, "by "+all[0].by)
+	f.Foot(a, pane.Dim, pane.FirstFitting(a.W-6, "1 column = 1 request, the newest "+strconv.Itoa(maxBroken)+" at most; the cells of a row share their scales", "1 column = 1 request"))
 	y := 0
 	for i := range all {
 		h := in.H*(i+1)/len(all) - y
-		drawBand(in.Sub(0, y, in.W, h), &all[i], c)
+		drawBand(in.Sub(0, y, in.W, h), f, &all[i])
 		y += h
 	}
 }
 
 // drawBand draws the cells of a band beside each other: if not all fit, those with most requests and how many more.
-func drawBand(a grid.Area, b *band, c *pane.Frame) {
+func drawBand(a grid.Area, f *pane.Frame, b *band) {
 	n := min(len(b.cells), max(a.W/cellWidth, 1))
 	shown := b.cells
 	if hidden := len(b.cells) - n; hidden > 0 {
@@ -159,18 +159,18 @@ func drawBand(a grid.Area, b *band, c *pane.Frame) {
 	}
 	for i := range shown {
 		x := a.W * i / n
-		drawCell(a.Sub(x, 0, a.W*(i+1)/n-x-2, a.H), shown, i, c)
+		drawCell(a.Sub(x, 0, a.W*(i+1)/n-x-2, a.H), f, shown, i)
 	}
 }
 
 // drawCell draws the i-th of some cells: its name and, per measure, the median and a column per request.
-func drawCell(a grid.Area, cells []cell, i int, c *pane.Frame) {
+func drawCell(a grid.Area, f *pane.Frame, cells []cell, i int) {
 	count := pane.CountOf(uint64(len(cells[i].requests)), "request", "requests")
 	if grid.Width(count)+8 > a.W {
 		count = metric.Count(float64(len(cells[i].requests)))
 	}
 	left := a.Right(a.W, 0, pane.Dim, count)
-	a.Elide(0, 0, left-1, pane.Loud, sanitize.Line(cells[i].name), c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, 0, left-1, pane.Loud, sanitize.Line(cells[i].name), f.Skin.Glyphs.Ellipsis)
 	var tops [len(measures)]float64 // the scales; 0: no cell has a value, which takes a row without columns
 	drawn := 0
 	for k := range measures {
@@ -188,13 +188,13 @@ func drawCell(a grid.Area, cells []cell, i int, c *pane.Frame) {
 			h = room / drawn
 			room, drawn = room-h, drawn-1
 		}
-		measures[k].draw(a.Sub(0, y, a.W, h), cells[i].requests, grid.NiceTop(tops[k]), c)
+		measures[k].draw(a.Sub(0, y, a.W, h), f, cells[i].requests, grid.NiceTop(tops[k]))
 		y += h
 	}
 }
 
 // draw draws a measure of some requests; a full column is top.
-func (m *measure) draw(a grid.Area, requests []*store.Request, top float64, c *pane.Frame) {
+func (m *measure) draw(a grid.Area, f *pane.Frame, requests []*store.Request, top float64) {
 	known := m.known(requests)
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(m.role), m.name)
@@ -215,7 +215,7 @@ func (m *measure) draw(a grid.Area, requests []*store.Request, top float64, c *p
 		}
 		return math.NaN()
 	}
-	a.Spark(0, a.H-1, a.W, a.H-1, n*wide, at, top, m.role, c.Skin)
+	a.Spark(0, a.H-1, a.W, a.H-1, n*wide, at, top, m.role, f.Skin)
 }
 
 // known returns the values that there are.

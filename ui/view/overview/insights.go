@@ -14,8 +14,8 @@ import (
 )
 
 // severity returns the glyph and the colour of a verdict.
-func severity(c *pane.Frame, v verdict.Severity) (rune, grid.Style) {
-	gl := c.Skin.Glyphs
+func severity(f *pane.Frame, v verdict.Severity) (rune, grid.Style) {
+	gl := f.Skin.Glyphs
 	switch v {
 	case verdict.Good:
 		return gl.Good, pane.Good
@@ -27,30 +27,30 @@ func severity(c *pane.Frame, v verdict.Severity) (rune, grid.Style) {
 	return gl.Info, grid.Fg(theme.Accent)
 }
 
-func drawInsights(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, "")
-	if drawFailure(c, in, s) {
+func drawInsights(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.Box(a, "")
+	if drawFailure(in, s, f) {
 		return
 	}
-	if n := chrome.DrawWarnings(c, in, s); n > 0 {
+	if n := chrome.DrawWarnings(in, s, f); n > 0 {
 		in = in.Sub(0, n, in.W, in.H-n)
 	}
 	if len(s.Verdicts) == 0 {
-		if !c.Waiting(in, s) {
-			drawNoVerdicts(c, in, s)
+		if !f.Waiting(in, s) {
+			drawNoVerdicts(in, s, f)
 		}
 		return
 	}
-	spare := in.H - rowsOf(c, in, s) // rows left for evidence and advice, given to the first verdicts
+	spare := in.H - rowsOf(in, s, f) // rows left for evidence and advice, given to the first verdicts
 	y, shown := 0, 0
 	for _, v := range s.Verdicts {
-		lines, plain := verdictLines(c, v, in.W, true)
+		lines, plain := verdictLines(f, v, in.W, true)
 		more := len(lines) - plain
 		full := more <= spare
 		if full {
 			spare -= more
 		}
-		n := drawVerdict(c, in, y, v, full)
+		n := drawVerdict(in, f, y, v, full)
 		if n == 0 {
 			break
 		}
@@ -62,15 +62,15 @@ func drawInsights(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		shown++
 	}
 	if rest := len(s.Verdicts) - shown; rest > 0 {
-		c.Foot(a, pane.Dim, strconv.Itoa(rest)+" more: zoom to see")
+		f.Foot(a, pane.Dim, strconv.Itoa(rest)+" more: zoom to see")
 	}
 }
 
 // drawNoVerdicts draws why there are no verdicts and, of a polled server, the messages of the poller.
-func drawNoVerdicts(c *pane.Frame, in grid.Area, s *store.Snapshot) {
+func drawNoVerdicts(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 	why := noVerdictReason(s)
 	if s.Aggregates == nil || len(s.Log) == 0 {
-		c.Absent(in, pane.Dim, why, "")
+		f.Absent(in, pane.Dim, why, "")
 		return
 	}
 	y := 0
@@ -78,7 +78,7 @@ func drawNoVerdicts(c *pane.Frame, in grid.Area, s *store.Snapshot) {
 		in.Text(0, y, pane.Dim, line)
 		y++
 	}
-	drawLog(c, in.Sub(0, y+1, in.W, in.H-y-1), s)
+	drawLog(in.Sub(0, y+1, in.W, in.H-y-1), s, f)
 }
 
 // noVerdictReason returns why there are no verdicts.
@@ -95,49 +95,49 @@ func noVerdictReason(s *store.Snapshot) string {
 }
 
 // rowsOf returns the rows that the verdicts take without evidence and advice.
-func rowsOf(c *pane.Frame, a grid.Area, s *store.Snapshot) (n int) {
+func rowsOf(a grid.Area, s *store.Snapshot, f *pane.Frame) (n int) {
 	for _, v := range s.Verdicts {
-		lines, _ := verdictLines(c, v, a.W, false)
+		lines, _ := verdictLines(f, v, a.W, false)
 		n += len(lines)
 	}
 	return n
 }
 
 // drawFailure fills the pane with the error and the log of a failed engine; false if the engine has not failed.
-func drawFailure(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
+func drawFailure(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
 	if s.Engine.State != event.EngineFailed {
 		return false
 	}
 	y := 0
-	for _, line := range grid.Wrap(nil, string(c.Skin.Glyphs.Failed)+" engine failed: "+sanitize.Line(s.Engine.Reason), a.W) {
+	for _, line := range grid.Wrap(nil, string(f.Skin.Glyphs.Failed)+" engine failed: "+sanitize.Line(s.Engine.Reason), a.W) {
 		a.Text(0, y, pane.Bad, line)
 		y++
 	}
 	for i := len(s.Log) - 1; i >= 0 && y < a.H; i-- {
-		a.Elide(0, y, a.W, pane.Dim, sanitize.Line(s.Log[i].Text), c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, y, a.W, pane.Dim, sanitize.Line(s.Log[i].Text), f.Skin.Glyphs.Ellipsis)
 		y++
 	}
 	return true
 }
 
 // verdictLines wraps a verdict. The full form adds evidence and advice from line plain on.
-func verdictLines(c *pane.Frame, v verdict.Verdict, w int, full bool) (lines []string, plain int) {
-	lines = grid.Wrap(c.Scratch.Lines[:0], sanitize.Line(v.Text), w-2)
+func verdictLines(f *pane.Frame, v verdict.Verdict, w int, full bool) (lines []string, plain int) {
+	lines = grid.Wrap(f.Scratch.Lines[:0], sanitize.Line(v.Text), w-2)
 	plain = len(lines)
 	if full && v.Evidence != "" {
 		lines = grid.Wrap(lines, sanitize.Line(v.Evidence), w-2)
 	}
 	if full && v.Try != "" {
-		lines = grid.Wrap(lines, string(c.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), w-2)
+		lines = grid.Wrap(lines, string(f.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), w-2)
 	}
-	c.Scratch.Lines = lines
+	f.Scratch.Lines = lines
 	return lines, plain
 }
 
 // drawVerdict draws one verdict from row y on and returns the rows used, 0 if it does not fit whole.
-func drawVerdict(c *pane.Frame, a grid.Area, y int, v verdict.Verdict, full bool) int {
-	mark, st := severity(c, v.Severity)
-	lines, plain := verdictLines(c, v, a.W, full)
+func drawVerdict(a grid.Area, f *pane.Frame, y int, v verdict.Verdict, full bool) int {
+	mark, st := severity(f, v.Severity)
+	lines, plain := verdictLines(f, v, a.W, full)
 	if y+len(lines) > a.H && y > 0 {
 		return 0
 	}
@@ -155,17 +155,17 @@ func drawVerdict(c *pane.Frame, a grid.Area, y int, v verdict.Verdict, full bool
 }
 
 // zoomInsights draws every verdict with evidence and advice, and the engine log below.
-func zoomInsights(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
-	in := c.Box(a, "measurement, limit, what to try")
-	if drawFailure(c, in, s) {
+func zoomInsights(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
+	in := f.Box(a, "measurement, limit, what to try")
+	if drawFailure(in, s, f) {
 		return
 	}
 	*scroll = min(*scroll, max(len(s.Verdicts)-1, 0))
-	y := chrome.DrawWarnings(c, in, s)
+	y := chrome.DrawWarnings(in, s, f)
 	for _, v := range s.Verdicts[*scroll:] {
-		n := drawVerdict(c, in, y, v, true)
+		n := drawVerdict(in, f, y, v, true)
 		if n == 0 {
-			c.Foot(a, pane.Dim, "more below")
+			f.Foot(a, pane.Dim, "more below")
 			return
 		}
 		y += n + 1
@@ -174,11 +174,11 @@ func zoomInsights(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
 		in.Text(0, y, pane.Dim, noVerdictReason(s))
 		y += 2
 	}
-	drawLog(c, in.Sub(0, y, in.W, in.H-y), s)
+	drawLog(in.Sub(0, y, in.W, in.H-y), s, f)
 }
 
 // drawLog draws the last lines of the engine log.
-func drawLog(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func drawLog(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if a.H < 2 {
 		return
 	}
@@ -189,6 +189,6 @@ func drawLog(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	lines := s.Log[max(len(s.Log)-(a.H-1), 0):]
 	for i, l := range lines {
 		a.Text(0, 1+i, pane.Dim, pane.Clock(pane.SessionTime(s, l.At)))
-		a.Elide(10, 1+i, a.W-10, pane.Plain, sanitize.Line(l.Text), c.Skin.Glyphs.Ellipsis)
+		a.Elide(10, 1+i, a.W-10, pane.Plain, sanitize.Line(l.Text), f.Skin.Glyphs.Ellipsis)
 	}
 }

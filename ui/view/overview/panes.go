@@ -42,20 +42,20 @@ type form struct {
 
 // forms holds the form of each pane.
 var forms = [NumPanes]form{
-	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.scroll) }, true},
+	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, f, &z.scroll) }, true},
 	{latency.DrawITL, same(latency.ZoomITL), true},
 	{experts.DrawPane, same(experts.DrawPane), true},
 	{drawThroughput, same(zoomThroughput), false},
-	{system.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { system.DrawZoomed(a, &z.machine, s, c) }, false},
-	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.scroll) }, false},
-	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.scroll) }, false},
+	{system.DrawPane, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { system.DrawZoomed(a, s, f, &z.machine) }, false},
+	{drawText, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { zoomText(a, s, f, &z.scroll) }, false},
+	{drawInsights, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { zoomInsights(a, s, f, &z.scroll) }, false},
 	{drawQueue, same(drawQueue), false},
 	{drawBreakdown, same(drawBreakdown), false},
 }
 
 // same makes the zoomed form of a pane that does not scroll.
 func same(draw func(grid.Area, *store.Snapshot, *pane.Frame)) func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom) {
-	return func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { draw(a, s, c) }
+	return func(a grid.Area, s *store.Snapshot, f *pane.Frame, _ *Zoom) { draw(a, s, f) }
 }
 
 // Zoom is the state of a pane in full screen.
@@ -65,7 +65,7 @@ type Zoom struct {
 }
 
 // Draw draws one pane in the overview, or in full screen if z is not nil.
-func Draw(id ID, a grid.Area, s *store.Snapshot, f *pane.Frame, focused bool, z *Zoom) {
+func Draw(a grid.Area, s *store.Snapshot, f *pane.Frame, id ID, focused bool, z *Zoom) {
 	f.Title, f.Focused = id.String(), focused
 	form := &forms[id]
 	draw := func(s *store.Snapshot) {

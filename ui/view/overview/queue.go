@@ -13,11 +13,11 @@ import (
 )
 
 // drawQueue draws the running and waiting requests and the KV cache usage per second.
-func drawQueue(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, "requests and KV cache, 1 column = 1 s", "requests and KV cache")
-	running, queued, pts := s.Totals().Running, s.Totals().Queued, c.Rates(s)
+func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.Box(a, "requests and KV cache, 1 column = 1 s", "requests and KV cache")
+	running, queued, pts := s.Totals().Running, s.Totals().Queued, f.Rates(s)
 	if !running.OK() && !queued.OK() && !s.KV.Usage.OK() {
-		c.Absent(in, pane.Dim, "requests and KV cache: not reported by this engine", "")
+		f.Absent(in, pane.Dim, "requests and KV cache: not reported by this engine", "")
 		return
 	}
 	l := in.Line(0, 0)
@@ -33,7 +33,7 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	body := in.Sub(0, 1, in.W, in.H-1)
 	if s.KV.Usage.OK() && body.H >= 8 {
 		lower := body.H * 2 / 5
-		fillChart(c, body.Sub(0, body.H-lower, body.W, lower), s, pts)
+		fillChart(body.Sub(0, body.H-lower, body.W, lower), s, f, pts)
 		body = body.Sub(0, 0, body.W, body.H-lower)
 	}
 	at := func(k, i int) float64 {
@@ -47,12 +47,12 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	}
 	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), pane.ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
 	last := &pts[len(pts)-1]
-	c.Scratch.Chart("queue").Draw(body, grid.Curves{
+	f.Scratch.Chart("queue").Draw(body, grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(last.Running)*7 + int64(last.Queued),
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: pane.AxisLabel(pane.CountAxis, top),
-		Log: c.LogAxis,
-	}, c.Skin)
-	pane.ChartMarks(c, body.Sub(pane.ChartAxisWidth, 0, body.W-pane.ChartAxisWidth, body.H), last.At, len(pts))
+		Log: f.LogAxis,
+	}, f.Skin)
+	pane.ChartMarks(body.Sub(pane.ChartAxisWidth, 0, body.W-pane.ChartAxisWidth, body.H), f, last.At, len(pts))
 }
 
 // putCount writes a number of requests after its name, which has the colour of its curve.
@@ -66,7 +66,7 @@ func putCount(l *grid.Line, name string, r event.Reading, curve theme.Role, st g
 }
 
 // fillChart draws the KV cache usage.
-func fillChart(c *pane.Frame, a grid.Area, s *store.Snapshot, pts []store.RatePoint) {
+func fillChart(a grid.Area, s *store.Snapshot, f *pane.Frame, pts []store.RatePoint) {
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(theme.SeriesP50), "KV cache ").Tail(5, pane.Data, metric.Percent(s.KV.Usage.V))
 	if s.KV.Total > 0 {
@@ -74,10 +74,10 @@ func fillChart(c *pane.Frame, a grid.Area, s *store.Snapshot, pts []store.RatePo
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)
-	c.Scratch.Chart("fill").Draw(plot, grid.Curves{
+	f.Scratch.Chart("fill").Draw(plot, grid.Curves{
 		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1, Stamp: int64(last.At)*31 + int64(last.KVShare*1e6),
 		Roles: []theme.Role{theme.SeriesP50}, Label: func(v, _ float64) string { return metric.Percent(v) },
-		Log: c.LogAxis, Fill: true,
-	}, c.Skin)
-	pane.ChartMarks(c, plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), last.At, len(pts))
+		Log: f.LogAxis, Fill: true,
+	}, f.Skin)
+	pane.ChartMarks(plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), f, last.At, len(pts))
 }

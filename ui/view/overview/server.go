@@ -41,7 +41,7 @@ func age(n *store.ServerNumber, s *store.Snapshot) string {
 const endPrefix = "finished_"
 
 // drawMore lists the other numbers of the engine: values, quotients with their age, and the totals of counts above 0.
-func drawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawMore(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	ended := ""
 	for i := range s.Aggregates.Numbers {
 		n := &s.Aggregates.Numbers[i]
@@ -50,9 +50,9 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 			ended += ", " + sanitize.Line(reason) + " " + metric.Count(n.Value.V)
 		case isEnd, !isMore(s.Aggregates, n):
 		case n.Kind == store.CountedTotal:
-			moreRow(r, c, n, n.Value, "")
+			moreRow(r, f, n, n.Value, "")
 		case n.Kind == store.Quotient || n.At == s.Aggregates.At:
-			moreRow(r, c, n, n.Last, age(n, s))
+			moreRow(r, f, n, n.Last, age(n, s))
 		}
 	}
 	names := func(label, list string) {
@@ -60,7 +60,7 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 			return
 		}
 		if a, ok := r.Next(label); ok {
-			a.Elide(1, 0, a.W-1, pane.Plain, list[2:], c.Skin.Glyphs.Ellipsis)
+			a.Elide(1, 0, a.W-1, pane.Plain, list[2:], f.Skin.Glyphs.Ellipsis)
 		}
 	}
 	names("ended", ended)
@@ -79,7 +79,7 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 const mostRanks = 8
 
 // drawRankLoad lists the ranks that experts are spread over with their share of the picks of the last ten seconds.
-func drawRankLoad(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawRankLoad(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	load := s.Aggregates.RankLoad
 	if load == nil {
 		return
@@ -89,7 +89,7 @@ func drawRankLoad(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	if !ok {
 		return
 	}
-	pane.PutReading(a, imbalance, metric.Rate, c.Skin.Glyphs.Times+" the mean rank", pane.Data)
+	pane.PutReading(a, imbalance, metric.Rate, f.Skin.Glyphs.Times+" the mean rank", pane.Data)
 	if !imbalance.OK() {
 		return
 	}
@@ -98,7 +98,7 @@ func drawRankLoad(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 			return
 		}
 		share, layer, most := load.OfRank(load.Recent, rank)
-		a.Elide(1, 0, a.W-1, pane.Plain, metric.Percent(share)+" of picks, L"+strconv.Itoa(layer)+" "+metric.Rate(most)+c.Skin.Glyphs.Times, c.Skin.Glyphs.Ellipsis)
+		a.Elide(1, 0, a.W-1, pane.Plain, metric.Percent(share)+" of picks, L"+strconv.Itoa(layer)+" "+metric.Rate(most)+f.Skin.Glyphs.Times, f.Skin.Glyphs.Ellipsis)
 	}
 }
 
@@ -114,7 +114,7 @@ func isMore(r *store.Aggregates, n *store.ServerNumber) bool {
 }
 
 // moreRow writes a number without a label.
-func moreRow(r *pane.RowWriter, c *pane.Frame, n *store.ServerNumber, v event.Reading, note string) {
+func moreRow(r *pane.RowWriter, f *pane.Frame, n *store.ServerNumber, v event.Reading, note string) {
 	a, ok := r.Next("")
 	if !ok {
 		return
@@ -122,5 +122,5 @@ func moreRow(r *pane.RowWriter, c *pane.Frame, n *store.ServerNumber, v event.Re
 	name, format := metric.Named(sanitize.Line(n.Name))
 	l := a.Line(1, 0)
 	l.Put(pane.Data, format(v.V)).Gap(1)
-	a.Elide(l.X, 0, l.Room(), pane.Dim, name+note, c.Skin.Glyphs.Ellipsis)
+	a.Elide(l.X, 0, l.Room(), pane.Dim, name+note, f.Skin.Glyphs.Ellipsis)
 }

@@ -38,7 +38,7 @@ func gainStyle(gain event.Reading) grid.Style {
 }
 
 // drawSpeculation lists the share of accepted tokens by position in the draft, and what they bring.
-func drawSpeculation(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawSpeculation(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	x := s.Speculation
 	if x == nil || r.Y+4 > r.A.H {
 		return
@@ -54,7 +54,7 @@ func drawSpeculation(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		{"gain", words},
 	} {
 		if a, ok := r.Next(row.name); ok {
-			a.Elide(1, 0, a.W-1, pane.Plain, row.words, c.Skin.Glyphs.Ellipsis)
+			a.Elide(1, 0, a.W-1, pane.Plain, row.words, f.Skin.Glyphs.Ellipsis)
 		}
 	}
 	for i, n := range x.Drafted {
@@ -67,6 +67,6 @@ func drawSpeculation(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		}
 		share := metric.Share(float64(x.Accepted[i]), float64(n))
 		a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(share))
-		a.Bar(pane.ValueWidth+1, 0, a.W-pane.ValueWidth-1, share, theme.SeriesDecode, c.Skin.Colour(), c.Skin.Glyphs)
+		a.Bar(pane.ValueWidth+1, 0, a.W-pane.ValueWidth-1, share, theme.SeriesDecode, f.Skin.Colour(), f.Skin.Glyphs)
 	}
 }

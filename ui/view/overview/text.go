@@ -12,52 +12,52 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-func drawText(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in, lines, prompt := textLines(c, a, s)
+func drawText(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in, lines, prompt := textLines(a, s, f)
 	if lines == nil {
 		return
 	}
 	first := max(len(lines)-in.H, 0)
-	drawTextLines(in, lines, first, prompt, s, c)
+	drawTextLines(in, s, f, lines, first, prompt)
 }
 
 // zoomText draws the whole kept text, scrolled from the end.
-func zoomText(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
-	in, lines, prompt := textLines(c, a, s)
+func zoomText(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
+	in, lines, prompt := textLines(a, s, f)
 	if lines == nil {
 		return
 	}
 	last := max(len(lines)-in.H, 0)
 	*scroll = min(*scroll, last)
-	drawTextLines(in, lines, last-*scroll, prompt, s, c)
+	drawTextLines(in, s, f, lines, last-*scroll, prompt)
 }
 
 // textLines draws the box and wraps prompt and text; lines is nil if there is no text, and the pane shows why.
-func textLines(c *pane.Frame, a grid.Area, s *store.Snapshot) (in grid.Area, lines []string, prompt int) {
+func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lines []string, prompt int) {
 	r := s.Current
 	if r == nil {
-		in = c.Box(a, "generated text")
+		in = f.Box(a, "generated text")
 		if s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens) { // no recording has more
-			c.Absent(in, pane.Dim, "text: not reported by this engine", "")
+			f.Absent(in, pane.Dim, "text: not reported by this engine", "")
 			return in, nil, 0
 		}
-		if !c.Waiting(in, s) {
-			c.Absent(in, pane.Dim, "no text yet", c.Suggest)
+		if !f.Waiting(in, s) {
+			f.Absent(in, pane.Dim, "no text yet", f.Suggest)
 		}
 		return in, nil, 0
 	}
-	in = c.Box(a, pane.RequestTitle(r, c))
+	in = f.Box(a, pane.RequestTitle(f, r))
 	if !s.Engine.Caps.Has(event.CapText) && r.Text == "" {
-		c.Absent(in, pane.Dim, "text: "+c.TextAbsence(s), "")
+		f.Absent(in, pane.Dim, "text: "+f.TextAbsence(s), "")
 		return in, nil, 0
 	}
-	textFoot(c, a, r)
-	lines, prompt = c.Scratch.Wrapped.Lines(r, in.W)
+	textFoot(a, f, r)
+	lines, prompt = f.Scratch.Wrapped.Lines(r, in.W)
 	return in, lines, prompt
 }
 
 // textFoot writes the progress of the request into the border.
-func textFoot(c *pane.Frame, a grid.Area, r *store.Request) {
+func textFoot(a grid.Area, f *pane.Frame, r *store.Request) {
 	words := strconv.Itoa(r.PromptTokens) + " prompt, " + strconv.Itoa(r.Generated)
 	if r.MaxTokens > 0 {
 		words += "/" + strconv.Itoa(r.MaxTokens)
@@ -66,10 +66,10 @@ func textFoot(c *pane.Frame, a grid.Area, r *store.Request) {
 	if r.DecodeRate.OK() {
 		words += " at " + metric.Rate(r.DecodeRate.V) + " tok/s"
 	}
-	c.Foot(a, pane.Dim, words)
+	f.Foot(a, pane.Dim, words)
 }
 
-func drawTextLines(a grid.Area, lines []string, first, prompt int, s *store.Snapshot, c *pane.Frame) {
+func drawTextLines(a grid.Area, s *store.Snapshot, f *pane.Frame, lines []string, first, prompt int) {
 	done := 0
 	for _, l := range lines[:first] {
 		done += len(l) + 1
@@ -83,6 +83,6 @@ func drawTextLines(a grid.Area, lines []string, first, prompt int, s *store.Snap
 	}
 	if s.Current.State == event.StateDispatched && first+a.H >= len(lines) {
 		y := len(lines) - 1 - first
-		a.Cell(min(x, a.W-1), y, grid.Fg(theme.Accent), c.Skin.Glyphs.Cursor)
+		a.Cell(min(x, a.W-1), y, grid.Fg(theme.Accent), f.Skin.Glyphs.Cursor)
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, rateCovers("tokens/s", s)...)
+func drawThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.Box(a, rateCovers("tokens/s", s)...)
 	if s.Aggregates == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
-		if !c.Waiting(in, s) {
-			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
+		if !f.Waiting(in, s) {
+			f.Absent(in, pane.Dim, "no request yet", f.Suggest)
 		}
 		return
 	}
 	r := pane.RowWriter{A: in}
-	drawNumbers(&r, s, c)
+	drawNumbers(&r, s, f)
 	drawGroups(&r, s)
-	pts := c.Rates(s)
-	r.Trend("tokens/s", len(pts), func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
+	pts := f.Rates(s)
+	r.Trend(f, "tokens/s", len(pts), func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode)
 }
 
 // rateCovers returns titles of the throughput, the longest first, with the age of the rates of an idle engine.
@@ -36,11 +36,11 @@ func rateCovers(title string, s *store.Snapshot) []string {
 }
 
 // drawNumbers draws the throughput, the load, what a server reports besides, and the totals of the session.
-func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	drawLast(r, s, c, drawRates)
+func drawNumbers(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
+	drawLast(r, s, f, drawRates)
 	drawRequests(r, s)
-	drawKV(r, s, c)
-	drawLast(r, s, c, drawBandwidth)
+	drawKV(r, s, f)
+	drawLast(r, s, f, drawBandwidth)
 	drawDrafts(r, s)
 	if s.Aggregates != nil {
 		drawCacheHits(r, s)
@@ -54,24 +54,24 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 			pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
 		}
 	}
-	drawRankLoad(r, s, c)
-	drawMore(r, s, c)
+	drawRankLoad(r, s, f)
+	drawMore(r, s, f)
 }
 
 // drawLast draws rows of rates: the last ones, dimmed, of an idle engine.
-func drawLast(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, draw func(*pane.RowWriter, *store.Snapshot, *pane.Frame)) {
+func drawLast(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame, draw func(*pane.RowWriter, *store.Snapshot, *pane.Frame)) {
 	if s.LastActive == nil {
-		draw(r, s, c)
+		draw(r, s, f)
 		return
 	}
 	from := r.Y
-	draw(r, s.LastActive, c)
+	draw(r, s.LastActive, f)
 	r.A.Sub(0, from, r.A.W, r.Y-from).Fade()
 }
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.
-func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	t, pts, format := s.Throughput, c.Rates(s), metric.Rate
+func drawRates(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
+	t, pts, format := s.Throughput, f.Rates(s), metric.Rate
 	if s.Counts.AtLeast { // polls miss tokens
 		format = func(v float64) string {
 			if v > 0 {
@@ -101,7 +101,7 @@ func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		x := pane.PutReading(a, row.v, format, "tok/s", st)
 		n := min(len(pts), a.W-x)
 		at := func(i int) float64 { return row.at(len(pts) - n + i) }
-		a.Spark(x, 0, a.W-x, 1, n, at, pane.ScaleTop(n, at), row.role, c.Skin)
+		a.Spark(x, 0, a.W-x, 1, n, at, pane.ScaleTop(n, at), row.role, f.Skin)
 	}
 }
 
@@ -137,7 +137,7 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 	}
 }
 
-func drawKV(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	a, ok := r.Next("KV cache")
 	if !ok {
 		return
@@ -159,7 +159,7 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		a.Right(a.W, 0, pane.Dim, cells)
 		w -= len(cells) + 1
 	}
-	a.Bar(pane.ValueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), c.Skin.Colour(), c.Skin.Glyphs)
+	a.Bar(pane.ValueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), f.Skin.Colour(), f.Skin.Glyphs)
 	if s.KV.Residency.Count == 0 {
 		return
 	}
@@ -181,7 +181,7 @@ func loadRole(share float64) theme.Role {
 	return theme.SeriesPrefill
 }
 
-func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	t := s.Throughput
 	if !t.Bandwidth.OK() {
 		return

@@ -42,7 +42,7 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 	v.keepFocus()
 	for _, p := range v.Placements {
-		Draw(p.ID, a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID == v.Focus, nil)
+		Draw(a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID, p.ID == v.Focus, nil)
 	}
 }
 
@@ -120,7 +120,7 @@ func (v Zoomed) Open() { v.zoom.scroll, v.zoom.machine.First = 0, 0 }
 // Draw implements view.View.
 func (v Zoomed) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.Placements = v.Placements[:0]
-	Draw(v.Focus, a, s, f, true, &v.zoom)
+	Draw(a, s, f, v.Focus, true, &v.zoom)
 }
 
 // Keys implements view.View.

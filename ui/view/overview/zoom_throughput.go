@@ -14,30 +14,30 @@ import (
 )
 
 // zoomThroughput draws all throughput numbers at the left and their charts at the right.
-func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+func zoomThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if len(s.Requests) == 0 && s.Aggregates == nil {
-		drawThroughput(a, s, c)
+		drawThroughput(a, s, f)
 		return
 	}
-	in := c.Box(a, rateCovers("tokens per second, queue and KV cache", s)...)
+	in := f.Box(a, rateCovers("tokens per second, queue and KV cache", s)...)
 	left := min(max(in.W/3, 38), 56)
 	r := pane.RowWriter{A: in.Sub(0, 0, left, in.H)}
-	drawNumbers(&r, s, c)
+	drawNumbers(&r, s, f)
 	drawWholeSession(&r, s)
 	drawGroups(&r, s)
-	drawSpeculation(&r, s, c)
-	pts := c.Rates(s)
+	drawSpeculation(&r, s, f)
+	pts := f.Rates(s)
 	right := in.Sub(left+2, 0, in.W-left-2, in.H)
 	if right.W < 30 || len(pts) < 2 {
 		return
 	}
-	charts := []func(grid.Area){func(a grid.Area) { pane.DrawRatesChart(a, pts, c) }}
+	charts := []func(grid.Area){func(a grid.Area) { pane.DrawRatesChart(a, f, pts) }}
 	if s.KV.Total > 0 {
-		charts = append(charts, func(a grid.Area) { drawKVChart(a, pts, s.KV.Total, c) })
+		charts = append(charts, func(a grid.Area) { drawKVChart(a, f, pts, s.KV.Total) })
 	}
 	for i := range reportedCharts {
 		if k := &reportedCharts[i]; k.reported(pts) {
-			charts = append(charts, func(a grid.Area) { k.draw(a, pts, c) })
+			charts = append(charts, func(a grid.Area) { k.draw(a, f, pts) })
 		}
 	}
 	const least = 9 // rows of a chart
@@ -69,7 +69,7 @@ func (k *reportedChart) reported(pts []store.RatePoint) bool {
 	return slices.ContainsFunc(pts, func(p store.RatePoint) bool { return !math.IsNaN(float64(k.at(&p))) })
 }
 
-func (k *reportedChart) draw(a grid.Area, pts []store.RatePoint, c *pane.Frame) {
+func (k *reportedChart) draw(a grid.Area, f *pane.Frame, pts []store.RatePoint) {
 	a.Text(0, 0, pane.Heading, k.name)
 	at := func(_, i int) float64 { return float64(k.at(&pts[i])) }
 	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
@@ -79,24 +79,24 @@ func (k *reportedChart) draw(a grid.Area, pts []store.RatePoint, c *pane.Frame) 
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)
-	c.Scratch.Chart(k.name).Draw(plot, grid.Curves{
+	f.Scratch.Chart(k.name).Draw(plot, grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(k.at(last)*1e4), Roles: []theme.Role{k.role}, Label: label,
-		Log: c.LogAxis && !k.share, Fill: true,
-	}, c.Skin)
-	pane.ChartMarks(c, plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), last.At, len(pts))
+		Log: f.LogAxis && !k.share, Fill: true,
+	}, f.Skin)
+	pane.ChartMarks(plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), f, last.At, len(pts))
 }
 
 // drawKVChart draws the KV cache cells in use.
-func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *pane.Frame) {
+func drawKVChart(a grid.Area, f *pane.Frame, pts []store.RatePoint, total int64) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "KV cache, cells in use").Put(pane.Dim, "  of "+strconv.Itoa(int(total)))
 	used := func(_, i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].KVUsed)) }
 	top := pane.ScaleTop(len(pts), func(i int) float64 { return used(0, i) })
-	c.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+	f.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: used, Top: top, Stamp: pane.Stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: pane.AxisLabel(pane.CountAxis, top),
-		Log: c.LogAxis, Fill: true,
-	}, c.Skin)
-	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 1, a.W-pane.ChartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))
+		Log: f.LogAxis, Fill: true,
+	}, f.Skin)
+	pane.ChartMarks(a.Sub(pane.ChartAxisWidth, 1, a.W-pane.ChartAxisWidth, a.H-1), f, pts[len(pts)-1].At, len(pts))
 }
 
 // drawWholeSession lists session totals.

@@ -129,7 +129,7 @@ func cellSize(w, tokens int) (width, perRow int) {
 }
 
 // cellRows returns the number of rows that the token cells of a request need.
-func cellRows(c *pane.Frame, w int, r *store.Request) int {
+func cellRows(f *pane.Frame, w int, r *store.Request) int {
 	first, last, ok := Received(r)
 	if !ok {
 		return 1
@@ -139,7 +139,7 @@ func cellRows(c *pane.Frame, w int, r *store.Request) int {
 }
 
 // tokenCells draws each token as a cell coloured by its gap.
-func tokenCells(c *pane.Frame, a grid.Area, v *View, caps event.Caps) {
+func tokenCells(a grid.Area, f *pane.Frame, v *View, caps event.Caps) {
 	r := v.Request
 	first, last, ok := Received(r)
 	if a.H < 2 {
@@ -147,7 +147,7 @@ func tokenCells(c *pane.Frame, a grid.Area, v *View, caps event.Caps) {
 	}
 	if !ok {
 		a.Text(0, 0, pane.Heading, "Tokens")
-		a.Elide(0, 1, a.W, pane.Dim, noTokens(c, r, caps), c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, 1, a.W, pane.Dim, noTokens(f, r, caps), f.Skin.Glyphs.Ellipsis)
 		return
 	}
 	width, perRow := cellSize(a.W, last-first+1)
@@ -156,7 +156,7 @@ func tokenCells(c *pane.Frame, a grid.Area, v *View, caps event.Caps) {
 	from := first + top*perRow
 	to := min(from+rows*perRow-1, last)
 	v.Cells = Cells{At: grid.Rect{X: a.X + cellLabel, Y: a.Y + 1, W: perRow * width, H: (to-from)/perRow + 1}, First: from, Last: to, PerRow: perRow, CellsW: width}
-	cellsTitle(c, a, from, to, last)
+	cellsTitle(a, f, from, to, last)
 	median := float64(r.ITL.P50)
 	for n := from; n <= to; n++ {
 		x, y := cellLabel+(n-from)%perRow*width, 1+(n-from)/perRow
@@ -164,12 +164,12 @@ func tokenCells(c *pane.Frame, a grid.Area, v *View, caps event.Caps) {
 			a.Right(cellLabel-1, y, pane.Dim, strconv.Itoa(n))
 		}
 		gap, known := GapBefore(r, n)
-		tokenCell(c, a.Sub(x, y, width, 1), known, gapHeat(gap, median), n == v.Token)
+		tokenCell(a.Sub(x, y, width, 1), f, known, gapHeat(gap, median), n == v.Token)
 	}
 }
 
 // noTokens returns why a request has no tokens to show.
-func noTokens(c *pane.Frame, r *store.Request, caps event.Caps) string {
+func noTokens(f *pane.Frame, r *store.Request, caps event.Caps) string {
 	switch {
 	case r.Slim:
 		return "evicted: tokens are kept for the last " + strconv.Itoa(store.MaxRequests) + " ended requests only"
@@ -182,17 +182,17 @@ func noTokens(c *pane.Frame, r *store.Request, caps event.Caps) string {
 }
 
 // tokenCell draws one token. The selected token stands out in every colour profile.
-func tokenCell(c *pane.Frame, a grid.Area, known bool, heat float64, chosen bool) {
-	gl := c.Skin.Glyphs
+func tokenCell(a grid.Area, f *pane.Frame, known bool, heat float64, chosen bool) {
+	gl := f.Skin.Glyphs
 	for x := range a.W {
 		switch {
-		case chosen && c.Skin.Colour():
+		case chosen && f.Skin.Colour():
 			a.Cell(x, 0, grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}, [...]rune{gl.Arrow, ' '}[x])
 		case chosen:
 			a.Cell(x, 0, pane.Data.With(grid.Reverse), gl.Arrow)
 		case !known:
 			a.Cell(x, 0, grid.Fg(theme.PartFirst), gl.Bullet)
-		case c.Skin.Colour():
+		case f.Skin.Colour():
 			a.Cell(x, 0, pane.Plain.On(theme.Heat(heat)), ' ')
 		default:
 			a.Cell(x, 0, pane.Data, pane.Shade(max(heat, 0.01), 1, gl))
@@ -201,7 +201,7 @@ func tokenCell(c *pane.Frame, a grid.Area, known bool, heat float64, chosen bool
 }
 
 // cellsTitle writes the range of tokens shown and the colour scale.
-func cellsTitle(c *pane.Frame, a grid.Area, from, to, last int) {
+func cellsTitle(a grid.Area, f *pane.Frame, from, to, last int) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "Tokens").Gap(2)
 	words := "1 cell = 1 token"
@@ -211,21 +211,21 @@ func cellsTitle(c *pane.Frame, a grid.Area, from, to, last int) {
 	l.Put(pane.Dim, words)
 	const scale = 12
 	names := [2]string{" gap 1/2 ", " 8 median "}
-	if c.Skin.Glyphs.ASCII || grid.Width(names[0])+scale+grid.Width(names[1])+l.X+2 > a.W {
+	if f.Skin.Glyphs.ASCII || grid.Width(names[0])+scale+grid.Width(names[1])+l.X+2 > a.W {
 		return
 	}
 	names = [2]string{" gap ½ ", " 8× the median"}
 	x := a.W - grid.Width(names[1]) - scale
 	a.Right(x, 0, pane.Dim, names[0])
 	for i := range scale {
-		tokenCell(c, a.Sub(x+i, 0, 1, 1), true, float64(i)/(scale-1), false)
+		tokenCell(a.Sub(x+i, 0, 1, 1), f, true, float64(i)/(scale-1), false)
 	}
 	a.Text(x+scale, 0, pane.Dim, names[1])
 }
 
 // gapColumns draws the gaps around the selected token as columns.
-func gapColumns(c *pane.Frame, a grid.Area, v *View) {
-	r, gl := v.Request, c.Skin.Glyphs
+func gapColumns(a grid.Area, f *pane.Frame, v *View) {
+	r, gl := v.Request, f.Skin.Glyphs
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "Gaps").Gap(2).Put(pane.Dim, "1 column = 1 token")
 	a = a.Sub(0, 1, a.W, a.H-1)

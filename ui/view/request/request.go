@@ -15,15 +15,15 @@ import (
 )
 
 // drawRequest draws one request: its stages, its tokens and the selected token.
-func drawRequest(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+func drawRequest(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	v.Cells = Cells{}
 	r := v.Request
 	if r == nil {
-		NoRequest(c, c.BoxAs(a, "Request", ""), s)
+		NoRequest(f.BoxAs(a, "Request", ""), s, f)
 		return
 	}
-	in := c.BoxAs(a, "Request", pane.RequestTitle(r, c), "#"+strconv.Itoa(int(r.ID)))
-	requestFacts(c, in, r)
+	in := f.BoxAs(a, "Request", pane.RequestTitle(f, r), "#"+strconv.Itoa(int(r.ID)))
+	requestFacts(in, f, r)
 	v.ClampSelection()
 	gap := 1
 	if in.H < 24 {
@@ -32,23 +32,23 @@ func drawRequest(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
 	if in.W >= 104 && in.H >= 20 {
 		left := in.W*58/100 - 2
-		requestLeft(c, body.Sub(0, 0, left, body.H), v, s)
-		requestRight(c, body.Sub(left+3, 0, body.W-left-3, body.H), v, s)
+		requestLeft(body.Sub(0, 0, left, body.H), s, f, v)
+		requestRight(body.Sub(left+3, 0, body.W-left-3, body.H), s, f, v)
 		return
 	}
 	detail := min(max(body.H/4, 4), 14)
-	used := requestLeft(c, body.Sub(0, 0, body.W, body.H-detail), v, s)
+	used := requestLeft(body.Sub(0, 0, body.W, body.H-detail), s, f, v)
 	if body.H-used > detail {
 		used++
 	}
-	requestRight(c, body.Sub(0, used, body.W, body.H-used), v, s)
+	requestRight(body.Sub(0, used, body.W, body.H-used), s, f, v)
 }
 
 // requestLeft draws stages, token cells, text and gaps, one below another where there is room, and returns the rows
 // used.
-func requestLeft(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
+func requestLeft(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) int {
 	loose := a.H >= 26
-	y := waterfall(c, a.Sub(0, 0, a.W, max(a.H-3, 1)), v, s)
+	y := waterfall(a.Sub(0, 0, a.W, max(a.H-3, 1)), s, f, v)
 	section := func(rows int) grid.Area {
 		if loose && y > 0 {
 			y++
@@ -57,38 +57,38 @@ func requestLeft(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 		y += rows
 		return a.Sub(0, y-rows, a.W, rows)
 	}
-	tokenCells(c, section(cellRows(c, a.W, v.Request)+1), v, s.Engine.Caps)
+	tokenCells(section(cellRows(f, a.W, v.Request)+1), f, v, s.Engine.Caps)
 	if a.H-y >= 5 && v.Request.Text != "" {
-		tokenText(c, section(min(textRows(v.Request, a.W)+1, max((a.H-y)*2/3, 4))), v)
+		tokenText(section(min(textRows(v.Request, a.W)+1, max((a.H-y)*2/3, 4))), f, v)
 	}
 	if a.H-y >= 5 && len(v.Request.Gaps) > 0 {
-		gapColumns(c, section(min(a.H-y, 20)), v)
+		gapColumns(section(min(a.H-y, 20)), f, v)
 	}
 	return y
 }
 
 // requestRight draws the selected token, the stalls, the prompt by layer and the prompt text.
-func requestRight(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
-	y := tokenDetail(c, a, v, s)
+func requestRight(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
+	y := tokenDetail(a, s, f, v)
 	if y > 0 {
 		y++
 	}
-	y += requestStalls(c, a.Sub(0, y, a.W, a.H-y), v) + 1
+	y += requestStalls(a.Sub(0, y, a.W, a.H-y), f, v) + 1
 	if n := len(v.Request.Layers); n > 0 && a.H-y >= 6 {
 		n = min(n+1, a.H-y)
-		pane.DrawLayers(a.Sub(0, y, a.W, n), v.Request, c)
+		pane.DrawLayers(a.Sub(0, y, a.W, n), f, v.Request)
 		y += n + 1
 	}
 	if words := omittedParts(v.Request); words != "" && a.H-y >= 1 {
-		a.Elide(0, y, a.W, pane.Dim, words, c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, y, a.W, pane.Dim, words, f.Skin.Glyphs.Ellipsis)
 		y += 2
 	}
 	if r := v.Request; a.H-y >= 3 && (r.Prompt != "" || !r.Slim && !s.Engine.Caps.Has(event.CapText)) {
 		words, st := r.Prompt, pane.Plain
 		if words == "" {
-			words, st = c.TextAbsence(s), pane.Dim
+			words, st = f.TextAbsence(s), pane.Dim
 		}
-		promptText(c, a.Sub(0, y, a.W, a.H-y), words, st)
+		promptText(a.Sub(0, y, a.W, a.H-y), f, words, st)
 	}
 }
 
@@ -114,20 +114,20 @@ func omittedParts(r *store.Request) string {
 }
 
 // promptText writes the beginning of the prompt, or why there is none.
-func promptText(c *pane.Frame, a grid.Area, words string, st grid.Style) {
+func promptText(a grid.Area, f *pane.Frame, words string, st grid.Style) {
 	a.Text(0, 0, pane.Heading, "Prompt")
 	lines := grid.Wrap(nil, sanitize.Text(words), a.W)
 	for y, line := range lines[:min(len(lines), a.H-1)] {
 		a.Text(0, 1+y, st, line)
 	}
 	if len(lines) > a.H-1 {
-		a.Cell(a.W-1, a.H-1, pane.Dim, c.Skin.Glyphs.Ellipsis)
+		a.Cell(a.W-1, a.H-1, pane.Dim, f.Skin.Glyphs.Ellipsis)
 	}
 }
 
 // requestFacts writes the numbers of a request in one row, the most important first.
-func requestFacts(c *pane.Frame, a grid.Area, r *store.Request) {
-	gl := c.Skin.Glyphs
+func requestFacts(a grid.Area, f *pane.Frame, r *store.Request) {
+	gl := f.Skin.Glyphs
 	l := a.Line(0, 0)
 	fact := func(name string, v event.Reading, format func(float64) string, unit string) {
 		words, st := "-", pane.Dim
@@ -149,8 +149,8 @@ func requestFacts(c *pane.Frame, a grid.Area, r *store.Request) {
 		}
 		l.Gap(3)
 	}
-	fact("TPOT", r.TPOT, metric.Seconds, targetMark(c, table.TPOT, r))
-	fact("E2EL", r.E2EL, metric.Seconds, targetMark(c, table.E2EL, r))
+	fact("TPOT", r.TPOT, metric.Seconds, targetMark(f, table.TPOT, r))
+	fact("E2EL", r.E2EL, metric.Seconds, targetMark(f, table.E2EL, r))
 	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
 	if r.CachedTokens > 0 {
 		l.Gap(-2)
@@ -169,35 +169,35 @@ func requestFacts(c *pane.Frame, a grid.Area, r *store.Request) {
 		return event.DerivedValue(float64(ns))
 	}
 	fact("ITL p50", itl(r.ITL.P50), pane.Nanoseconds, "")
-	fact("ITL p99", itl(r.ITL.P99), pane.Nanoseconds, targetMark(c, table.ITL, r))
+	fact("ITL p99", itl(r.ITL.P99), pane.Nanoseconds, targetMark(f, table.ITL, r))
 	fact("ITL max", itl(r.ITL.Max), pane.Nanoseconds, "")
 	fact("prefill", r.PrefillRate, metric.Rate, "/s")
 }
 
 // targetMark returns a mark for whether a value met its target, "" without a target.
-func targetMark(c *pane.Frame, f table.Field, r *store.Request) string {
-	target, missed := f.Target(r, r.Closed)
+func targetMark(f *pane.Frame, field table.Field, r *store.Request) string {
+	target, missed := field.Target(r, r.Closed)
 	switch {
-	case target <= 0 || f == table.E2EL && r.Cold:
+	case target <= 0 || field == table.E2EL && r.Cold:
 		return ""
 	case missed:
-		return " " + string(c.Skin.Glyphs.No) + " target " + metric.Duration(int64(target))
+		return " " + string(f.Skin.Glyphs.No) + " target " + metric.Duration(int64(target))
 	}
-	return " " + string(c.Skin.Glyphs.Yes)
+	return " " + string(f.Skin.Glyphs.Yes)
 }
 
 // tokenWords returns the text of a token in quotes with a sign for newlines, "" if it was not reported.
-func tokenWords(c *pane.Frame, t *store.Token) string {
+func tokenWords(f *pane.Frame, t *store.Token) string {
 	if t.Text == "" {
 		return ""
 	}
-	return `"` + oneLine(c, t.Text) + `"`
+	return `"` + oneLine(f, t.Text) + `"`
 }
 
 // oneLine returns text with a sign for newlines.
-func oneLine(c *pane.Frame, raw string) string {
+func oneLine(f *pane.Frame, raw string) string {
 	sign := '↵'
-	if c.Skin.Glyphs.ASCII {
+	if f.Skin.Glyphs.ASCII {
 		sign = '|'
 	}
 	out := []rune(sanitize.Text(raw))
@@ -213,9 +213,9 @@ func oneLine(c *pane.Frame, raw string) string {
 const LeastGlance = 16
 
 // DrawGlance draws the beginning of the Request view of the selected request.
-func DrawGlance(c *pane.Frame, a grid.Area, r *store.Request, s *store.Snapshot) {
-	a.Fill(0, 0, a.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
-	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), " "+pane.RequestTitle(r, c)+" ")
+func DrawGlance(a grid.Area, s *store.Snapshot, f *pane.Frame, r *store.Request) {
+	a.Fill(0, 0, a.W, grid.Fg(theme.Border), f.Skin.Glyphs.Horizontal)
+	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), " "+pane.RequestTitle(f, r)+" ")
 	a = a.Sub(0, 1, a.W, a.H-1)
 	v := &View{Request: r, Static: true}
 	v.ClampSelection()
@@ -223,18 +223,18 @@ func DrawGlance(c *pane.Frame, a grid.Area, r *store.Request, s *store.Snapshot)
 	if a.W >= 104 {
 		w := a.W*58/100 - 2
 		left, right = a.Sub(0, 0, w, a.H), a.Sub(w+3, 0, a.W-w-3, a.H)
-		used := waterfall(c, left, v, s) + 1
+		used := waterfall(left, s, f, v) + 1
 		if left.H-used >= 4 && len(r.Gaps) > 0 {
-			gapColumns(c, left.Sub(0, used, w, min(left.H-used, 20)), v)
+			gapColumns(left.Sub(0, used, w, min(left.H-used, 20)), f, v)
 		}
 	} else {
-		used := waterfall(c, left.Sub(0, 0, a.W, a.H-4), v, s)
+		used := waterfall(left.Sub(0, 0, a.W, a.H-4), s, f, v)
 		right = a.Sub(0, used, a.W, a.H-used)
 	}
-	rows := min(cellRows(c, right.W, r)+1, max(right.H/2, 3))
-	tokenCells(c, right.Sub(0, 0, right.W, rows), v, s.Engine.Caps)
+	rows := min(cellRows(f, right.W, r)+1, max(right.H/2, 3))
+	tokenCells(right.Sub(0, 0, right.W, rows), f, v, s.Engine.Caps)
 	if rest := right.H - rows - 1; rest >= 4 && r.Text != "" {
-		tokenText(c, right.Sub(0, rows+1, right.W, rest), v)
+		tokenText(right.Sub(0, rows+1, right.W, rest), f, v)
 	}
 }
 
@@ -254,13 +254,13 @@ func Missing(s *store.Snapshot) (why, advice string) {
 }
 
 // NoRequest draws why there are no requests.
-func NoRequest(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	if c.Waiting(a, s) {
+func NoRequest(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	if f.Waiting(a, s) {
 		return
 	}
 	why, advice := Missing(s)
 	if why == "" {
-		why, advice = "no request yet", c.Suggest
+		why, advice = "no request yet", f.Suggest
 	}
-	c.Absent(a, pane.Dim, why, advice)
+	f.Absent(a, pane.Dim, why, advice)
 }

@@ -15,22 +15,22 @@ import (
 )
 
 // tokenDetail describes the selected token and returns the rows used.
-func tokenDetail(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
+func tokenDetail(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) int {
 	r := v.Request
 	if _, _, ok := Received(r); !ok {
 		return 0
 	}
-	y := tokenHead(c, a, v)
+	y := tokenHead(a, f, v)
 	t := KeptToken(r, v.Token)
-	y = tokenGap(c, a, y, v, t, s)
+	y = tokenGap(a, s, f, y, v, t)
 	if t == nil {
-		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(len(r.Tokens)), "token", "tokens"))
+		return fact(a, f, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(len(r.Tokens)), "token", "tokens"))
 	}
-	return tokenFacts(c, a, y, r, t, s)
+	return tokenFacts(a, s, f, y, r, t)
 }
 
 // tokenHead writes the number of the token.
-func tokenHead(c *pane.Frame, a grid.Area, v *View) int {
+func tokenHead(a grid.Area, f *pane.Frame, v *View) int {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "Token "+strconv.Itoa(v.Token)).Gap(2)
 	switch {
@@ -46,7 +46,7 @@ func tokenHead(c *pane.Frame, a grid.Area, v *View) int {
 const factNames = 10
 
 // fact writes a name and, beside it, words wrapped to as many rows as needed; it returns the next free row.
-func fact(c *pane.Frame, a grid.Area, y int, name string, st grid.Style, words string) int {
+func fact(a grid.Area, f *pane.Frame, y int, name string, st grid.Style, words string) int {
 	if y >= a.H {
 		return y
 	}
@@ -59,27 +59,27 @@ func fact(c *pane.Frame, a grid.Area, y int, name string, st grid.Style, words s
 }
 
 // tokenGap writes the gap before the token, and its cause if it is long.
-func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token, s *store.Snapshot) int {
+func tokenGap(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, v *View, t *store.Token) int {
 	r := v.Request
 	gap, known := GapBefore(r, v.Token)
 	if !known {
-		return fact(c, a, y, "gap", pane.Dim, "none: the time before the first token is TTFT")
+		return fact(a, f, y, "gap", pane.Dim, "none: the time before the first token is TTFT")
 	}
 	median := float64(r.ITL.P50)
 	ratio := float64(gap) / max(median, 1)
 	l := a.Line(factNames, y)
 	a.Text(0, y, pane.Dim, "gap")
-	l.Put(pane.Loud, metric.Duration(gap)).Gap(2).Put(pane.GapStyle(ratio), metric.Rate(ratio)+c.Skin.Glyphs.Times).Put(pane.Dim, " the median")
+	l.Put(pane.Loud, metric.Duration(gap)).Gap(2).Put(pane.GapStyle(ratio), metric.Rate(ratio)+f.Skin.Glyphs.Times).Put(pane.Dim, " the median")
 	y++
 	if t != nil && t.N > 1 {
-		y = fact(c, a, y, "", pane.Dim, strconv.Itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
+		y = fact(a, f, y, "", pane.Dim, strconv.Itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
 	}
-	why, st := Cause(c, r, v.Token, ratio)
-	return tokenMemory(c, a, fact(c, a, y, "cause", st, why), t, s)
+	why, st := Cause(f, r, v.Token, ratio)
+	return tokenMemory(a, s, f, fact(a, f, y, "cause", st, why), t)
 }
 
 // tokenMemory writes how long reading the weights and the KV cache of the token takes at least.
-func tokenMemory(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snapshot) int {
+func tokenMemory(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, t *store.Token) int {
 	wall := s.Throughput.ReadBandwidth
 	if t == nil || t.Read == 0 || t.N > 1 || t.Gap <= 0 || !wall.OK() {
 		return y
@@ -89,11 +89,11 @@ func tokenMemory(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Sna
 	if floor > float64(t.Gap) {
 		words += ", so they come from caches"
 	}
-	return fact(c, a, y, "memory", pane.Plain, metric.Percent(floor/float64(t.Gap))+" "+words)
+	return fact(a, f, y, "memory", pane.Plain, metric.Percent(floor/float64(t.Gap))+" "+words)
 }
 
 // Cause returns why a token was late, as far as that is known.
-func Cause(c *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.Style) {
+func Cause(f *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.Style) {
 	for _, s := range r.Stalls {
 		if s.Index <= n && inStall(r, s.Index, n) {
 			return stallWords(&s), pane.Bad
@@ -107,7 +107,7 @@ func Cause(c *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.
 	case ratio >= pane.StallGap:
 		return "late, but below the stall threshold of the tokens before it", pane.Watch
 	case ratio >= pane.SlowGap:
-		return "slower than typical, but no stall (" + strconv.Itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", pane.Watch
+		return "slower than typical, but no stall (" + strconv.Itoa(store.StallFactor) + f.Skin.Glyphs.Times + " the median)", pane.Watch
 	}
 	return "typical", pane.Dim
 }
@@ -128,13 +128,13 @@ func stallWords(s *store.Stall) string {
 }
 
 // tokenFacts writes everything that the engine reported for the token.
-func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.Token, s *store.Snapshot) int {
-	words := tokenWords(c, t)
+func tokenFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, r *store.Request, t *store.Token) int {
+	words := tokenWords(f, t)
 	switch {
 	case words != "" || s.Engine.Caps.Has(event.CapText): // a token may have no text of its own
-		y = fact(c, a, y, "text", pane.Data, cmp.Or(words, `""`))
+		y = fact(a, f, y, "text", pane.Data, cmp.Or(words, `""`))
 	default:
-		y = fact(c, a, y, "text", pane.Dim, c.TextAbsence(s))
+		y = fact(a, f, y, "text", pane.Dim, f.TextAbsence(s))
 	}
 	id := "id not reported"
 	if t.ID >= 0 {
@@ -143,48 +143,48 @@ func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.To
 	if t.Step > 0 {
 		id += ", forward pass " + strconv.FormatUint(t.Step, 10)
 	}
-	y = fact(c, a, y, "token", pane.Plain, id)
+	y = fact(a, f, y, "token", pane.Plain, id)
 	at := pane.Clock(pane.SessionTime(s, t.At))
 	if !r.MissedStart {
 		at = metric.Duration(int64(t.At-r.Enqueued)) + " after enqueue, " + at
 	}
-	y = fact(c, a, y, "at", pane.Plain, at)
+	y = fact(a, f, y, "at", pane.Plain, at)
 	if t.Handover > 0 {
-		y = fact(c, a, y, "handover", pane.Plain, metric.Duration(int64(t.Handover))+" later")
+		y = fact(a, f, y, "handover", pane.Plain, metric.Duration(int64(t.Handover))+" later")
 	}
 	if t.HasLP {
-		y = fact(c, a, y, "prob.", pane.Plain, probability(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
+		y = fact(a, f, y, "prob.", pane.Plain, probability(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
 	}
 	for i, top := range t.Top {
 		name := ""
 		if i == 0 {
 			name = "top"
 		}
-		y = fact(c, a, y, name, pane.Dim, probability(top.LogP)+"  "+cmp.Or(oneLine(c, top.Text), "id "+strconv.Itoa(int(top.ID))))
+		y = fact(a, f, y, name, pane.Dim, probability(top.LogP)+"  "+cmp.Or(oneLine(f, top.Text), "id "+strconv.Itoa(int(top.ID))))
 	}
-	y = tokenSplit(c, a, y, t)
-	return tokenPicks(c, a, y, t, s)
+	y = tokenSplit(a, f, y, t)
+	return tokenPicks(a, s, f, y, t)
 }
 
 // probability formats a log probability as a percentage.
 func probability(logp float32) string { return metric.Percent(math.Exp(float64(logp))) }
 
 // tokenSplit draws the parts of the token's forward pass.
-func tokenSplit(c *pane.Frame, a grid.Area, y int, t *store.Token) int {
+func tokenSplit(a grid.Area, f *pane.Frame, y int, t *store.Token) int {
 	parts, _, n := pane.MeanSplit([]store.Token{*t})
 	if n == 0 || a.H-y < len(parts)+2 {
 		return y
 	}
 	a.Text(0, y+1, pane.Heading, "Stages of this token")
 	for i := range parts {
-		parts[i].Fill = c.Skin.Glyphs.Bar
+		parts[i].Fill = f.Skin.Glyphs.Bar
 	}
 	pane.DrawTimeParts(a.Sub(0, y+2, a.W, len(parts)), parts)
 	return y + 2 + len(parts)
 }
 
 // tokenPicks lists the experts picked for the token, layer by layer.
-func tokenPicks(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snapshot) int {
+func tokenPicks(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, t *store.Token) int {
 	used := s.Model.ExpertsUsed
 	if s.Experts != nil {
 		used = s.Experts.Used
@@ -194,7 +194,7 @@ func tokenPicks(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snap
 	}
 	a.Text(0, y+1, pane.Heading, "Expert picks")
 	if len(t.Picks) < used {
-		return fact(c, a, y+2, "", pane.Dim, "per-token picks: not reported by this engine")
+		return fact(a, f, y+2, "", pane.Dim, "per-token picks: not reported by this engine")
 	}
 	layers := len(t.Picks) / used
 	widest := 1
@@ -216,7 +216,7 @@ func tokenPicks(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snap
 }
 
 // requestStalls lists the stalls of a request with their causes, the longest first, and returns the rows used.
-func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
+func requestStalls(a grid.Area, f *pane.Frame, v *View) int {
 	r := v.Request
 	if a.H < 1 || r.ITL.Count == 0 {
 		return 0
@@ -228,7 +228,7 @@ func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
 		a.Text(8, 0, pane.Dim, "not judged: "+strconv.Itoa(store.StallSamples)+" gaps or fewer")
 		return 1
 	default:
-		a.Text(8, 0, pane.Good, string(c.Skin.Glyphs.Good)+" none: no gap of "+strconv.Itoa(store.StallFactor)+c.Skin.Glyphs.Times+" the median or more")
+		a.Text(8, 0, pane.Good, string(f.Skin.Glyphs.Good)+" none: no gap of "+strconv.Itoa(store.StallFactor)+f.Skin.Glyphs.Times+" the median or more")
 		return 1
 	}
 	list := slices.SortedStableFunc(slices.Values(r.Stalls), func(a, b store.Stall) int { return cmp.Compare(b.Gap, a.Gap) })
@@ -246,8 +246,8 @@ func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
 			st = grid.Fg(theme.Accent).With(grid.Bold)
 		}
 		l.Put(st, "token").Tail(6, st, strconv.Itoa(s.Index)).Tail(9, pane.Bad, metric.Duration(int64(s.Gap)))
-		l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+c.Skin.Glyphs.Times).Gap(2)
-		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, s.Words(), c.Skin.Glyphs.Ellipsis)
+		l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+f.Skin.Glyphs.Times).Gap(2)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, s.Words(), f.Skin.Glyphs.Ellipsis)
 	}
 	return 1 + len(list)
 }

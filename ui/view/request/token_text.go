@@ -18,7 +18,7 @@ type piece struct {
 
 // tokenText writes the text of the tokens, each on the colour of its gap, scrolled so that the selected token is in the
 // middle.
-func tokenText(c *pane.Frame, a grid.Area, v *View) {
+func tokenText(a grid.Area, f *pane.Frame, v *View) {
 	a.Text(0, 0, pane.Heading, "Text")
 	a.Text(6, 0, pane.Dim, "coloured by gap")
 	a = a.Sub(0, 1, a.W, a.H-1)
@@ -34,13 +34,13 @@ func tokenText(c *pane.Frame, a grid.Area, v *View) {
 			continue
 		}
 		st := pane.Data
-		if gap, known := GapBefore(v.Request, p.nth); known && c.Skin.Colour() {
+		if gap, known := GapBefore(v.Request, p.nth); known && f.Skin.Colour() {
 			bg := theme.Heat(gapHeat(gap, median))
-			st = grid.Style{FG: c.Skin.OnHeat(bg), BG: bg}
+			st = grid.Style{FG: f.Skin.OnHeat(bg), BG: bg}
 		}
 		if p.nth == v.Token {
 			st = grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
-			if !c.Skin.Colour() {
+			if !f.Skin.Colour() {
 				st.Attr |= grid.Reverse
 			}
 		}

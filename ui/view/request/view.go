@@ -47,7 +47,7 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) { return Missing(
 // Draw draws the selected request.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.Update(s)
-	drawRequest(a, v, s, f)
+	drawRequest(a, s, f, v)
 }
 
 // Update takes the selected request of a snapshot. For another request than before it resets the selected token.

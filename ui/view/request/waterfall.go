@@ -54,7 +54,7 @@ func requestAxis(s *store.Snapshot, r *store.Request, whole bool) axis {
 }
 
 // waterfallRows returns the known TTFT components of a request, and the time that no component covers.
-func waterfallRows(c *pane.Frame, s *store.Snapshot, r *store.Request, x axis) (rows []stageRow) {
+func waterfallRows(s *store.Snapshot, f *pane.Frame, r *store.Request, x axis) (rows []stageRow) {
 	spans := timeline(r)
 	if r.First != 0 && r.Dispatched != 0 { // parts that are not stamped are what the dispatch leaves before and after it
 		spans = fill(spans, event.StageQueue, r.Enqueued, r.Dispatched)
@@ -62,7 +62,7 @@ func waterfallRows(c *pane.Frame, s *store.Snapshot, r *store.Request, x axis) (
 	}
 	for _, p := range ttftParts(s, r) {
 		k := pane.ComponentLook(p.Stage)
-		row := stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(c, k), mark: pane.PartSwatch(c, k), dur: int64(p.Dur), perToken: p.PerToken}
+		row := stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(f, k), mark: pane.PartSwatch(f, k), dur: int64(p.Dur), perToken: p.PerToken}
 		switch p.Stage {
 		case event.StageNone:
 			for _, p := range uncovered(spans, r.Enqueued, r.First) {
@@ -180,7 +180,7 @@ func uncovered(spans []store.StageSpan, from, to event.Time) (out []store.StageS
 }
 
 // engineStageRows returns engine-specific stages. Their time is part of the uncovered time.
-func engineStageRows(c *pane.Frame, r *store.Request, x axis) (rows []stageRow) {
+func engineStageRows(f *pane.Frame, r *store.Request, x axis) (rows []stageRow) {
 	for _, p := range r.Spans {
 		if p.Stage != event.StageNone {
 			continue
@@ -191,7 +191,7 @@ func engineStageRows(c *pane.Frame, r *store.Request, x axis) (rows []stageRow) 
 			i++
 		}
 		if i == len(rows) {
-			rows = append(rows, stageRow{name: name, role: theme.Accent, fill: c.Skin.Glyphs.Bar, mark: c.Skin.Glyphs.Bullet})
+			rows = append(rows, stageRow{name: name, role: theme.Accent, fill: f.Skin.Glyphs.Bar, mark: f.Skin.Glyphs.Bullet})
 		}
 		rows[i].dur += int64(p.Dur())
 		rows[i].at = append(rows[i].at, x.place(p.Start, p.End))
@@ -208,11 +208,11 @@ const (
 )
 
 // waterfall draws the stages on one axis, with their lengths and the sum, and returns the rows used.
-func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
+func waterfall(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) int {
 	r := v.Request
 	x := requestAxis(s, r, v.ToEnd)
-	waterfallTitle(c, a, v, x)
-	rows := fold(waterfallRows(c, s, r, x), a.H-2)
+	waterfallTitle(a, f, v, x)
+	rows := fold(waterfallRows(s, f, r, x), a.H-2)
 	total := int64(0)
 	wide := a.W >= 64
 	right := stageTime + stageShare
@@ -223,7 +223,7 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	y := 0
 	for _, p := range rows {
 		total += p.dur
-		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p)
+		drawStageRow(a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), f, p)
 		if ttft := r.TTFT.V * 1e9; r.TTFT.OK() && ttft > 0 {
 			a.Right(stageNames+bars.W+right-boolWidth(wide, stageToken), 1+y, pane.Plain, metric.Percent(float64(p.dur)/ttft))
 		}
@@ -232,17 +232,17 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 		}
 		y++
 	}
-	y = waterfallSums(c, a, bars, v, x, y, metric.Duration(total))
-	for _, p := range engineStageRows(c, r, x) {
-		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p)
+	y = waterfallSums(a, bars, f, v, x, y, metric.Duration(total))
+	for _, p := range engineStageRows(f, r, x) {
+		drawStageRow(a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), f, p)
 		y++
 	}
 	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
-	if y+2 < a.H && DrawWaits(a.Sub(0, 2+y, a.W, 1), s.WaitsOf(r), c) {
+	if y+2 < a.H && DrawWaits(a.Sub(0, 2+y, a.W, 1), f, s.WaitsOf(r)) {
 		y++
 	}
 	if y+2 < a.H {
-		y += drawCacheMiss(a.Sub(0, 2+y, a.W, min(a.H-y-2, 2)), r.CacheMiss(), c)
+		y += drawCacheMiss(a.Sub(0, 2+y, a.W, min(a.H-y-2, 2)), f, r.CacheMiss())
 	}
 	return min(y+2, a.H)
 }
@@ -250,12 +250,12 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 // drawCacheMiss writes why a prompt cache did not keep what it could have: "Cache miss  a timestamp differs since #57 ·
 // 212 tokens 120 ms", and below it the place "messages[0].content, character 130". It returns the rows used, 0 if nothing
 // was missed.
-func drawCacheMiss(a grid.Area, m store.CacheMiss, c *pane.Frame) int {
+func drawCacheMiss(a grid.Area, f *pane.Frame, m store.CacheMiss) int {
 	if m.Tokens == 0 {
 		return 0
 	}
 	l := a.Line(0, 0)
-	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	sep := " " + string(f.Skin.Glyphs.Bullet) + " "
 	l.Put(pane.Heading, "Cache miss").Gap(2)
 	l.Fit(grid.Piece{Style: pane.Plain, Words: m.Words()}, grid.Piece{Style: pane.Dim, Words: " since "}, grid.Piece{Style: pane.Data, Words: "#" + strconv.Itoa(int(m.With))})
 	lost := metric.Count(float64(m.Tokens)) + " tokens"
@@ -277,7 +277,7 @@ const leastWait = 0.01
 
 // DrawWaits writes what held a request up before its first token: "held up by slot of #12 3.10 s · #14's prompt 400 ms".
 // It draws nothing and returns false if no part of the wait is explained.
-func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) bool {
+func DrawWaits(a grid.Area, f *pane.Frame, ws []store.Wait) bool {
 	all, explained := int64(0), false
 	for i := range ws {
 		all += ws[i].NS
@@ -295,7 +295,7 @@ func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) bool {
 		}
 		lead := ""
 		if i > 0 {
-			lead = " " + string(c.Skin.Glyphs.Bullet) + " "
+			lead = " " + string(f.Skin.Glyphs.Bullet) + " "
 		}
 		st := pane.Plain
 		if w.Cause == verdict.Unknown {
@@ -341,7 +341,7 @@ func boolWidth(on bool, w int) int {
 }
 
 // waterfallTitle writes what the axis covers.
-func waterfallTitle(c *pane.Frame, a grid.Area, v *View, x axis) {
+func waterfallTitle(a grid.Area, f *pane.Frame, v *View, x axis) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "Stages").Gap(2)
 	if v.Request.Polled {
@@ -372,15 +372,15 @@ func waterfallTitle(c *pane.Frame, a grid.Area, v *View, x axis) {
 }
 
 // drawStageRow draws one stage: its name, its position and its length.
-func drawStageRow(c *pane.Frame, a, bar grid.Area, p stageRow) {
+func drawStageRow(a, bar grid.Area, f *pane.Frame, p stageRow) {
 	a.Cell(0, 0, grid.Fg(p.role), p.mark)
-	a.Elide(2, 0, stageNames-3, pane.Dim, p.name, c.Skin.Glyphs.Ellipsis)
-	drawSpans(c, bar, p.at, grid.Fg(p.role), p.fill)
+	a.Elide(2, 0, stageNames-3, pane.Dim, p.name, f.Skin.Glyphs.Ellipsis)
+	drawSpans(bar, f, p.at, grid.Fg(p.role), p.fill)
 	a.Right(stageNames+bar.W+stageTime, 0, pane.Data, metric.Duration(p.dur))
 }
 
 // drawSpans draws intervals of an axis, each at least one cell wide.
-func drawSpans(c *pane.Frame, bar grid.Area, at [][2]float64, st grid.Style, fill rune) {
+func drawSpans(bar grid.Area, f *pane.Frame, at [][2]float64, st grid.Style, fill rune) {
 	for _, p := range at {
 		from := min(int(math.Round(p[0]*float64(bar.W))), bar.W-1)
 		to := int(math.Round(p[1] * float64(bar.W)))

@@ -10,8 +10,8 @@ import (
 )
 
 // waterfallSums draws the sum of the parts, the decode time, and the sum of both, and returns the next row.
-func waterfallSums(c *pane.Frame, a, bars grid.Area, v *View, x axis, y int, total string) int {
-	r, gl := v.Request, c.Skin.Glyphs
+func waterfallSums(a, bars grid.Area, f *pane.Frame, v *View, x axis, y int, total string) int {
+	r, gl := v.Request, f.Skin.Glyphs
 	end := stageNames + bars.W + stageTime
 	sum := func(name, words string, st grid.Style) {
 		a.Text(2, 1+y, pane.Dim, name)
@@ -41,7 +41,7 @@ func waterfallSums(c *pane.Frame, a, bars grid.Area, v *View, x axis, y int, tot
 	if r.First == 0 || y >= bars.H-2 {
 		return y
 	}
-	decodeBar(c, bars.Sub(0, y, bars.W, 1), v, x)
+	decodeBar(bars.Sub(0, y, bars.W, 1), f, v, x)
 	sum("+ decode", metric.Reading(r.Decode, metric.Seconds), pane.Data)
 	if r.Paced.OK() && r.Paced.V > 0 {
 		a.Right(a.W, y, pane.Dim, "paced "+metric.Seconds(r.Paced.V))
@@ -54,18 +54,18 @@ func waterfallSums(c *pane.Frame, a, bars grid.Area, v *View, x axis, y int, tot
 
 // decodeBar draws the tokens after the first on the axis, each cell in the colour of its longest gap. If the axis ends
 // with the first token, it draws only a continuation mark.
-func decodeBar(c *pane.Frame, bar grid.Area, v *View, x axis) {
+func decodeBar(bar grid.Area, f *pane.Frame, v *View, x axis) {
 	r := v.Request
 	if !v.ToEnd {
-		bar.Cell(bar.W-1, 0, grid.Fg(theme.SeriesDecode), c.Skin.Glyphs.Cut)
+		bar.Cell(bar.W-1, 0, grid.Fg(theme.SeriesDecode), f.Skin.Glyphs.Cut)
 		return
 	}
-	drawSpans(c, bar, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), c.Skin.Glyphs.Bar)
+	drawSpans(bar, f, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), f.Skin.Glyphs.Bar)
 	median := float64(r.ITL.P50)
 	for _, t := range r.Tokens {
 		if ratio := float64(t.Gap) / median; median > 0 && ratio >= pane.SlowGap {
 			at := min(int(x.place(t.At, t.At)[1]*float64(bar.W)), bar.W-1)
-			bar.Cell(at, 0, pane.GapStyle(ratio), c.Skin.Glyphs.Bar)
+			bar.Cell(at, 0, pane.GapStyle(ratio), f.Skin.Glyphs.Bar)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestQueueAroundTheLoad(t *testing.T) {
 	s := &store.Snapshot{}
 	c := &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}
 	got := map[string][][2]float64{}
-	for _, row := range waterfallRows(c, s, r, requestAxis(s, r, false)) {
+	for _, row := range waterfallRows(s, c, r, requestAxis(s, r, false)) {
 		got[row.name] = row.at
 	}
 	want := map[string][][2]float64{
@@ -61,7 +61,7 @@ func TestTitleWithoutAStart(t *testing.T) {
 		var g grid.Grid
 		g.Reset(60, 1)
 		r := &store.Request{MissedStart: missed, Enqueued: 10, First: 10, Closed: 20, State: event.StateCancelled}
-		waterfallTitle(c, g.All(), &View{Request: r}, axis{from: 10, to: 10})
+		waterfallTitle(g.All(), c, &View{Request: r}, axis{from: 10, to: 10})
 		if got := g.Plain(); strings.Contains(got, "first token") == missed {
 			t.Errorf("start missed %t: %q", missed, got)
 		}

@@ -65,40 +65,40 @@ func varies(l *table.Requests, f table.Field) bool {
 }
 
 // drawTable draws the table: one row per request, and sums and percentiles of the filtered rows below.
-func drawTable(a grid.Area, t *View, s *store.Snapshot, c *pane.Frame) {
+func drawTable(a grid.Area, s *store.Snapshot, f *pane.Frame, t *View) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := t.List
 	title := requestsTitle(t)
 	if why, _ := request.Missing(s); l.All == 0 && (s.NeverReached() || why != "") {
 		title = nil
 	}
-	in := c.BoxAs(a, "Requests", title...)
+	in := f.BoxAs(a, "Requests", title...)
 	if l.All == 0 {
-		request.NoRequest(c, in, s)
+		request.NoRequest(in, s, f)
 		return
 	}
 	cols := columnsFor(l, in.W)
-	requestHead(c, in, cols, t)
+	requestHead(in, f, cols, t)
 	foot := requestFeet(in.H)
 	if room := in.H - 1 - foot - len(l.Rows); room > request.LeastGlance && t.Selected < len(l.Rows) {
-		request.DrawGlance(c, in.Sub(0, in.H-room+1, in.W, room-1), l.Rows[t.Selected], s)
+		request.DrawGlance(in.Sub(0, in.H-room+1, in.W, room-1), s, f, l.Rows[t.Selected])
 		in = in.Sub(0, 0, in.W, in.H-room)
 	}
 	body := in.Sub(0, 1, in.W, in.H-1-foot)
 	if len(l.Rows) == 0 {
-		c.Absent(body, pane.Dim, "no request matches the filter", "esc clears it")
+		f.Absent(body, pane.Dim, "no request matches the filter", "esc clears it")
 	}
 	from, to := t.Show(len(l.Rows), body)
 	shown := l.Rows[from:to]
 	top := barTop(shown)
 	for y, r := range shown {
-		requestRow(c, body.Sub(0, y, body.W, 1), cols, r, top, s)
+		requestRow(body.Sub(0, y, body.W, 1), s, f, cols, r, top)
 		if t.First+y == t.Selected {
-			pane.MarkRow(c, body, y)
+			pane.MarkRow(body, f, y)
 		}
 	}
 	if foot > 0 {
-		requestSums(c, in.Sub(0, in.H-foot, in.W, foot), cols, t, len(shown), s.Latency.Targets)
+		requestSums(in.Sub(0, in.H-foot, in.W, foot), f, cols, t, len(shown), s.Latency.Targets)
 	}
 }
 
@@ -135,12 +135,12 @@ func requestsTitle(t *View) []string {
 }
 
 // requestHead writes the column heads, with an arrow at the sort column.
-func requestHead(c *pane.Frame, a grid.Area, cols []requestColumn, t *View) {
+func requestHead(a grid.Area, f *pane.Frame, cols []requestColumn, t *View) {
 	x := pane.MarkWidth
 	for _, col := range cols {
 		cell := columnAt(col, a, x, 0, 1)
 		t.Heads = append(t.Heads, pane.Head[table.Field]{Field: col.Field, At: cell.Rect})
-		pane.DrawColumnHead(c, cell.Sub(0, 0, cell.W-markOf(col.Field), 1), col.Field.Title(), leftAligned(col.Field), col.Field == t.List.By, t.List.Down)
+		pane.DrawColumnHead(cell.Sub(0, 0, cell.W-markOf(col.Field), 1), f, col.Field.Title(), leftAligned(col.Field), col.Field == t.List.By, t.List.Down)
 		x += col.W
 	}
 	bar, strip := pictureWidths(a.W - x)

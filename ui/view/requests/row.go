@@ -16,22 +16,22 @@ import (
 )
 
 // requestRow draws one request.
-func requestRow(c *pane.Frame, a grid.Area, cols []requestColumn, r *store.Request, top float64, s *store.Snapshot) {
+func requestRow(a grid.Area, s *store.Snapshot, f *pane.Frame, cols []requestColumn, r *store.Request, top float64) {
 	x := pane.MarkWidth
 	for _, col := range cols {
-		requestCell(c, columnAt(col, a, x, 0, 1), col.Field, r, s)
+		requestCell(columnAt(col, a, x, 0, 1), s, f, col.Field, r)
 		x += col.W
 	}
 	bar, strip := pictureWidths(a.W - x)
 	if bar > 0 && r.TTFT.OK() && top > 0 {
 		at := a.Sub(x+1, 0, bar-2, 1)
-		pane.DrawStack(c, at, 0, r, top)
+		pane.DrawStack(at, f, 0, r, top)
 		if r.TTFT.V > top {
-			at.Cell(at.W-1, 0, pane.Data.With(grid.Bold), c.Skin.Glyphs.Cut)
+			at.Cell(at.W-1, 0, pane.Data.With(grid.Bold), f.Skin.Glyphs.Cut)
 		}
 	}
 	if strip > 0 {
-		gapStrip(c, a.Sub(x+1+bar, 0, strip-1, 1), r)
+		gapStrip(a.Sub(x+1+bar, 0, strip-1, 1), f, r)
 	}
 }
 
@@ -53,7 +53,7 @@ func barTop(shown []*store.Request) float64 {
 }
 
 // gapStrip draws the last gaps of a request in one row.
-func gapStrip(c *pane.Frame, a grid.Area, r *store.Request) {
+func gapStrip(a grid.Area, f *pane.Frame, r *store.Request) {
 	n := min(len(r.Gaps), a.W)
 	median := float64(r.ITL.P50)
 	if n == 0 || median <= 0 {
@@ -61,35 +61,35 @@ func gapStrip(c *pane.Frame, a grid.Area, r *store.Request) {
 	}
 	for i, gap := range r.Gaps[len(r.Gaps)-n:] {
 		ratio := float64(gap) / median
-		a.Column(i, 0, 1, ratio/pane.StripTop, pane.GapStyle(ratio), c.Skin.Glyphs)
+		a.Column(i, 0, 1, ratio/pane.StripTop, pane.GapStyle(ratio), f.Skin.Glyphs)
 	}
 }
 
 // requestCell writes one value.
-func requestCell(c *pane.Frame, a grid.Area, f table.Field, r *store.Request, s *store.Snapshot) {
-	gl := c.Skin.Glyphs
+func requestCell(a grid.Area, s *store.Snapshot, f *pane.Frame, field table.Field, r *store.Request) {
+	gl := f.Skin.Glyphs
 	switch {
-	case f == table.ID:
+	case field == table.ID:
 		a.Text(0, 0, pane.Data, "#"+strconv.Itoa(int(r.ID)))
 		return
-	case f == table.State:
+	case field == table.State:
 		st := pane.StateStyle(r.State)
-		a.Cell(0, 0, st, stateMark(c, r.State))
+		a.Cell(0, 0, st, stateMark(f, r.State))
 		word := r.State.String()
 		if r.Probe { // the mark shows how it ended
 			word = "probe"
 		}
 		a.Text(2, 0, st, word)
 		return
-	case f.Unit() == metric.Word:
-		a.Elide(0, 0, a.W, pane.Plain, sanitize.Line(f.Text(r)), gl.Ellipsis)
+	case field.Unit() == metric.Word:
+		a.Elide(0, 0, a.W, pane.Plain, sanitize.Line(field.Text(r)), gl.Ellipsis)
 		return
-	case f == table.TTFT:
-		ttftCell(c, a, r, s.Now)
+	case field == table.TTFT:
+		ttftCell(a, f, r, s.Now)
 		return
 	}
-	v := f.Value(r, s.Now)
-	_, missed := f.Target(r, s.Now)
+	v := field.Value(r, s.Now)
+	_, missed := field.Target(r, s.Now)
 	if !v.OK() {
 		if missed { // running for longer than the target
 			a.Right(a.W, 0, pane.Bad, ">"+metric.Duration(int64(s.Now-r.Enqueued)))
@@ -101,16 +101,16 @@ func requestCell(c *pane.Frame, a grid.Area, f table.Field, r *store.Request, s 
 	st := pane.Plain
 	switch {
 	case missed:
-		a.Right(a.W, 0, pane.Bad.With(grid.Bold), string(gl.No)+formatField(f, v.V))
+		a.Right(a.W, 0, pane.Bad.With(grid.Bold), string(gl.No)+formatField(field, v.V))
 		return
 	case v.V == 0:
 		st = pane.Dim
-	case f == table.Stalls:
+	case field == table.Stalls:
 		st = pane.Watch
-	case f == table.TPOT || f == table.Rate:
+	case field == table.TPOT || field == table.Rate:
 		st = pane.Data
 	}
-	a.Right(a.W, 0, st, formatField(f, v.V))
+	a.Right(a.W, 0, st, formatField(field, v.V))
 }
 
 // formatField formats a number of a column.
@@ -125,8 +125,8 @@ func formatField(f table.Field, v float64) string {
 }
 
 // stateMark returns a glyph per state, so that no state depends on colour alone.
-func stateMark(c *pane.Frame, st event.State) rune {
-	gl := c.Skin.Glyphs
+func stateMark(f *pane.Frame, st event.State) rune {
+	gl := f.Skin.Glyphs
 	switch st {
 	case event.StateQueued:
 		return gl.Idle
@@ -142,8 +142,8 @@ func stateMark(c *pane.Frame, st event.State) rune {
 
 // ttftCell writes TTFT and whether it met its target. For a request without a first token it writes the time since
 // enqueue once that exceeds the target.
-func ttftCell(c *pane.Frame, a grid.Area, r *store.Request, now event.Time) {
-	gl := c.Skin.Glyphs
+func ttftCell(a grid.Area, f *pane.Frame, r *store.Request, now event.Time) {
+	gl := f.Skin.Glyphs
 	_, missed := table.TTFT.Target(r, now)
 	end := a.W - markOf(table.TTFT)
 	switch {
@@ -168,8 +168,8 @@ func ttftCell(c *pane.Frame, a grid.Area, r *store.Request, now event.Time) {
 }
 
 // requestSums draws a rule with the range of rows shown, and sums and percentiles below.
-func requestSums(c *pane.Frame, a grid.Area, cols []requestColumn, t *View, shown int, targets store.Targets) {
-	gl, l := c.Skin.Glyphs, t.List
+func requestSums(a grid.Area, f *pane.Frame, cols []requestColumn, t *View, shown int, targets store.Targets) {
+	gl, l := f.Skin.Glyphs, t.List
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
 	if shown < len(l.Rows) {
 		a.Right(a.W, 0, pane.Dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+shown)+" of "+strconv.Itoa(len(l.Rows))+" ")
@@ -179,34 +179,34 @@ func requestSums(c *pane.Frame, a grid.Area, cols []requestColumn, t *View, show
 	for _, col := range cols {
 		cell := columnAt(col, a, x, 1, a.H-1)
 		end := cell.W - markOf(col.Field)
-		switch f := col.Field; {
+		switch field := col.Field; {
 		case sums.Counted == 0 && len(l.Rows) > 0: // all are probes
-		case f == table.ID:
+		case field == table.ID:
 			for y, word := range []string{"sum", "p50", "p99"}[:cell.H] {
 				cell.Text(0, y, pane.Dim, word)
 			}
-		case f == table.Prompt:
+		case field == table.Prompt:
 			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Prompt)))
-		case f == table.Cached:
+		case field == table.Cached:
 			if sums.Cached.OK() {
 				cell.Right(end, 0, pane.Loud, metric.Count(sums.Cached.V))
 			}
-		case f == table.Generated:
+		case field == table.Generated:
 			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Generated)))
 		default:
-			for y, v := range []float64{math.NaN(), sums.P50[f], sums.P99[f]}[:cell.H] {
+			for y, v := range []float64{math.NaN(), sums.P50[field], sums.P99[field]}[:cell.H] {
 				if !math.IsNaN(v) {
-					cell.Right(end, y, pane.Data, formatField(f, v))
+					cell.Right(end, y, pane.Data, formatField(field, v))
 				}
 			}
 		}
 		x += col.W
 	}
-	requestStates(c, a.Sub(0, 0, a.W-20, 1), sums, len(l.Rows)-sums.Counted, targets)
+	requestStates(a.Sub(0, 0, a.W-20, 1), f, sums, len(l.Rows)-sums.Counted, targets)
 }
 
 // requestStates writes into the rule the number of rows per state, of missed targets and of probes.
-func requestStates(c *pane.Frame, a grid.Area, sums *table.Sums, probes int, targets store.Targets) {
+func requestStates(a grid.Area, f *pane.Frame, sums *table.Sums, probes int, targets store.Targets) {
 	l := a.Line(pane.MarkWidth-1, 0)
 	l.Put(pane.Dim, " ")
 	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed} {

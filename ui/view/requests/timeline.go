@@ -97,18 +97,18 @@ const (
 )
 
 // drawTimeline draws who ran and who waited when, the load below it, and why the selected request waited.
-func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+func drawTimeline(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	v.Heads, v.Body = v.Heads[:0], grid.Rect{}
-	in := c.BoxAs(a, "Requests", "timeline, "+c.Window.String(), c.Window.String())
-	x := timelineOf(s, c.Window, in.W-laneNames)
+	in := f.BoxAs(a, "Requests", "timeline, "+f.Window.String(), f.Window.String())
+	x := timelineOf(s, f.Window, in.W-laneNames)
 	ran, queued := timelineParts(s, x)
 	if len(ran)+len(queued) == 0 {
-		c.Absent(in, pane.Dim, "no request in the "+c.Window.String(), "press w for a longer window, v for the list")
+		f.Absent(in, pane.Dim, "no request in the "+f.Window.String(), "press w for a longer window, v for the list")
 		return
 	}
 	selected := v.Request(s)
-	waited := waitLook(c, s.Engine.Caps)
-	timelineLegend(c, in, waited)
+	waited := waitLook(f, s.Engine.Caps)
+	timelineLegend(in, f, waited)
 	below := loadRows + 1
 	if selected != nil {
 		below += 2
@@ -119,7 +119,7 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	y := 1
 	for i, lane := range run[:max(min(n, rows), 0)] {
 		in.Text(0, y, pane.Dim, "run "+strconv.Itoa(i+1))
-		drawRan(c, in.Sub(laneNames, y, x.w, 1), lane, x, selected)
+		drawRan(in.Sub(laneNames, y, x.w, 1), f, lane, x, selected)
 		y++
 	}
 	waits := max(min(len(wait), rows-n), 0)
@@ -133,16 +133,16 @@ func drawTimeline(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 		y++
 	}
 	if more := len(run) - n + len(wait) - waits; more > 0 {
-		c.Foot(a, pane.Dim, strconv.Itoa(more)+" more rows: press w for a shorter window")
+		f.Foot(a, pane.Dim, strconv.Itoa(more)+" more rows: press w for a shorter window")
 	}
 	y = max(min(y+1, in.H-below), 1)
-	drawBatch(c, in.Sub(0, y, in.W, 1), run, x)
-	drawLoads(c, in.Sub(0, y+1, in.W, len(loads)), c.Rates(s), x)
+	drawBatch(in.Sub(0, y, in.W, 1), f, run, x)
+	drawLoads(in.Sub(0, y+1, in.W, len(loads)), f, f.Rates(s), x)
 	timelineTicks(in.Sub(laneNames, y+loadRows, x.w, 1), x)
 	if selected != nil {
 		y += loadRows + 1
-		in.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), pane.RequestTitle(selected, c))
-		request.DrawWaits(in.Sub(0, y+1, in.W, 1), s.WaitsOf(selected), c)
+		in.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), pane.RequestTitle(f, selected))
+		request.DrawWaits(in.Sub(0, y+1, in.W, 1), f, s.WaitsOf(selected))
 	}
 }
 
@@ -155,54 +155,54 @@ type look struct {
 
 // waitLook is the look of the time before an engine began with a request: in its queue, if it reports one. Otherwise it
 // may contain the prefill, until the engine reports when that was.
-func waitLook(c *pane.Frame, caps event.Caps) look {
+func waitLook(f *pane.Frame, caps event.Caps) look {
 	if caps.Has(event.CapQueue) {
-		return look{theme.PartQueue, fillOf(c, event.StageQueue), "queue"}
+		return look{theme.PartQueue, fillOf(f, event.StageQueue), "queue"}
 	}
-	return look{theme.PartOther, fillOf(c, event.StageNone), "waits"}
+	return look{theme.PartOther, fillOf(f, event.StageNone), "waits"}
 }
 
 // timelineLegend names the fills.
-func timelineLegend(c *pane.Frame, in grid.Area, waited look) {
+func timelineLegend(in grid.Area, f *pane.Frame, waited look) {
 	l := in.Line(laneNames, 0)
 	for _, k := range [...]look{
 		waited,
-		{theme.SeriesPrefill, fillOf(c, event.StagePrompt), "prefill"},
-		{theme.SeriesDecode, decodeFill(c), "decode"},
-		pacedLook(c),
-		{theme.Bad, stallFill(c), "stall"},
+		{theme.SeriesPrefill, fillOf(f, event.StagePrompt), "prefill"},
+		{theme.SeriesDecode, decodeFill(f), "decode"},
+		pacedLook(f),
+		{theme.Bad, stallFill(f), "stall"},
 	} {
 		l.Fit(grid.Piece{Style: grid.Fg(k.role), Words: string(k.fill)}, grid.Piece{Style: pane.Dim, Words: " " + k.name + "   "})
 	}
 }
 
 // fillOf returns the fill of a stage in the bars of TTFT.
-func fillOf(c *pane.Frame, st event.Stage) rune {
-	return c.Skin.Glyphs.Fills[pane.ComponentLook(st).Fill]
+func fillOf(f *pane.Frame, st event.Stage) rune {
+	return f.Skin.Glyphs.Fills[pane.ComponentLook(st).Fill]
 }
 
-func decodeFill(c *pane.Frame) rune {
-	if c.Skin.Colour() && !c.Skin.Glyphs.ASCII {
-		return c.Skin.Glyphs.Bar
+func decodeFill(f *pane.Frame) rune {
+	if f.Skin.Colour() && !f.Skin.Glyphs.ASCII {
+		return f.Skin.Glyphs.Bar
 	}
-	return fillOf(c, event.StageFirst)
+	return fillOf(f, event.StageFirst)
 }
 
-func stallFill(c *pane.Frame) rune {
-	if c.Skin.Glyphs.ASCII {
+func stallFill(f *pane.Frame) rune {
+	if f.Skin.Glyphs.ASCII {
 		return '!'
 	}
-	return c.Skin.Glyphs.Block
+	return f.Skin.Glyphs.Block
 }
 
 // pacedLook is the look of decoding that mostly waits on purpose.
-func pacedLook(c *pane.Frame) look {
-	return look{theme.PartOther, fillOf(c, event.StageNone), "paced"}
+func pacedLook(f *pane.Frame) look {
+	return look{theme.PartOther, fillOf(f, event.StageNone), "paced"}
 }
 
 // drawPaced draws the columns in which pacing took most of the time that a request decoded.
-func drawPaced(c *pane.Frame, a grid.Area, p part, x timeAxis) {
-	r, k := p.r, pacedLook(c)
+func drawPaced(a grid.Area, f *pane.Frame, p part, x timeAxis) {
+	r, k := p.r, pacedLook(f)
 	if !(r.Paced.V > 0) || r.First == 0 {
 		return
 	}
@@ -245,17 +245,17 @@ func drawPaced(c *pane.Frame, a grid.Area, p part, x timeAxis) {
 }
 
 // drawRan draws the requests of one lane: prefill until the first token, decoding, pacing, and stalls.
-func drawRan(c *pane.Frame, a grid.Area, lane []part, x timeAxis, selected *store.Request) {
+func drawRan(a grid.Area, f *pane.Frame, lane []part, x timeAxis, selected *store.Request) {
 	for _, p := range lane {
 		first := cmp.Or(p.r.First, p.to)
-		drawPart(a, p, x, theme.SeriesDecode, decodeFill(c), selected)
-		drawPaced(c, a, p, x)
+		drawPart(a, p, x, theme.SeriesDecode, decodeFill(f), selected)
+		drawPaced(a, f, p, x)
 		if from, to := x.column(p.from), x.column(first); to > from || p.r.First == 0 {
-			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), fillOf(c, event.StagePrompt))
+			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), fillOf(f, event.StagePrompt))
 		}
 		for _, st := range p.r.Stalls {
 			from := x.column(st.At - event.Time(st.Gap))
-			a.Fill(from, 0, max(x.column(st.At)-from, 1), grid.Fg(theme.Bad), stallFill(c))
+			a.Fill(from, 0, max(x.column(st.At)-from, 1), grid.Fg(theme.Bad), stallFill(f))
 		}
 		nameOf(a, p, x, selected)
 	}
@@ -282,7 +282,7 @@ func nameOf(a grid.Area, p part, x timeAxis, selected *store.Request) {
 }
 
 // drawBatch draws the lanes in use in each column: requests that ran together.
-func drawBatch(c *pane.Frame, a grid.Area, run [][]part, x timeAxis) {
+func drawBatch(a grid.Area, f *pane.Frame, run [][]part, x timeAxis) {
 	counts, top := make([]int, x.w), 0
 	for _, lane := range run {
 		next := 0 // first column that the lane does not count in yet
@@ -298,13 +298,13 @@ func drawBatch(c *pane.Frame, a grid.Area, run [][]part, x timeAxis) {
 	a.Clip(0, 0, laneNames-1, pane.Dim, "batch "+strconv.Itoa(top))
 	for col, n := range counts {
 		if n > 0 {
-			a.Column(laneNames+col, 0, 1, float64(n)/float64(top), grid.Fg(theme.SeriesDecode), c.Skin.Glyphs)
+			a.Column(laneNames+col, 0, 1, float64(n)/float64(top), grid.Fg(theme.SeriesDecode), f.Skin.Glyphs)
 		}
 	}
 }
 
 // drawLoads draws the load of each second on the axis, each row on its own scale.
-func drawLoads(c *pane.Frame, a grid.Area, pts []store.RatePoint, x timeAxis) {
+func drawLoads(a grid.Area, f *pane.Frame, pts []store.RatePoint, x timeAxis) {
 	seen := pts[max(len(pts)-int((x.to-x.from)/event.Time(time.Second))-2, 0):]
 	for y, k := range loads {
 		top := pane.ScaleTop(len(seen), func(i int) float64 { return k.at(&seen[i]) })
@@ -321,7 +321,7 @@ func drawLoads(c *pane.Frame, a grid.Area, pts []store.RatePoint, x timeAxis) {
 			}
 			from, to := max(x.column(seen[i].At), 0), x.column(seen[i].At+event.Time(time.Second))
 			for col := from; col < max(to, from+1) && col < x.w; col++ {
-				plot.Column(col, 0, 1, v/top, grid.Fg(k.role), c.Skin.Glyphs)
+				plot.Column(col, 0, 1, v/top, grid.Fg(k.role), f.Skin.Glyphs)
 			}
 		}
 	}

@@ -38,9 +38,9 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) { return request.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.update(s)
 	if v.Timeline {
-		f.Windowed(a, s, func(s *store.Snapshot) { drawTimeline(a, v, s, f) })
+		f.Windowed(a, s, func(s *store.Snapshot) { drawTimeline(a, s, f, v) })
 	} else {
-		drawTable(a, v, s, f)
+		drawTable(a, s, f, v)
 	}
 	v.filter.Draw(a, v.List.Filter.Text(), table.RequestFilters.Example, f.Skin)
 }

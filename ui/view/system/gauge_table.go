@@ -64,15 +64,15 @@ func gaugeColumnsFor(w int) (k gaugeColumns) {
 
 // gaugeTable lists every gauge: its current value, its trend, its value when the selected token came, its median over
 // the window, and its correlation with ITL. box is the pane around the table.
-func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, v *request.View, s *store.Snapshot) {
+func gaugeTable(a, box grid.Area, s *store.Snapshot, f *pane.Frame, at *store.HostPoint, m *Table, v *request.View) {
 	if a.H < 2 {
 		return
 	}
-	pts := s.Host.SamplesWithin(c.Window, s.Now)
+	pts := s.Host.SamplesWithin(f.Window, s.Now)
 	sums := &m.sums
 	sums.update(pts)
 	k := gaugeColumnsFor(a.W)
-	gaugeHeads(c, a, k, v, at, s)
+	gaugeHeads(a, s, f, k, v, at)
 	list, groups := gaugeList(m.rows[:0], s), 0
 	m.rows = list
 	for i := range list {
@@ -92,14 +92,14 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, 
 		if y >= body.H {
 			break
 		}
-		drawGauge(c, body.Sub(0, y, body.W, 1), r, k, at, sums, s)
+		drawGauge(body.Sub(0, y, body.W, 1), s, f, r, k, at, sums)
 		y++
 	}
-	gaugeFoot(c, box, len(list)-m.First-body.H, sums, k)
+	gaugeFoot(box, f, len(list)-m.First-body.H, sums, k)
 }
 
 // gaugeHeads writes the column titles.
-func gaugeHeads(c *pane.Frame, a grid.Area, k gaugeColumns, v *request.View, at *store.HostPoint, s *store.Snapshot) {
+func gaugeHeads(a grid.Area, s *store.Snapshot, f *pane.Frame, k gaugeColumns, v *request.View, at *store.HostPoint) {
 	now := "now"
 	if sampleAge(s) != "" {
 		now = "last"
@@ -121,33 +121,33 @@ func gaugeHeads(c *pane.Frame, a grid.Area, k gaugeColumns, v *request.View, at 
 		a.Right(k.typical, 0, pane.Heading, "typical")
 	}
 	if k.rho > 0 {
-		a.Right(k.rho, 0, pane.Heading, rhoName(c)+" ITL")
+		a.Right(k.rho, 0, pane.Heading, rhoName(f)+" ITL")
 	}
 }
 
-func rhoName(c *pane.Frame) string {
-	if c.Skin.Glyphs.ASCII {
+func rhoName(f *pane.Frame) string {
+	if f.Skin.Glyphs.ASCII {
 		return "rho"
 	}
 	return "ρ"
 }
 
 // drawGauge draws one gauge.
-func drawGauge(c *pane.Frame, a grid.Area, r *gaugeRow, k gaugeColumns, at *store.HostPoint, sums *gaugeSums, s *store.Snapshot) {
+func drawGauge(a grid.Area, s *store.Snapshot, f *pane.Frame, r *gaugeRow, k gaugeColumns, at *store.HostPoint, sums *gaugeSums) {
 	a.Text(0, 0, pane.Dim, r.name)
-	now, or := r.reading(c, s)
+	now, or := r.reading(s, f)
 	if !now.OK() {
-		a.Elide(max(k.now-grid.Width(or), gaugeName), 0, a.W-gaugeName, pane.Dim, or, c.Skin.Glyphs.Ellipsis)
+		a.Elide(max(k.now-grid.Width(or), gaugeName), 0, a.W-gaugeName, pane.Dim, or, f.Skin.Glyphs.Ellipsis)
 		return
 	}
 	a.Right(k.now, 0, pane.Loud, r.write(now.V))
 	if k.detail > 0 {
-		a.Elide(k.now+2, 0, gaugeDetail-3, pane.Dim, r.detailWords(c, s), c.Skin.Glyphs.Ellipsis)
+		a.Elide(k.now+2, 0, gaugeDetail-3, pane.Dim, r.detailWords(s, f), f.Skin.Glyphs.Ellipsis)
 	}
 	if r.noTrend != nil {
 		return
 	}
-	gaugeTrend(c, a.Sub(max(k.now, k.detail)+1, 0, k.trend-max(k.now, k.detail)-1, 1), r, s)
+	gaugeTrend(a.Sub(max(k.now, k.detail)+1, 0, k.trend-max(k.now, k.detail)-1, 1), s, f, r)
 	typical := sums.typical[r.gauge]
 	if k.typical > 0 && !math.IsNaN(typical) {
 		a.Right(k.typical, 0, pane.Plain, r.write(typical))
@@ -166,12 +166,12 @@ func drawGauge(c *pane.Frame, a grid.Area, r *gaugeRow, k gaugeColumns, at *stor
 }
 
 // gaugeTrend draws the last samples, one per column.
-func gaugeTrend(c *pane.Frame, a grid.Area, r *gaugeRow, s *store.Snapshot) {
+func gaugeTrend(a grid.Area, s *store.Snapshot, f *pane.Frame, r *gaugeRow) {
 	pts := s.Host.Series
 	n := min(len(pts), a.W)
 	pts = pts[len(pts)-n:]
 	at := func(i int) float64 { return pts[i].V[r.gauge] }
-	a.Spark(0, 0, a.W, 1, n, at, pane.ScaleTop(n, at), r.role(), c.Skin)
+	a.Spark(0, 0, a.W, 1, n, at, pane.ScaleTop(n, at), r.role(), f.Skin)
 }
 
 // formatRho formats a correlation coefficient with its sign; a significant one is highlighted.
@@ -191,23 +191,23 @@ func formatRho(r metric.Correlation) (string, grid.Style) {
 
 // gaugeFoot writes into the lower border how the correlation is computed, its number of samples, and the number of rows
 // below, in the longest form that fits.
-func gaugeFoot(c *pane.Frame, box grid.Area, below int, sums *gaugeSums, k gaugeColumns) {
+func gaugeFoot(box grid.Area, f *pane.Frame, below int, sums *gaugeSums, k gaugeColumns) {
 	more := ""
 	if below > 0 {
 		more = strconv.Itoa(below) + " more below  "
 	}
 	if k.rho == 0 {
-		c.Foot(box, pane.Dim, more)
+		f.Foot(box, pane.Dim, more)
 		return
 	}
-	rho, n := rhoName(c), strconv.Itoa(sums.mostPairs)+" samples with tokens"
+	rho, n := rhoName(f), strconv.Itoa(sums.mostPairs)+" samples with tokens"
 	long, short := rho+": Spearman correlation with the mean ITL of the same second; "+n+"; bright: significant", rho+": Spearman; "+n
 	if sums.mostPairs < metric.LeastPairs {
 		few := ": too few samples with tokens, " + strconv.Itoa(sums.mostPairs) + " of " + strconv.Itoa(metric.LeastPairs)
 		long, short = rho+few+"; press w for a longer window", rho+few
 	}
 	for _, words := range [...]string{more + long, more + short, more} {
-		if c.Foot(box, pane.Dim, words) > 0 {
+		if f.Foot(box, pane.Dim, words) > 0 {
 			return
 		}
 	}

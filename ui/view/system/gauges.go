@@ -20,8 +20,8 @@ type gaugeRow struct {
 	name    string
 	gauge   event.Gauge
 	write   func(float64) string
-	detail  func(c *pane.Frame, s *store.Snapshot) string                         // text after the number; nil: none
-	noTrend func(c *pane.Frame, s *store.Snapshot) (now event.Reading, or string) // reads a value that has no samples over time; or is shown if it is absent
+	detail  func(s *store.Snapshot, f *pane.Frame) string                         // text after the number; nil: none
+	noTrend func(s *store.Snapshot, f *pane.Frame) (now event.Reading, or string) // reads a value that has no samples over time; or is shown if it is absent
 	first   bool                                                                  // starts a group
 }
 
@@ -40,7 +40,7 @@ var gaugeRows = func() (rows [event.NumGauges]gaugeRow) {
 	} {
 		rows[g].first = true
 	}
-	for g, detail := range map[event.Gauge]func(*pane.Frame, *store.Snapshot) string{
+	for g, detail := range map[event.Gauge]func(*store.Snapshot, *pane.Frame) string{
 		event.GaugeCPU: machineCores, event.GaugeThrottled: grantedCores, event.GaugeEngineCPU: engineThreads, event.GaugeMemory: memoryLimit, event.GaugeRSS: peakRSS,
 		event.GaugePSS: ageOfPSS, event.GaugeModelCached: modelFile, event.GaugeRead: readOps, event.GaugeWrite: writeOps, event.GaugePower: perToken,
 		event.GaugeGPU: gpuName, event.GaugeGPUEngine: gpuDetail("others %s", "gpu_others", metric.Percent), event.GaugeGPUMemory: gpuDetail("of %s", "gpu_memory_limit", metric.Bytes),
@@ -58,7 +58,7 @@ var gaugeRows = func() (rows [event.NumGauges]gaugeRow) {
 	return rows
 }()
 
-var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(_ *pane.Frame, s *store.Snapshot) (event.Reading, string) {
+var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(s *store.Snapshot, _ *pane.Frame) (event.Reading, string) {
 	why := s.Host.NoGPU
 	if why == "" {
 		why = event.NotReported.String()
@@ -88,7 +88,7 @@ func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 	return list
 }
 
-func machineCores(_ *pane.Frame, s *store.Snapshot) string {
+func machineCores(s *store.Snapshot, _ *pane.Frame) string {
 	words := strconv.Itoa(len(s.Host.Cores)) + " cores"
 	if s.Host.Load1.OK() {
 		words += ", load " + metric.Rate(s.Host.Load1.V)
@@ -96,7 +96,7 @@ func machineCores(_ *pane.Frame, s *store.Snapshot) string {
 	return words
 }
 
-func grantedCores(_ *pane.Frame, s *store.Snapshot) string {
+func grantedCores(s *store.Snapshot, _ *pane.Frame) string {
 	if !s.Host.CPULimit.OK() {
 		return "no limit"
 	}
@@ -104,7 +104,7 @@ func grantedCores(_ *pane.Frame, s *store.Snapshot) string {
 }
 
 // engineThreads returns the engine's share of the machine and its number of threads.
-func engineThreads(_ *pane.Frame, s *store.Snapshot) string {
+func engineThreads(s *store.Snapshot, _ *pane.Frame) string {
 	words := shareOfMachine(s.Host.Engine.CPU, s)
 	if s.Host.Engine.Threads.OK() {
 		words += "  " + metric.Count(s.Host.Engine.Threads.V) + " threads"
@@ -121,7 +121,7 @@ func shareOfMachine(r event.Reading, s *store.Snapshot) string {
 	return metric.Percent(r.V/float64(n)) + " of all"
 }
 
-func memoryLimit(_ *pane.Frame, s *store.Snapshot) string {
+func memoryLimit(s *store.Snapshot, _ *pane.Frame) string {
 	switch {
 	case !s.Host.MemTotal.OK():
 		return ""
@@ -131,7 +131,7 @@ func memoryLimit(_ *pane.Frame, s *store.Snapshot) string {
 	return "of " + metric.Bytes(s.Host.MemTotal.V)
 }
 
-func peakRSS(_ *pane.Frame, s *store.Snapshot) string {
+func peakRSS(s *store.Snapshot, _ *pane.Frame) string {
 	if !s.Host.Engine.Peak.OK() {
 		return ""
 	}
@@ -139,18 +139,18 @@ func peakRSS(_ *pane.Frame, s *store.Snapshot) string {
 }
 
 // enginePSS returns the last measured PSS of the engine, or how to measure it where that is possible.
-func enginePSS(c *pane.Frame, s *store.Snapshot) (event.Reading, string) {
+func enginePSS(s *store.Snapshot, f *pane.Frame) (event.Reading, string) {
 	l := &s.Host.Inspection
 	switch {
 	case l.PSSAt != 0:
 		return l.PSS, l.PSS.Absence()
-	case c.Inspect:
+	case f.Inspect:
 		return event.Reading{}, "press i to measure"
 	}
 	return event.Reading{}, event.NotReported.String()
 }
 
-func ageOfPSS(_ *pane.Frame, s *store.Snapshot) string { return age(s, s.Host.Inspection.PSSAt) }
+func ageOfPSS(s *store.Snapshot, _ *pane.Frame) string { return age(s, s.Host.Inspection.PSSAt) }
 
 // age returns the time since a moment, "" if the moment never came.
 func age(s *store.Snapshot, at event.Time) string {
@@ -161,11 +161,11 @@ func age(s *store.Snapshot, at event.Time) string {
 }
 
 // modelCached returns the share of the model file that is in the page cache.
-func modelCached(c *pane.Frame, s *store.Snapshot) (event.Reading, string) {
+func modelCached(s *store.Snapshot, f *pane.Frame) (event.Reading, string) {
 	switch l := &s.Host.Inspection; {
 	case s.Model.Path == "(built in)":
 		return event.Reading{}, "built in: no file"
-	case l.ModelAt == 0 && c.Inspect:
+	case l.ModelAt == 0 && f.Inspect:
 		return event.Reading{}, event.NotYet.String()
 	case l.ModelCached.OK() && l.ModelBytes.OK() && l.ModelBytes.V > 0:
 		return event.DerivedValue(l.ModelCached.V / l.ModelBytes.V), ""
@@ -174,7 +174,7 @@ func modelCached(c *pane.Frame, s *store.Snapshot) (event.Reading, string) {
 	}
 }
 
-func modelFile(_ *pane.Frame, s *store.Snapshot) string {
+func modelFile(s *store.Snapshot, _ *pane.Frame) string {
 	l := &s.Host.Inspection
 	if !l.ModelBytes.OK() {
 		return ""
@@ -182,11 +182,11 @@ func modelFile(_ *pane.Frame, s *store.Snapshot) string {
 	return "of " + metric.Bytes(l.ModelBytes.V) + ", " + age(s, l.ModelAt)
 }
 
-func readOps(_ *pane.Frame, s *store.Snapshot) string {
+func readOps(s *store.Snapshot, _ *pane.Frame) string {
 	return formatCalls(s.Host.Engine.ReadOps, "read")
 }
 
-func writeOps(_ *pane.Frame, s *store.Snapshot) string {
+func writeOps(s *store.Snapshot, _ *pane.Frame) string {
 	return formatCalls(s.Host.Engine.WriteOps, "write")
 }
 
@@ -199,7 +199,7 @@ func formatCalls(r event.Reading, name string) string {
 }
 
 // perToken returns the CPU energy per token over the last sample interval.
-func perToken(_ *pane.Frame, s *store.Snapshot) string {
+func perToken(s *store.Snapshot, _ *pane.Frame) string {
 	pts := s.Host.Series
 	if len(pts) == 0 {
 		return ""
@@ -212,11 +212,11 @@ func perToken(_ *pane.Frame, s *store.Snapshot) string {
 }
 
 // selfShare returns llmtop's own share of the machine, without the engine.
-func selfShare(_ *pane.Frame, s *store.Snapshot) string {
+func selfShare(s *store.Snapshot, _ *pane.Frame) string {
 	return shareOfMachine(event.GaugeSelfCPU.Reading(s.Host.Host), s)
 }
 
-func collections(_ *pane.Frame, s *store.Snapshot) string {
+func collections(s *store.Snapshot, _ *pane.Frame) string {
 	if !s.Host.Self.GCCount.OK() {
 		return ""
 	}
@@ -299,9 +299,9 @@ func (r *gaugeRow) role() theme.Role {
 }
 
 // reading returns the value of the last sample, and the text shown if it is absent.
-func (r *gaugeRow) reading(c *pane.Frame, s *store.Snapshot) (event.Reading, string) {
+func (r *gaugeRow) reading(s *store.Snapshot, f *pane.Frame) (event.Reading, string) {
 	if r.noTrend != nil {
-		return r.noTrend(c, s)
+		return r.noTrend(s, f)
 	}
 	if engine := s.Host.Engine.PID; r.gauge == event.GaugeSelfRSS && engine != 0 && engine == s.Host.Self.PID {
 		return event.Reading{}, "in engine RSS" // one process: its memory is not counted twice
@@ -311,9 +311,9 @@ func (r *gaugeRow) reading(c *pane.Frame, s *store.Snapshot) (event.Reading, str
 }
 
 // detailWords returns the text after the number.
-func (r *gaugeRow) detailWords(c *pane.Frame, s *store.Snapshot) string {
+func (r *gaugeRow) detailWords(s *store.Snapshot, f *pane.Frame) string {
 	if r.detail == nil {
 		return ""
 	}
-	return r.detail(c, s)
+	return r.detail(s, f)
 }

@@ -116,7 +116,7 @@ func gpuTitle(i int) string { return "GPU " + strconv.Itoa(i) }
 
 // The details of the gauges of accelerators.
 
-func gpuName(_ *pane.Frame, s *store.Snapshot) string {
+func gpuName(s *store.Snapshot, _ *pane.Frame) string {
 	if n := len(s.Host.GPUs); n > 1 {
 		return strconv.Itoa(n) + " GPUs, mean"
 	}
@@ -134,8 +134,8 @@ func foldedGPUs(s *store.Snapshot, alert string) event.Reading {
 }
 
 // gpuDetail returns a detail that names a folded reading: "of 80.0 GB".
-func gpuDetail(words, alert string, f func(float64) string) func(*pane.Frame, *store.Snapshot) string {
-	return func(_ *pane.Frame, s *store.Snapshot) string {
+func gpuDetail(words, alert string, f func(float64) string) func(*store.Snapshot, *pane.Frame) string {
+	return func(s *store.Snapshot, _ *pane.Frame) string {
 		if r := foldedGPUs(s, alert); r.OK() && r.V > 0 {
 			return fmt.Sprintf(words, f(r.V))
 		}
@@ -144,17 +144,17 @@ func gpuDetail(words, alert string, f func(float64) string) func(*pane.Frame, *s
 }
 
 // gpuClock returns the highest clock, or why one of the GPUs does not reach it.
-func gpuClock(c *pane.Frame, s *store.Snapshot) string {
+func gpuClock(s *store.Snapshot, f *pane.Frame) string {
 	for i := range s.Host.GPUs {
 		if why := slowedBy(&s.Host.GPUs[i]); why != "" {
 			return "slowed by " + why
 		}
 	}
-	return gpuDetail("of %s", "gpu_clock_max", hertz)(c, s)
+	return gpuDetail("of %s", "gpu_clock_max", hertz)(s, f)
 }
 
 // gpuDRAM returns the bandwidth behind the share.
-func gpuDRAM(_ *pane.Frame, s *store.Snapshot) string {
+func gpuDRAM(s *store.Snapshot, _ *pane.Frame) string {
 	share, all := event.GaugeGPUDRAM.Reading(s.Host.Host), foldedGPUs(s, "gpu_memory_bandwidth")
 	if !share.OK() || !all.OK() {
 		return ""

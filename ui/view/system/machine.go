@@ -14,27 +14,27 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	in := c.Box(a, pane.WithAge([]string{"CPU, memory, disk, GPU"}, sampleAge(s))...)
-	if noMachine(c, in, s) {
+func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.Box(a, pane.WithAge([]string{"CPU, memory, disk, GPU"}, sampleAge(s))...)
+	if noMachine(in, s, f) {
 		return
 	}
 	r := pane.RowWriter{A: in}
-	drawCores(&r, s, c, in.H-4)
-	drawProcess(&r, s, c)
+	drawCores(&r, s, f, in.H-4)
+	drawProcess(&r, s, f)
 	switch {
 	case unknownProcess(s):
 	case in.H < 9:
-		drawMemory(&r, s, c)
+		drawMemory(&r, s, f)
 		drawDiskShort(&r, s)
 	default:
-		drawMemory(&r, s, c)
+		drawMemory(&r, s, f)
 		drawDisk(&r, s)
 	}
-	drawGPUs(&r, s, c)
+	drawGPUs(&r, s, f)
 	drawScheduling(&r, s)
 	pts := s.Host.Series
-	r.Trend("CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+	r.Trend(f, "CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill)
 }
 
 // sampleAge returns how old the last sample of the machine is, "" while samples come: as a rule one a second.
@@ -55,33 +55,33 @@ func unknownProcess(s *store.Snapshot) bool {
 
 // noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on
 // this machine.
-func noMachine(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
+func noMachine(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
 	switch {
 	case s.Host.Sampled:
 		return false
 	case s.NeverReached():
-		return c.Waiting(a, s)
+		return f.Waiting(a, s)
 	}
 	words := "no host sample yet"
 	if s.Engine.Remote.Link != event.LinkNone && !s.Engine.Caps.Has(event.CapHost) {
 		words = "machine: not reported by this engine"
 	}
-	c.Absent(a, pane.Dim, words, "")
+	f.Absent(a, pane.Dim, words, "")
 	return true
 }
 
 // drawCores draws the CPU of the machine and each core: one gauge per core if limit rows are enough, otherwise one
 // column per core.
-func drawCores(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, limit int) {
+func drawCores(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame, limit int) {
 	h := s.Host
 	a, ok := r.Next("CPU")
 	if !ok {
 		return
 	}
-	gl := c.Skin.Glyphs
+	gl := f.Skin.Glyphs
 	if h.CPU.OK() {
 		a.Right(pane.ValueWidth-2, 0, pane.Data, metric.Percent(h.CPU.V))
-		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, h.CPU.V, theme.SeriesPrefill, c.Skin.Colour(), gl)
+		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, h.CPU.V, theme.SeriesPrefill, f.Skin.Colour(), gl)
 	} else {
 		a.Text(1, 0, pane.Dim, h.CPU.Origin.String())
 	}
@@ -98,7 +98,7 @@ func drawCores(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, limit int) {
 			return
 		}
 		a.Right(pane.ValueWidth-2, 0, pane.Plain, metric.Percent(v))
-		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, v, theme.SeriesPrefill, c.Skin.Colour(), gl)
+		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, v, theme.SeriesPrefill, f.Skin.Colour(), gl)
 	}
 }
 
@@ -122,7 +122,7 @@ func drawCoreColumns(r *pane.RowWriter, cores []float64, gl *theme.Glyphs) {
 	}
 }
 
-func drawProcess(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawProcess(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	a, ok := r.Next("engine")
 	if !ok {
 		return
@@ -143,7 +143,7 @@ func drawProcess(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	}
 }
 
-func drawMemory(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawMemory(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	a, ok := r.Next("RSS")
 	if !ok {
 		return
@@ -201,14 +201,14 @@ func drawDiskShort(r *pane.RowWriter, s *store.Snapshot) {
 	l.Fit(grid.Piece{Style: pane.Dim, Words: " w "}, grid.Piece{Style: pane.Data, Words: metric.Bytes(p.Write.V) + "/s"})
 }
 
-func drawGPUs(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+func drawGPUs(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	if len(s.Host.GPUs) == 0 {
 		if a, ok := r.Next("GPU"); ok {
 			why := s.Host.NoGPU
 			if why == "" {
 				why = event.NotReported.String()
 			}
-			a.Elide(1, 0, a.W-1, pane.Dim, sanitize.Line(why), c.Skin.Glyphs.Ellipsis)
+			a.Elide(1, 0, a.W-1, pane.Dim, sanitize.Line(why), f.Skin.Glyphs.Ellipsis)
 		}
 		return
 	}

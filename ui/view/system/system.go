@@ -17,9 +17,9 @@ import (
 const chartsFrom = 150
 
 // drawSystem draws the machine: its cores, its GPUs if there are several, every gauge with its trend, and the gauges at the time of the selected token.
-func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.View, s *store.Snapshot) {
-	in := c.BoxAs(a, name, pane.WithAge([]string{"rates per second; typical and correlation over " + c.Window.String(), c.Window.String()}, sampleAge(s))...)
-	if noMachine(c, in, s) {
+func drawSystem(a grid.Area, s *store.Snapshot, f *pane.Frame, name string, m *Table, v *request.View) {
+	in := f.BoxAs(a, name, pane.WithAge([]string{"rates per second; typical and correlation over " + f.Window.String(), f.Window.String()}, sampleAge(s))...)
+	if noMachine(in, s, f) {
 		return
 	}
 	if v.Request != nil {
@@ -29,19 +29,19 @@ func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.Vi
 		}
 	}
 	gap := min(in.H/30, 1)
-	y := coreBars(c, in.Sub(0, 0, in.W, max(in.H/5, 1)), s) + gap
+	y := coreBars(in.Sub(0, 0, in.W, max(in.H/5, 1)), s, f) + gap
 	if n := gpuTable(in.Sub(0, y, in.W, in.H-y), s); n > 0 {
 		y += n + gap
 	}
-	at := systemToken(c, in.Sub(0, y, in.W, 1), v, s)
+	at := systemToken(in.Sub(0, y, in.W, 1), s, f, v)
 	y += 1 + gap
 	body := in.Sub(0, y, in.W, in.H-y)
 	w := body.W
 	if body.W >= chartsFrom {
 		w = body.W*62/100 - 2
-		systemCharts(c, body.Sub(w+3, 0, body.W-w-3, body.H), s)
+		systemCharts(body.Sub(w+3, 0, body.W-w-3, body.H), s, f)
 	}
-	gaugeTable(c, body.Sub(0, 0, w, body.H), a, at, m, v, s)
+	gaugeTable(body.Sub(0, 0, w, body.H), a, s, f, at, m, v)
 }
 
 // slowestKept returns the number of the token with the longest gap among the kept tokens up to a time, 0 if there are
@@ -58,15 +58,15 @@ func slowestKept(r *store.Request, until event.Time) (n int) {
 }
 
 // DrawZoomed draws the System view as the zoomed Machine pane, with a token of the current request.
-func DrawZoomed(a grid.Area, m *Table, s *store.Snapshot, c *pane.Frame) {
-	drawSystem(c, a, c.Title, m, &request.View{Request: s.Current, Static: true}, s)
+func DrawZoomed(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
+	drawSystem(a, s, f, f.Title, m, &request.View{Request: s.Current, Static: true})
 }
 
 // coreBars draws a bar with the clock of each core, several per row, or one column per core where bars need too many
 // rows. It returns the rows used.
-func coreBars(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+func coreBars(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	const least = 24
-	cores, gl := s.Host.Cores, c.Skin.Glyphs
+	cores, gl := s.Host.Cores, f.Skin.Glyphs
 	n := len(cores)
 	if n == 0 {
 		a.Text(0, 0, pane.Dim, "cores: "+s.Host.CPU.Absence())
@@ -90,13 +90,13 @@ func coreBars(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 		}
 		cell.Right(3, 0, pane.Dim, strconv.Itoa(i))
 		cell.Right(end, 0, pane.Plain, metric.Percent(share))
-		cell.Bar(4, 0, end-4-7, share, theme.SeriesPrefill, c.Skin.Colour(), gl)
+		cell.Bar(4, 0, end-4-7, share, theme.SeriesPrefill, f.Skin.Colour(), gl)
 	}
 	return high
 }
 
 // systemToken describes the selected token and why it was slow, and returns the host sample that covers it, or nil.
-func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot) *store.HostPoint {
+func systemToken(a grid.Area, s *store.Snapshot, f *pane.Frame, v *request.View) *store.HostPoint {
 	l := a.Line(0, 0)
 	r := v.Request
 	if r == nil || len(r.Tokens) == 0 {
@@ -118,12 +118,12 @@ func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot)
 	if known {
 		ratio := float64(gap) / max(float64(r.ITL.P50), 1)
 		l.Put(pane.Loud, metric.Duration(gap)).Gap(1)
-		l.Fit(grid.Piece{Style: pane.GapStyle(ratio), Words: metric.Rate(ratio) + c.Skin.Glyphs.Times}, grid.Piece{Style: pane.Dim, Words: " the median  "})
-		why, st := request.Cause(c, r, v.Token, ratio)
+		l.Fit(grid.Piece{Style: pane.GapStyle(ratio), Words: metric.Rate(ratio) + f.Skin.Glyphs.Times}, grid.Piece{Style: pane.Dim, Words: " the median  "})
+		why, st := request.Cause(f, r, v.Token, ratio)
 		if st == pane.Dim {
 			why = ""
 		}
-		defer func() { a.Elide(l.X, 0, max(a.W-l.X, 0), st, why, c.Skin.Glyphs.Ellipsis) }()
+		defer func() { a.Elide(l.X, 0, max(a.W-l.X, 0), st, why, f.Skin.Glyphs.Ellipsis) }()
 	}
 	t := request.KeptToken(r, v.Token)
 	if t == nil {
@@ -144,9 +144,9 @@ func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot)
 }
 
 // systemCharts draws the most important series one below another: ITL and the resources that tokens wait for.
-func systemCharts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if len(s.Host.Series) < 2 {
-		c.Absent(a, pane.Dim, "charts start with the second sample", "")
+		f.Absent(a, pane.Dim, "charts start with the second sample", "")
 		return
 	}
 	curve := func(gauges ...event.Gauge) func(p *store.HostPoint, k int) float64 {
@@ -171,7 +171,7 @@ func systemCharts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	for i := range n {
 		from, to := a.H*i/n, a.H*(i+1)/n
 		k := &shown[i]
-		hostChart(a.Sub(0, from, a.W, to-from-1), k, s, c)
+		hostChart(a.Sub(0, from, a.W, to-from-1), s, f, k)
 	}
 }
 
@@ -186,7 +186,7 @@ type hostCurves struct {
 }
 
 // hostChart draws curves under a title with their names in their colours.
-func hostChart(a grid.Area, curves *hostCurves, s *store.Snapshot, c *pane.Frame) {
+func hostChart(a grid.Area, s *store.Snapshot, f *pane.Frame, curves *hostCurves) {
 	pts, roles, at := s.Host.Series, curves.roles, curves.at
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, curves.title).Gap(2)
@@ -202,9 +202,9 @@ func hostChart(a grid.Area, curves *hostCurves, s *store.Snapshot, c *pane.Frame
 		a.Text(0, 1, pane.Dim, "all zero, or "+event.NotReported.String())
 		return
 	}
-	c.Scratch.Chart(curves.chart).Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+	f.Scratch.Chart(curves.chart).Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
-		Label: pane.AxisLabel(curves.units, top), Log: c.LogAxis, Fill: len(roles) == 1,
+		Label: pane.AxisLabel(curves.units, top), Log: f.LogAxis, Fill: len(roles) == 1,
 		At: func(k, i int) float64 { return at(&pts[i], k) },
-	}, c.Skin)
+	}, f.Skin)
 }

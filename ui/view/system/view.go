@@ -37,7 +37,7 @@ func (v *View) Name() string { return "System" }
 // Draw draws the machine with the selected token of the request.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.request.Update(s)
-	drawSystem(f, a, "System", &v.Table, v.request, s)
+	drawSystem(a, s, f, "System", &v.Table, v.request)
 }
 
 // Open shows the first gauges.
