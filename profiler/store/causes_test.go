@@ -86,6 +86,57 @@ func TestSlowSeconds(t *testing.T) {
 	}
 }
 
+// TestSlowSecondsOnGPU decodes slowly while samples of the GPUs have a reason for that, and with the same reason on a GPU
+// that the engine does not use.
+func TestSlowSecondsOnGPU(t *testing.T) {
+	v := event.MeasuredValue
+	clocked := event.GPU{Clock: v(800e6), MaxClock: v(2000e6)}
+	hot, capped := clocked, clocked
+	hot.ThermallySlowed, capped.PowerCapped = v(1), v(1)
+	for _, c := range []struct {
+		gpu     event.GPU
+		process event.Process
+		want    verdict.Cause
+	}{
+		{hot, event.Process{}, verdict.GPUHeat},
+		{capped, event.Process{}, verdict.GPUPower},
+		{clocked, event.Process{}, verdict.Unknown},
+		{event.GPU{EngineUtil: v(.35), OthersUtil: v(.6)}, event.Process{}, verdict.GPUOthers},
+		{event.GPU{EngineUtil: v(.1), OthersUtil: v(.6)}, event.Process{}, verdict.Unknown},
+		{event.GPU{DRAM: v(.8)}, event.Process{}, verdict.GPUMemory},
+		{event.GPU{DRAM: v(.5)}, event.Process{}, verdict.Unknown},
+		{event.GPU{}, event.Process{LaunchGap: v(.62), Launches: v(9e4)}, verdict.LaunchGaps},
+		{event.GPU{}, event.Process{LaunchGap: v(.1), Launches: v(9e4)}, verdict.Unknown},
+	} {
+		for _, uses := range []bool{true, false} {
+			p := newSessionWithTargets(Targets{})
+			p.state(0, 1, event.StateQueued, nil)
+			p.state(0, 1, event.StateDispatched, nil)
+			c.gpu.EngineMem = v(0)
+			if uses {
+				c.gpu.EngineMem = v(1e9)
+			}
+			for at := int64(0); at < 4*sec; {
+				p.token(100*ms, 1, 1)
+				if at += 100 * ms; at%(100*ms) == 0 {
+					p.usage(100*ms, event.Usage{Running: readingMS(10), Waiting: readingMS(0)})
+				}
+				if at%sec == 0 {
+					p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{Interval: sec, GPUs: []event.GPU{c.gpu}, Engine: c.process}})
+				}
+			}
+			want := c.want
+			if !uses && want != verdict.LaunchGaps {
+				want = verdict.Unknown
+			}
+			l := &p.store.Snapshot().Losses.Windows[metric.Session]
+			if want != verdict.Unknown && l.NS[want] < int64(time.Second) || want == verdict.Unknown && l.Total() != l.NS[want] {
+				t.Errorf("%+v, used %v: losses %+v, want %v", c, uses, l, want)
+			}
+		}
+	}
+}
+
 // TestSlowSecondsOfServers polls a server that reports two running requests, and no token, while its threads do or do not
 // wait for a core.
 func TestSlowSecondsOfServers(t *testing.T) {

@@ -171,6 +171,7 @@ func (s *state) addHost(i *verdict.Interval, h *sample[event.Host]) {
 	if clock := busyClock(p); clock.OK() && (!i.Clock.OK() || clock.V < i.Clock.V) {
 		i.Clock = clock
 	}
+	s.addGPUs(i, p)
 	if !i.Coarse {
 		return
 	}
@@ -190,6 +191,43 @@ func (s *state) addHost(i *verdict.Interval, h *sample[event.Host]) {
 		u.GCPause = p.Self.GCPause
 	}
 	i.Usage.Add(&u)
+}
+
+// addGPUs adds a sample of the GPUs on which the engine has memory.
+func (s *state) addGPUs(i *verdict.Interval, p *event.Host) {
+	var worst verdict.GPUTime
+	part := func(share float64) int64 { return int64(min(max(share, 0), 1) * float64(p.Interval)) }
+	for k := range p.GPUs {
+		g := &p.GPUs[k]
+		if !g.EngineMem.OK() || g.EngineMem.V <= 0 {
+			continue
+		}
+		worst.Span = p.Interval
+		if g.DRAM.OK() {
+			worst.DRAM = max(worst.DRAM, part(g.DRAM.V))
+		}
+		const saturated = 0.9
+		if g.EngineUtil.OK() && g.OthersUtil.OK() && g.EngineUtil.V+g.OthersUtil.V >= saturated {
+			worst.Others = max(worst.Others, part(g.OthersUtil.V))
+		}
+		if !g.Clock.OK() || !g.MaxClock.OK() || g.MaxClock.V <= 0 || g.DRAM.OK() && g.DRAM.V >= s.limits().MemoryBound {
+			continue
+		}
+		slower := part(1 - g.Clock.V/g.MaxClock.V)
+		switch {
+		case g.ThermallySlowed.OK() && g.ThermallySlowed.V > 0:
+			worst.Hot = max(worst.Hot, slower)
+		case g.PowerCapped.OK() && g.PowerCapped.V > 0:
+			worst.Capped = max(worst.Capped, slower)
+		}
+	}
+	if e := &p.Engine; e.LaunchGap.OK() {
+		worst.Span, worst.Gaps, worst.Graphs = p.Interval, part(e.LaunchGap.V), e.Graphs.V > 0
+	}
+	sum := &i.GPU
+	sum.Span, sum.Capped, sum.Hot = event.Add(sum.Span, worst.Span), event.Add(sum.Capped, worst.Capped), event.Add(sum.Hot, worst.Hot)
+	sum.Others, sum.Gaps, sum.DRAM = event.Add(sum.Others, worst.Others), event.Add(sum.Gaps, worst.Gaps), event.Add(sum.DRAM, worst.DRAM)
+	sum.Graphs = sum.Graphs || worst.Graphs
 }
 
 // busyClock returns the frequency of the cores, weighted by their use, as a share of the highest.
@@ -328,7 +366,7 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	}
 	i.Prompt = int64(prompts * float64(span))
 	i.Lost = int64(share * float64(span))
-	i.Coarse = false // the samples are about this second
+	i.Coarse, i.Whole = false, true // the samples are about this second
 	i.Wall = span
 	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && s.model.WeightBytes > 0 {
 		i.Bandwidth = shareOf(s.readRate(t), s.readBandwidth())

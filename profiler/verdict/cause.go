@@ -22,12 +22,17 @@ const (
 	OtherProcesses
 	Screen
 	Hypervisor
+	GPUHeat
+	GPUPower
+	GPUOthers
+	LaunchGaps
 	PromptOfOther
 	Pacing
 	Queue
 	OwnPrompt
 	ModelLoad
 	MemoryBandwidth
+	GPUMemory
 	NumCauses
 )
 
@@ -146,6 +151,38 @@ var Causes = [NumCauses]CauseRow{
 			return fmt.Sprintf("%s of %s stolen, mean over the cores", duration(i.Stolen), metric.Duration(i.OthersSpan))
 		},
 	},
+	GPUHeat: {
+		Key: "gpu_heat", Text: "the GPU lowered its clock because of its temperature", Remedy: "check the cooling of the GPU",
+		Supports: "the driver's reason, and clock / highest clock", Excludes: "the driver gives another reason, or the GPU's memory is at its limit",
+		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Hot) },
+		evidence: func(i *Interval) string { return "its clock was " + i.gpuShare(i.GPU.Hot) + " below its highest" },
+	},
+	GPUPower: {
+		Key: "gpu_power", Text: "the GPU lowered its clock because of its power limit", Remedy: "raise the power limit of the GPU (nvidia-smi -pl)",
+		Supports: "the driver's reason, and clock / highest clock", Excludes: "the driver gives another reason, or the GPU's memory is at its limit",
+		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Capped) },
+		evidence: func(i *Interval) string { return "its clock was " + i.gpuShare(i.GPU.Capped) + " below its highest" },
+	},
+	GPUOthers: {
+		Key: "gpu_others", Text: "other processes used the GPU", Remedy: "stop other programs on this GPU, or use another one (CUDA_VISIBLE_DEVICES)",
+		Supports: "busy time of the GPU for other processes", Excludes: "the GPU was less than 90 % busy, or the driver does not list its processes",
+		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Others) },
+		evidence: func(i *Interval) string {
+			return "others kept the GPU busy for " + i.gpuShare(i.GPU.Others) + " of the time"
+		},
+	},
+	LaunchGaps: {
+		Key: "launch_gaps", Text: "the GPU waited for the CPU", Remedy: "use CUDA graphs, or larger batches",
+		Supports: "launch gaps, by probes at CUDA", Excludes: "no probes, or several threads launch",
+		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Gaps) },
+		evidence: func(i *Interval) string {
+			words := i.gpuShare(i.GPU.Gaps) + " of the time from the end of a wait for the GPU to the next launch"
+			if !i.GPU.Graphs {
+				words += "; CUDA graphs are off"
+			}
+			return words
+		},
+	},
 	PromptOfOther: {
 		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: smallerChunks + ", shorter prompts, or another replica for long ones",
 		Supports: "forward passes with prompt tokens in the gap; without forward passes, a request that waited for its first token", Excludes: "no such pass or request",
@@ -202,6 +239,17 @@ var Causes = [NumCauses]CauseRow{
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("decode bandwidth is %s of the read bandwidth", metric.Percent(i.Bandwidth.V))
 		},
+	},
+	GPUMemory: {
+		Key: "gpu_memory_bandwidth", Text: "the model needs the bandwidth of the GPU's memory", Remedy: "a smaller quantisation, or more requests in a batch",
+		Supports: "DRAM bandwidth, measured by GPM", Excludes: "below the limit, the time is not a slow second, or a cause above explains as much",
+		explains: func(i *Interval, l *Limits) int64 {
+			if share := metric.Share(float64(i.GPU.DRAM), float64(i.GPU.Span)); i.Whole && share >= l.MemoryBound {
+				return int64(float64(i.Lost) * share)
+			}
+			return 0
+		},
+		evidence: func(i *Interval) string { return "its memory moved " + i.gpuShare(i.GPU.DRAM) + " of what it can" },
 	},
 }
 

@@ -21,6 +21,12 @@ func TestExplain(t *testing.T) {
 		two(i)
 		i.Usage.Running, i.Usage.Waiting, i.Usage.Faults, i.Usage.Read = ns(busy), ns(0), event.MeasuredValue(8), event.MeasuredValue(1e6)
 	}
+	gpu := func(set func(*GPUTime)) func(*Interval) {
+		return func(i *Interval) {
+			i.Whole, i.GPU.Span = true, 1000*milli
+			set(&i.GPU)
+		}
+	}
 	for _, c := range []struct {
 		cause      Cause
 		hit, below func(*Interval)
@@ -114,6 +120,16 @@ func TestExplain(t *testing.T) {
 			Hypervisor,
 			func(i *Interval) { i.Stolen, i.OthersSpan = ns(20), 40*milli },
 			func(i *Interval) { i.Stolen, i.OthersSpan = ns(19.9), 40*milli },
+		},
+		{GPUHeat, gpu(func(g *GPUTime) { g.Hot = 500 * milli }), gpu(func(g *GPUTime) { g.Hot = 499 * milli })},
+		{GPUPower, gpu(func(g *GPUTime) { g.Capped = 500 * milli }), gpu(func(g *GPUTime) { g.Capped = 499 * milli })},
+		{GPUOthers, gpu(func(g *GPUTime) { g.Others = 500 * milli }), gpu(func(g *GPUTime) { g.Others = 499 * milli })},
+		{LaunchGaps, gpu(func(g *GPUTime) { g.Gaps = 500 * milli }), gpu(func(g *GPUTime) { g.Gaps = 499 * milli })},
+		{GPUMemory, gpu(func(g *GPUTime) { g.DRAM = 600 * milli }), gpu(func(g *GPUTime) { g.DRAM = 599 * milli })},
+		{ // a stall in a sample of a second
+			GPUPower,
+			func(i *Interval) { i.GPU = GPUTime{Span: 1000 * milli, Capped: 1000 * milli} },
+			func(i *Interval) { i.GPU = GPUTime{Span: 1000 * milli, Capped: 900 * milli} },
 		},
 		{PromptOfOther, func(i *Interval) { i.Prompt = 10 * milli }, func(i *Interval) { i.Prompt = 10*milli - 1 }},
 		{Pacing, func(i *Interval) { i.Paced, i.Queued = 10*milli, 9*milli }, func(i *Interval) { i.Paced, i.Queued = 10*milli-1, 0 }},

@@ -21,6 +21,9 @@ type Interval struct {
 	Stolen     event.Reading // ns in OthersSpan, mean over cores
 	Clock      event.Reading // frequency of the busy cores / highest frequency
 
+	GPU   GPUTime
+	Whole bool // the interval is whole seconds, as samples of GPUs are
+
 	AbsentExperts string // experts that the token picked and that were not in memory; "": unknown, or none
 
 	Threads float64 // that the engine is set to; 0: unknown
@@ -35,6 +38,25 @@ type Interval struct {
 	OwnPrompt     int64           // ns of its own prefill
 	Load          int64           // ns of the model load
 	Bandwidth     event.Reading   // decode bandwidth / read bandwidth
+}
+
+// GPUTime is what samples of the GPUs that the engine uses say, of the worst of them: ns of Span, shares as parts of it.
+type GPUTime struct {
+	Span        int64 // 0: not measured
+	Capped, Hot int64 // by which the clock was lower
+	Others      int64 // that a busy GPU computed for others
+	Gaps        int64 // between a wait for the GPU and the next launch
+	DRAM        int64 // in which its memory was fully used
+	Graphs      bool  // CUDA graphs were launched
+}
+
+// onGPU returns a part of the time on the GPU as a part of the interval, in ns.
+func (i *Interval) onGPU(part int64) int64 {
+	return int64(float64(i.Wall) * metric.Share(float64(part), float64(i.GPU.Span)))
+}
+
+func (i *Interval) gpuShare(part int64) string {
+	return metric.Percent(metric.Share(float64(part), float64(i.GPU.Span)))
 }
 
 // Explanation is the cause of lost time.
@@ -64,7 +86,7 @@ func Explain(i *Interval, l *Limits) Explanation {
 		ns, enough := min(Causes[c].explains(i, l), out.Lost), l.Explains
 		if c < PromptOfOther { // causes in the process and the machine
 			ns = min(ns, i.Wall)
-			if i.Coarse {
+			if i.Coarse || c >= GPUHeat && !i.Whole {
 				enough = 1
 			}
 		}
@@ -87,6 +109,7 @@ func (i *Interval) MeasuredLoss(l *Limits) int64 {
 	u := &i.Usage
 	wait := max(whole(u.Waiting), whole(u.Throttled))
 	lost := i.storage() + whole(u.Stopped) + whole(u.GCPause) + i.clockLoss(l) + i.stolen()
+	lost += int64(float64(i.Span) * metric.Share(float64(max(i.GPU.Capped, i.GPU.Hot, i.GPU.Others)), float64(i.GPU.Span)))
 	lost += max(i.crowded(), min(wait, int64(float64(i.Span)*metric.Share(float64(wait), float64(wait+whole(u.Running))))))
 	return min(lost, i.Span)
 }
