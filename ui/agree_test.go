@@ -302,7 +302,7 @@ func split(text string, at *regexp.Regexp) (rows [][]string) {
 // insights adds what the insights of now say.
 func (c *claims) insights(s *store.Snapshot) {
 	for _, v := range s.Verdicts {
-		if !strings.HasSuffix(v.Text, verdict.Past) {
+		if !strings.HasSuffix(v.Text, verdict.Outdated) {
 			c.all(`Token gaps: p99 `+amount+` is .*x p50 `+amount+` in the last minute`, v.Text, "insights", "ITL p99 in the last 1 min", "ITL p50 in the last 1 min")
 			if id := regexp.MustCompile(`request #(\d+)`).FindStringSubmatch(v.Evidence); id != nil {
 				c.all(`TTFT `+amount, v.Text, "insights", "TTFT of #"+id[1])

@@ -77,7 +77,7 @@ func (h *history) SetSpeed(float64) error { return errors.New("set speed: the se
 // SeekRequest implements Travel.
 func (h *history) SeekRequest(_ string, id event.RequestID) error {
 	now := h.app.session.Snapshots()
-	for _, list := range [...][]*store.Request{now.Requests, now.Past} {
+	for _, list := range [...][]*store.Request{now.Requests, now.Earlier} {
 		for _, r := range list {
 			if r.ID != id {
 				continue

@@ -137,7 +137,7 @@ func TestSumsOfTheTable(t *testing.T) {
 	a, s := requestsOf(5000, 160, 45)
 	a.press(append(strings.Split("/failed", ""), "enter")...)
 	n := 0
-	for _, r := range append((*s).Past, (*s).Requests...) {
+	for _, r := range append((*s).Earlier, (*s).Requests...) {
 		if r.State == event.StateFailed {
 			n++
 		}

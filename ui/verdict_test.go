@@ -35,12 +35,12 @@ func TestNoVerdictWithoutConnection(t *testing.T) {
 
 // A verdict with numbers of a moment ago says so, at every width.
 func TestVerdictOfAMomentAgo(t *testing.T) {
-	v := verdict.Verdict{Severity: verdict.Watch, Topic: "token gaps", Text: "Token gaps: p99 10.9 ms is 12.6× p50 (limit 3×): stalls" + verdict.Past, Try: "stop other programs"}
+	v := verdict.Verdict{Severity: verdict.Watch, Topic: "token gaps", Text: "Token gaps: p99 10.9 ms is 12.6× p50 (limit 3×): stalls" + verdict.Outdated, Try: "stop other programs"}
 	for _, status := range []verdict.Status{verdict.Healthy, verdict.Degraded} {
 		s := *viewtest.LiveSnapshot()
 		s.Health = verdict.Health{Status: status, Verdict: &v}
 		for _, w := range []int{80, 120, 160} {
-			if got := verdictRow(&s, w); !strings.Contains(got, verdict.Past) || w >= 160 && status == verdict.Degraded && !strings.Contains(got, v.Try) {
+			if got := verdictRow(&s, w); !strings.Contains(got, verdict.Outdated) || w >= 160 && status == verdict.Degraded && !strings.Contains(got, v.Try) {
 				t.Errorf("%d columns: %q", w, got)
 			}
 		}

@@ -81,13 +81,13 @@ func (c *Settings) engineFor(model string) (chosen, error) {
 	if !IsModel(model) { // native reports the error
 		return chosen{name: engineNative}, nil
 	}
-	pace, cannot := native.Check(model)
-	return auto(filepath.Base(model), pace, cannot)
+	speed, cannot := native.Check(model)
+	return auto(filepath.Base(model), speed, cannot)
 }
 
-// auto returns the engine for a model that native runs at the given pace or cannot run.
-func auto(model string, pace native.Pace, cannot error) (chosen, error) {
-	slow := pace.Ratio > 0 && pace.Ratio < native.LeastPace
+// auto returns the engine for a model that native runs at the given speed or cannot run.
+func auto(model string, speed native.Speed, cannot error) (chosen, error) {
+	slow := speed.Ratio > 0 && speed.Ratio < native.LeastRatio
 	if cannot == nil && !slow {
 		return chosen{name: engineNative, why: "auto: native supports it"}, nil
 	}
@@ -96,9 +96,9 @@ func auto(model string, pace native.Pace, cannot error) (chosen, error) {
 	case err != nil && cannot != nil:
 		return chosen{}, exit.Usagef("load model %s: %w; llamacpp: %w", model, cannot, err)
 	case err != nil:
-		return chosen{name: engineNative, why: "auto: llama.cpp is not usable; " + pace.String()}, nil
+		return chosen{name: engineNative, why: "auto: llama.cpp is not usable; " + speed.String()}, nil
 	}
-	why := pace.String()
+	why := speed.String()
 	if cannot != nil {
 		why, _, _ = strings.Cut(cannot.Error(), ";") // the rest lists what is supported
 	}

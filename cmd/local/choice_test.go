@@ -84,16 +84,16 @@ func TestChoice(t *testing.T) {
 // auto prefers llama.cpp for a model that native decodes more slowly, if it is usable.
 func TestAutoPrefersTheFaster(t *testing.T) {
 	libraries := usableLibraries(t)
-	slow := native.Pace{Ratio: 0.6, Type: "Q4_K", Kernels: "avx2"}
+	slow := native.Speed{Ratio: 0.6, Type: "Q4_K", Kernels: "avx2"}
 	for _, c := range []struct {
-		pace      native.Pace
+		pace      native.Speed
 		libraries string
 		want      chosen
 	}{
 		{slow, libraries, chosen{engineLlama, "auto: native decodes Q4_K at 0.60 of llama.cpp's speed with avx2 kernels", libraries}},
 		{slow, t.TempDir(), chosen{name: engineNative, why: "auto: llama.cpp is not usable; native decodes Q4_K at 0.60 of llama.cpp's speed with avx2 kernels"}},
-		{native.Pace{Ratio: native.LeastPace}, libraries, chosen{name: engineNative, why: "auto: native supports it"}},
-		{native.Pace{}, libraries, chosen{name: engineNative, why: "auto: native supports it"}},
+		{native.Speed{Ratio: native.LeastRatio}, libraries, chosen{name: engineNative, why: "auto: native supports it"}},
+		{native.Speed{}, libraries, chosen{name: engineNative, why: "auto: native supports it"}},
 	} {
 		t.Setenv("LLMTOP_LLAMA_DIR", c.libraries)
 		if got, err := auto("m.gguf", c.pace, nil); err != nil || got != c.want {

@@ -220,7 +220,7 @@ func TimelineAction(of *store.Store) func(*store.Snapshot) ([]byte, error) {
 	return func(s *store.Snapshot) ([]byte, error) {
 		trace := timeline.New()
 		engine := trace.Engine("")
-		engine.Past(append(past.Until(s.Now), s))
+		engine.Snapshots(append(past.Until(s.Now), s))
 		return Timeline(trace)
 	}
 }

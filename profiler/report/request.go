@@ -182,7 +182,7 @@ type Candidate struct {
 // requests returns the requests of a snapshot in the order in which they were enqueued, at most MaxRequests, and how many
 // of their tokens are listed.
 func requests(s *store.Snapshot) (out []Request, tokens uint64) {
-	all := slices.Concat(s.Past, s.Requests)
+	all := slices.Concat(s.Earlier, s.Requests)
 	slices.SortFunc(all, func(a, b *store.Request) int {
 		return cmp.Or(cmp.Compare(a.Enqueued, b.Enqueued), cmp.Compare(a.ID, b.ID))
 	})

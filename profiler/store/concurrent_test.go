@@ -177,8 +177,8 @@ func (c *crowd) check(t *testing.T, s *Snapshot) {
 	if !slices.Equal(ids, order) {
 		t.Fatalf("snapshot has %d requests, want %d with other ids", len(ids), len(order))
 	}
-	before := len(c.ended) - min(len(c.ended), MaxRequests) - len(s.Past)
-	for i, r := range s.Past {
+	before := len(c.ended) - min(len(c.ended), MaxRequests) - len(s.Earlier)
+	for i, r := range s.Earlier {
 		if m := c.all[c.ended[before+i]]; r.ID != m.id || r.State != m.state || r.Generated != m.generated {
 			t.Fatalf("past request %d: %v, %d tokens; want %+v", r.ID, r.State, r.Generated, m)
 		}
@@ -299,8 +299,8 @@ func TestFiveThousandStreams(t *testing.T) {
 	if l.TTFT[metric.Session].Count != streams || l.E2EL[metric.Session].Count != streams || l.TPOT[metric.Session].Count != streams || l.ITL[metric.Session].Count != streams*(tokens-1) {
 		t.Errorf("%d TTFT, %d E2EL, %d TPOT, %d ITL", l.TTFT[metric.Session].Count, l.E2EL[metric.Session].Count, l.TPOT[metric.Session].Count, l.ITL[metric.Session].Count)
 	}
-	if len(s.Requests) != MaxRequests || len(s.Past) != streams-MaxRequests || len(c.session.ended) != streams {
-		t.Errorf("%d requests in the ring and %d in the past, %d calls of OnRequest", len(s.Requests), len(s.Past), len(c.session.ended))
+	if len(s.Requests) != MaxRequests || len(s.Earlier) != streams-MaxRequests || len(c.session.ended) != streams {
+		t.Errorf("%d requests in the ring and %d in the past, %d calls of OnRequest", len(s.Requests), len(s.Earlier), len(c.session.ended))
 	}
 }
 

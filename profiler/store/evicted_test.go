@@ -24,10 +24,10 @@ func TestEvictedRequestsAreSlim(t *testing.T) {
 		playShortRequest(p, id+1)
 	}
 	s := p.store.Snapshot()
-	if len(s.Past) != 3 || s.Past[0].ID != 1 || s.Past[2].ID != 3 {
-		t.Fatalf("%d past requests, want 3: ids 1 to 3", len(s.Past))
+	if len(s.Earlier) != 3 || s.Earlier[0].ID != 1 || s.Earlier[2].ID != 3 {
+		t.Fatalf("%d past requests, want 3: ids 1 to 3", len(s.Earlier))
 	}
-	r, full := s.Past[0], s.Requests[0]
+	r, full := s.Earlier[0], s.Requests[0]
 	if !r.Slim || len(r.Tokens) != 0 || r.Gaps != nil || r.Text != "" || r.Prompt != "" || r.Layers != nil {
 		t.Errorf("per-token data is still kept: %+v", r)
 	}
@@ -47,18 +47,18 @@ func TestPastOfSnapshotIsImmutable(t *testing.T) {
 		playShortRequest(p, id+1)
 	}
 	first := p.store.Snapshot()
-	before := slices.Clone(first.Past)
-	for id := range event.RequestID(MaxPast + MaxPast/2) {
+	before := slices.Clone(first.Earlier)
+	for id := range event.RequestID(MaxEarlier + MaxEarlier/2) {
 		playShortRequest(p, id+MaxRequests+10)
 		if id%1000 == 0 {
 			p.store.Snapshot()
 		}
 	}
-	if !slices.Equal(first.Past, before) {
+	if !slices.Equal(first.Earlier, before) {
 		t.Error("the past of an earlier snapshot has changed")
 	}
-	last := p.store.Snapshot().Past
-	if len(last) > MaxPast || len(last) < MaxPast/2 {
+	last := p.store.Snapshot().Earlier
+	if len(last) > MaxEarlier || len(last) < MaxEarlier/2 {
 		t.Errorf("%d past requests are kept", len(last))
 	}
 	if !slices.IsSortedFunc(last, func(a, b *Request) int { return int(a.Enqueued - b.Enqueued) }) {

@@ -55,7 +55,7 @@ func (s *Snapshot) Probes() (p Probes) {
 	for _, r := range s.Requests {
 		each(r)
 	}
-	for _, r := range slices.Backward(s.Past) {
+	for _, r := range slices.Backward(s.Earlier) {
 		each(r)
 	}
 	p.TTFT, p.TPOT, p.E2EL = medianOf(ttft), medianOf(tpot), medianOf(e2el)
@@ -75,7 +75,7 @@ func medianOf(v []float64) event.Reading {
 func (s *Snapshot) CountedIn(w metric.Window, cold bool) iter.Seq[*Request] {
 	in := func(from, to int64) iter.Seq[*Request] {
 		return func(yield func(*Request) bool) {
-			for _, list := range [...][]*Request{s.Past, s.Requests} {
+			for _, list := range [...][]*Request{s.Earlier, s.Requests} {
 				for _, r := range list {
 					at := int64(r.Counted) / int64(second)
 					if r.Counted != 0 && r.TTFT.OK() && r.Cold == cold && at >= from && at <= to && !yield(r) {

@@ -17,7 +17,7 @@ type ring struct {
 	states      [2][event.NumStates]int // open requests by probe (0 no, 1 yes) and state
 	halvings    int                     // how often the bounds of open requests are halved, see bound
 	viewedWith  settings                // settings that the views were computed with
-	past        []*Request              // requests that have left the list; shared with snapshots, so only appended to
+	earlier     []*Request              // requests that have left the list; shared with snapshots, so only appended to
 	keep, kept  int                     // bytes: Options.Keep, and used of them
 	evicted     evictedIDs
 	overflow    overflow
@@ -121,17 +121,17 @@ func (r *ring) retire(ended *liveRequest) {
 	}
 	r.evicted.add(ended.view.ID)
 	switch {
-	case r.keep > 0 && len(r.past) >= MaxKept:
+	case r.keep > 0 && len(r.earlier) >= MaxKept:
 		return
-	case r.keep == 0 && len(r.past) >= MaxPast:
-		r.past = append(make([]*Request, 0, MaxPast), r.past[MaxPast/4:]...)
+	case r.keep == 0 && len(r.earlier) >= MaxEarlier:
+		r.earlier = append(make([]*Request, 0, MaxEarlier), r.earlier[MaxEarlier/4:]...)
 	}
 	past := *ended.done
 	past.Slim, past.Gaps, past.Late, past.Text, past.Prompt = true, nil, nil, "", ""
 	if r.keep == 0 || ended.bounded {
 		past.Layers, past.Tokens = nil, nil
 	}
-	r.past = append(r.past, &past)
+	r.earlier = append(r.earlier, &past)
 }
 
 // bound returns how much of a list or text of full size one open request keeps. It halves with each doubling of the

@@ -29,7 +29,7 @@ func TestMemoryIsStableOverADay(t *testing.T) {
 	const (
 		hour    = 3600 // s
 		tokens  = 20   // per request
-		warmUp  = MaxRequests + MaxPast
+		warmUp  = MaxRequests + MaxEarlier
 		maxMore = 2 << 20 // bytes
 	)
 	p := newSessionWithPast(NewPastBudget(MaxPastBytes))

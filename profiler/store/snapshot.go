@@ -25,7 +25,7 @@ type Snapshot struct {
 	// Requests are the open requests, up to MaxOpen, and the MaxRequests that ended last, newest first. Snapshots share
 	// a request until it changes.
 	Requests []*Request
-	Past     []*Request // requests that ended earlier, first to end first, at most MaxPast; all are Slim
+	Earlier  []*Request // requests that ended earlier, first to end first, at most MaxEarlier; all are Slim
 	Current  *Request   // the request to show: the newest running one, else the newest ended one; nil without requests
 	Counts   Counts
 

@@ -12,7 +12,7 @@ import (
 const (
 	MaxOpen     = 10_000  // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
 	MaxRequests = 256     // ended requests with per-token data: up to 150 KB each, 38 MB
-	MaxPast     = 8192    // ended requests before those, without per-token data: 1 KB each, 8 MB
+	MaxEarlier  = 8192    // ended requests before those, without per-token data: 1 KB each, 8 MB
 	MaxKept     = 1 << 14 // the same with Options.Keep: the first ones
 	MaxGaps     = 2048    // gaps per request, and marks of stalls: 8 and 4 bytes each, 24 KB
 	MaxTokens   = 512     // tokens per request: 168 bytes each and their detail

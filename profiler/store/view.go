@@ -166,7 +166,7 @@ func (s *state) viewRequests(v *Snapshot) {
 		}
 		v.Requests = append(v.Requests, r)
 	}
-	v.Past = slices.Clip(s.requests.past)
+	v.Earlier = slices.Clip(s.requests.earlier)
 }
 
 // view returns the view of a request. Snapshots share it until an event changes the request.

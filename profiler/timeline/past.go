@@ -6,9 +6,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Past adds the kept snapshots of a session, oldest first: requests with their tokens, samples of the machine, reports of
+// Snapshots adds the kept snapshots of a session, oldest first: requests with their tokens, samples of the machine, reports of
 // a server and router picks. Forward passes are not kept.
-func (e *Engine) Past(snapshots []*store.Snapshot) {
+func (e *Engine) Snapshots(snapshots []*store.Snapshot) {
 	var before store.Snapshot
 	for _, s := range snapshots {
 		if s.Host.At > before.Host.At {

@@ -95,7 +95,7 @@ func (e *Engine) Snapshot(s *store.Snapshot) {
 	defer e.trace.mu.Unlock()
 	e.info, e.model, e.end = s.Engine, s.Model.Name, max(e.end, s.Now)
 	e.dropped = s.Drops.Total()
-	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+	for _, list := range [...][]*store.Request{s.Earlier, s.Requests} {
 		for _, r := range list {
 			e.request(r)
 		}

@@ -370,7 +370,7 @@ func TestTimelineOfThePast(t *testing.T) {
 	s := twoRequests()
 	s.now += event.Time(time.Second)
 	past := New()
-	past.Engine("").Past(append(s.store.Past().Until(s.now), s.store.Snapshot()))
+	past.Engine("").Snapshots(append(s.store.Past().Until(s.now), s.store.Snapshot()))
 	events, kept := read(t, s.end()), read(t, past)
 	for _, name := range []string{"request #", "queue #", "tokenize", "stall: ", "token", "CPU [0..1]", "memory", "tokens in 1 s", "router picks"} {
 		want, got := slicesNamed(events, name), slicesNamed(kept, name)

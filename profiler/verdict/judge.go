@@ -105,8 +105,8 @@ type heldVerdict struct {
 	lastHeld event.Time // when the rule last fired
 }
 
-// Past is the end of the text of a verdict whose numbers are no longer the current ones.
-const Past = " (a moment ago)"
+// Outdated is the end of the text of a verdict whose numbers are no longer the current ones.
+const Outdated = " (a moment ago)"
 
 // Clone returns a copy with the same state.
 func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, held: slices.Clone(j.held)} }
@@ -119,7 +119,7 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 		out[i] = k.Verdict
 		out[i].Try = Remedy(e.Engine, k.Try)
 		if k.lastHeld < e.Now {
-			out[i].Text += Past
+			out[i].Text += Outdated
 		}
 	}
 	return out

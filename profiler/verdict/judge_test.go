@@ -42,8 +42,8 @@ func TestVerdictsDoNotFlicker(t *testing.T) {
 		if len(got) != 1 {
 			t.Fatalf("at %v: %d verdicts, want 1", time.Duration(e.Now), len(got))
 		}
-		if strings.HasSuffix(got[0].Text, Past) != past {
-			t.Errorf("at %v: %q, want %q at the end: %v", time.Duration(e.Now), got[0].Text, Past, past)
+		if strings.HasSuffix(got[0].Text, Outdated) != past {
+			t.Errorf("at %v: %q, want %q at the end: %v", time.Duration(e.Now), got[0].Text, Outdated, past)
 		}
 		return got[0].Severity
 	}

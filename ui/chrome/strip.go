@@ -85,10 +85,10 @@ func DrawVerdict(a grid.Area, s *store.Snapshot, f *pane.Frame, offers Offers) {
 // drawReason writes the text of a verdict and what to try, as far as they fit; loud if the user should read it.
 func drawReason(a grid.Area, l *grid.Line, f *pane.Frame, text, try string, loud bool) {
 	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, f.Skin.Glyphs.Ellipsis) }
-	words, outdated := strings.CutSuffix(sanitize.Line(text), verdict.Past)
+	words, outdated := strings.CutSuffix(sanitize.Line(text), verdict.Outdated)
 	past, st := "", pane.Dim
 	if outdated {
-		past = verdict.Past
+		past = verdict.Outdated
 	}
 	if loud {
 		st = pane.Data

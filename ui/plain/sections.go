@@ -85,10 +85,10 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 	if len(s.Requests) == 0 && s.NoPerRequest() {
 		return []string{noPerRequest}
 	}
-	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Past)))
+	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Earlier)))
 	for i, r := range s.Requests {
 		if i == maxListed {
-			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Past)))
+			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Earlier)))
 		}
 		words := requestName(r) + ": " + r.State.String() + ", " + tokenCount(r.Generated, "")
 		if r.TTFT.OK() {

@@ -23,7 +23,7 @@ type Fit struct {
 // The slope is the cost per prompt token. It reuses the memory of f.
 func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
 	points := f.points[:0]
-	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+	for _, list := range [...][]*store.Request{s.Earlier, s.Requests} {
 		for _, r := range list {
 			if !r.Cold && r.TTFT.OK() && r.Computed > 0 {
 				points = append(points, Point{float64(r.Computed), r.TTFT.V})

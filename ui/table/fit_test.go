@@ -41,7 +41,7 @@ func TestFitNeedsDifferentPrompts(t *testing.T) {
 // The scatter plot excludes cold requests, cached tokens, requests whose computed tokens are unknown, and requests without a first token.
 func TestPointsOfTheScatter(t *testing.T) {
 	s := &store.Snapshot{
-		Past: []*store.Request{{PromptTokens: 10, Computed: 6, TTFT: event.DerivedValue(.1)}, {PromptTokens: 10, TTFT: event.DerivedValue(.1)}},
+		Earlier: []*store.Request{{PromptTokens: 10, Computed: 6, TTFT: event.DerivedValue(.1)}, {PromptTokens: 10, TTFT: event.DerivedValue(.1)}},
 		Requests: []*store.Request{
 			{PromptTokens: 9, Computed: 9, TTFT: event.DerivedValue(.2)}, {PromptTokens: 9, Computed: 9, Cold: true, TTFT: event.DerivedValue(2)}, {PromptTokens: 9, Computed: 9}, {TTFT: event.DerivedValue(1)},
 		},

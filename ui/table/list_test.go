@@ -30,7 +30,7 @@ func many(n int) *store.Snapshot {
 		all = append(all, r)
 	}
 	kept := min(n, store.MaxRequests)
-	s.Past = all[:n-kept]
+	s.Earlier = all[:n-kept]
 	s.Requests = slices.Clone(all[n-kept:])
 	slices.Reverse(s.Requests)
 	return s
@@ -97,7 +97,7 @@ func TestFilteredRowsAndTheirSums(t *testing.T) {
 	l.Update(s)
 	want := Sums{}
 	n := 0
-	for _, r := range append(slices.Clone(s.Past), s.Requests...) {
+	for _, r := range append(slices.Clone(s.Earlier), s.Requests...) {
 		if r.Group == "g1" && r.State == event.StateFinished {
 			n++
 			want.Generated += r.Generated

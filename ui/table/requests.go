@@ -76,7 +76,7 @@ func (l *Requests) Update(s *store.Snapshot) {
 	for _, r := range s.Requests {
 		l.add(&RequestFilters, r, s.Now)
 	}
-	for _, r := range slices.Backward(s.Past) {
+	for _, r := range slices.Backward(s.Earlier) {
 		l.add(&RequestFilters, r, s.Now)
 	}
 	l.sort(&RequestFilters)

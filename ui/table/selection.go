@@ -13,7 +13,7 @@ func (x *Selection) Request(s *store.Snapshot) *store.Request {
 	if x.Follow {
 		return s.Current
 	}
-	for _, list := range [...][]*store.Request{s.Requests, s.Past} {
+	for _, list := range [...][]*store.Request{s.Requests, s.Earlier} {
 		for _, r := range list {
 			if KeyOf(r) == x.Key {
 				return r

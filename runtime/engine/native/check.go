@@ -11,7 +11,7 @@ import (
 
 // Check returns how fast Open would run the model in a file, or why it could not. It neither loads the model nor
 // considers memory.
-func Check(path string) (p Pace, err error) {
+func Check(path string) (p Speed, err error) {
 	f, err := gguf.Open(path)
 	if err != nil {
 		return p, err
@@ -25,7 +25,7 @@ func Check(path string) (p Pace, err error) {
 	if err == nil && t.Size() != w.Vocab {
 		err = sizes(t.Size(), w.Vocab)
 	}
-	return paceOf(f, kernelsHere()), err
+	return speedOf(f, kernelsHere()), err
 }
 
 // sizes returns the error of a tokenizer that does not match the model.

@@ -56,7 +56,7 @@ func lanes(parts []part, x timeAxis) (out [][]part) {
 // timelineParts returns the times in which requests of the axis ran, and in which they were in the queue: waits within a
 // column are left out.
 func timelineParts(s *store.Snapshot, x timeAxis) (ran, queued []part) {
-	for _, list := range [...][]*store.Request{s.Requests, s.Past} {
+	for _, list := range [...][]*store.Request{s.Requests, s.Earlier} {
 		for _, r := range list {
 			end := cmp.Or(r.Closed, x.to)
 			if r.MissedStart || r.Polled || end <= x.from || r.Enqueued >= x.to {

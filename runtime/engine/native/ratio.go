@@ -11,22 +11,22 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 )
 
-// LeastPace is the pace below which llama.cpp is the better choice.
-const LeastPace = 0.95
+// LeastRatio is the ratio of speeds below which llama.cpp is the better choice.
+const LeastRatio = 0.95
 
 // portable is the name of the kernels without instructions of a processor.
 const portable = "portable"
 
-// measuredFrom is the size in bytes of the smallest models that paces was measured with. Decoding small models, native
+// measuredFrom is the size in bytes of the smallest models that ratios was measured with. Decoding small models, native
 // is several times as fast as llama.cpp.
 const measuredFrom = 256 << 20
 
 // onAMD follows the name of kernels on a processor of AMD, which were measured on a Zen 4; the others on an Intel Xeon.
 const onAMD = " on AMD"
 
-// paces holds decode speeds relative to llama.cpp's, by kernels and type of weights: the tables of docs/performance.md,
+// ratios holds decode speeds relative to llama.cpp's, by kernels and type of weights: the tables of docs/performance.md,
 // the smallest ratio of a dense model.
-var paces = map[string]map[tensor.Type]float64{
+var ratios = map[string]map[tensor.Type]float64{
 	portable: {tensor.Q8_0: 0.28, tensor.Q4_K: 0.34}, // at most: a rough measurement
 	"avx2":   {tensor.Q8_0: 1.68, tensor.Q4_0: 1.71, tensor.Q4_K: 1.62, tensor.Q6_K: 1.34, tensor.F16: 1.43},
 	"avx512-vnni": {
@@ -43,24 +43,24 @@ var paces = map[string]map[tensor.Type]float64{
 	},
 }
 
-// kernelsHere returns the kernels in use as a key of paces.
+// kernelsHere returns the kernels in use as a key of ratios.
 func kernelsHere() string {
 	kernels := tensor.Features()
-	if _, measured := paces[kernels+onAMD]; measured && cpuid.CPU.VendorID == cpuid.AMD {
+	if _, measured := ratios[kernels+onAMD]; measured && cpuid.CPU.VendorID == cpuid.AMD {
 		kernels += onAMD
 	}
 	return kernels
 }
 
-// Pace is the expected speed of decoding a model.
-type Pace struct {
+// Speed is the expected speed of decoding a model.
+type Speed struct {
 	Ratio   float64 // to llama.cpp's; 0: not measured for models like this
 	Type    string  // type of weights that takes the most time
 	Kernels string
 }
 
-// String describes the pace in a few words.
-func (p Pace) String() string {
+// String describes the speed in a few words.
+func (p Speed) String() string {
 	if p.Kernels == portable {
 		return fmt.Sprintf("native decodes %s several times slower than llama.cpp, with portable kernels", p.Type)
 	}
@@ -72,9 +72,9 @@ func (p Pace) String() string {
 	return words
 }
 
-// paceOf weighs the measured paces of the types by the bytes that they have in the model.
-func paceOf(f *gguf.File, kernels string) Pace {
-	p := Pace{Kernels: kernels}
+// speedOf weighs the measured ratios of the types by the bytes that they have in the model.
+func speedOf(f *gguf.File, kernels string) Speed {
+	p := Speed{Kernels: kernels}
 	if m := f.Describe(); m.Bytes < measuredFrom || m.Experts > 0 && kernels != portable { // with experts native was faster
 		return p
 	}
@@ -84,7 +84,7 @@ func paceOf(f *gguf.File, kernels string) Pace {
 	}
 	var all, time, most float64
 	for t, n := range bytes {
-		ratio := paces[kernels][t]
+		ratio := ratios[kernels][t]
 		if ratio == 0 {
 			continue
 		}
