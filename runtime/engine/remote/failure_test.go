@@ -168,6 +168,24 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestCommentsAreNoSilence: a server that sends comments until the first token, as during a long prompt, is not silent.
+func TestCommentsAreNoSilence(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := begin(t, llama, Options{Silence: time.Minute}, map[string]http.HandlerFunc{
+			"POST /v1/completions": func(w http.ResponseWriter, r *http.Request) {
+				for range 4 {
+					play(w, step{40 * time.Second, ": keep-alive\n\n"})
+				}
+				play(w, step{40 * time.Second, data(piece) + data(`{"choices":[{"text":"","finish_reason":"stop"}]}`) + data("[DONE]")})
+			},
+		})
+		if got := s.do(t, engine.Request{Text: "x"}); got.Err != nil || s.tokens() != "200000:1" {
+			t.Errorf("%+v, tokens at %s", got, s.tokens())
+		}
+		s.closed()
+	})
+}
+
 // TestServerThatGoesOnAfterTheEnd: a complete answer stays complete.
 func TestServerThatGoesOnAfterTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -72,10 +72,22 @@ func (q *request) exchange(ctx context.Context, body []byte, alive func()) error
 	if kind, _, err := mime.ParseMediaType(q.x.Header.Get("Content-Type")); err == nil && kind == "application/json" && !dialect.Lines {
 		return errors.New("the server does not stream: it answered with one JSON document")
 	}
-	return q.read(answers.NewStream(dialect, answers.Limited(q.x.Body, maxStream, errLongAnswer), func() event.Time {
-		alive()
-		return q.x.read()
-	}))
+	return q.read(answers.NewStream(dialect, answers.Limited(watched{q.x.Body, alive}, maxStream, errLongAnswer), q.x.read))
+}
+
+// watched is a reader that calls alive for each read that returns bytes, also for comments and parts of messages.
+type watched struct {
+	io.Reader
+	alive func()
+}
+
+// Read implements io.Reader.
+func (w watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.alive()
+	}
+	return n, err
 }
 
 // queue emits the queued event, once the time of sending is set. It may be called from any goroutine.
