@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/cpuid/v2"
 
-	"github.com/llmtop/llmtop/runtime/host/memory"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
 // childEnv is the environment variable with which llmtop starts itself as a child process to measure the read
@@ -60,7 +60,7 @@ func ChildMain() bool {
 	if os.Getenv(childEnv) != "read" {
 		return false
 	}
-	if available, ok := memory.Available(); ok && available < readOfMemory*int64(readBytes()) {
+	if available, ok := cgroup.Available(); ok && available < readOfMemory*int64(readBytes()) {
 		return true
 	}
 	cores := runtime.GOMAXPROCS(0)

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/runtime/host/memory"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
 // estimate is the memory that a model needs, in bytes, measured by a load without allocations.
@@ -92,7 +92,7 @@ func (e *Engine) fits(s estimate) error {
 	}
 	free, ok := e.opt.Memory, true
 	if free == 0 {
-		free, ok = memory.Available()
+		free, ok = cgroup.Available()
 	}
 	if need := (1-share)*(s.weights+s.kv) + s.host; ok && need > float64(free) {
 		return fmt.Errorf("does not fit in memory: %s; available %s", taken, metric.Bytes(float64(free)))

@@ -5,14 +5,14 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/runtime/engine/native/model"
-	"github.com/llmtop/llmtop/runtime/host/memory"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
 // fits returns an error if the model needs more than room bytes for its weights (which the page cache must hold), KV
 // cache and buffers. room 0 means the machine's free memory, if available.
 func fits(w *model.Weights, file int, o model.Options, room int64) error {
 	if room == 0 {
-		free, ok := memory.Available()
+		free, ok := cgroup.Available()
 		if !ok {
 			return nil
 		}
