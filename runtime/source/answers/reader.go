@@ -1,6 +1,6 @@
 // Package answers reads what clients ask inference servers over HTTP, and what these answer, in the interfaces of OpenAI,
-// Anthropic, Ollama and llama.cpp. A Request reads the body of a request. A Reader cuts an answer into Messages, each with
-// the time at which its last byte was read, and an Answer counts their tokens.
+// Anthropic, Ollama, llama.cpp, SGLang and TGI. A Request reads the body of a request. A Reader cuts an answer into
+// Messages, each with the time at which its last byte was read, and an Answer counts their tokens.
 package answers
 
 import (
