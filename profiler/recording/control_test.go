@@ -250,7 +250,7 @@ func TestSpeedsOutOfRangeAreRefused(t *testing.T) {
 }
 
 func TestSegmentsReplayAsLive(t *testing.T) {
-	path, frames := live(t, 2000/eventtest.Step(2), RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
+	path, frames := live(t, 2000, RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{Paused: true, Rebuild: 1})
 		defer r.stop()
