@@ -54,13 +54,19 @@ func TestReportRefuses(t *testing.T) {
 
 // TestOutputsToOneFile checks that a command refuses to write two outputs to one file, and leaves the file alone.
 func TestOutputsToOneFile(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "out")
+	dir := t.TempDir()
+	name, link := filepath.Join(dir, "out"), filepath.Join(dir, "link.csv")
+	if err := os.Symlink("out", link); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{"report", "r.json", "--json", name, "--csv", name},
-		{"report", "r.llmtop", "--perfetto", name, "--json", filepath.Dir(name) + "/./out"},
+		{"report", "r.llmtop", "--perfetto", name, "--json", dir + "/./out"},
 		{"compare", "a", "b", "--json", name, "--markdown", name},
 		{"run", "--headless", "--json", name, "--record", name},
 		{"replay", "r.llmtop", "--cast", name, "--svg", name},
+		{"run", "--headless", "--json", name, "--out", link},
+		{"report", "r.json", "--out", "-", "--out", "-.csv"},
 	} {
 		code := exit.CodeUsage
 		if args[0] == "compare" {

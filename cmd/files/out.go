@@ -128,18 +128,24 @@ func (o *Out) endings(explained bool) string {
 // Set implements pflag.Value.
 func (o *Out) Set(name string) error {
 	var of *kind
-	for _, k := range o.kinds {
+	for i := range kinds { // all, so that .json does not stand for an ending that another command has
+		k := &kinds[i]
 		ends := strings.HasSuffix(strings.ToLower(filepath.Base(name)), k.ending)
-		if name == "-" && k.stdout && of == nil || ends && (of == nil || len(k.ending) > len(of.ending)) {
+		if name == "-" && slices.Contains(o.kinds, k) && k.stdout && of == nil || ends && (of == nil || len(k.ending) > len(of.ending)) {
 			of = k
 		}
 	}
-	if of == nil {
+	if of == nil || !slices.Contains(o.kinds, of) {
 		return fmt.Errorf("must end with one of %s", o.endings(false))
 	}
-	if name == "-"+of.ending && of.stdout {
+	if strings.EqualFold(name, "-"+of.ending) && of.stdout {
 		name = "-"
 	}
+	return o.set(of, name)
+}
+
+// set names the file of a kind.
+func (o *Out) set(of *kind, name string) error {
 	if before := o.names[of.ending]; before != "" && before != name {
 		return fmt.Errorf("%s is written already: name one %s", before, of.ending)
 	}
@@ -168,10 +174,7 @@ type alias struct {
 }
 
 // Set implements pflag.Value.
-func (a alias) Set(name string) error {
-	a.out.names[a.kind.ending] = name
-	return nil
-}
+func (a alias) Set(name string) error { return a.out.set(a.kind, name) }
 
 // String implements pflag.Value.
 func (a alias) String() string {
@@ -239,26 +242,19 @@ func CheckOutputs(set *pflag.FlagSet, args []string) error {
 			args = append(args, f.Value.String())
 		}
 	})
-	written := map[string]*kind{}
+	var written []*kind
 	for _, k := range o.kinds {
 		name := o.names[k.ending]
 		if name == "" {
 			continue
 		}
-		path, err := filepath.Abs(name)
-		if err != nil {
-			path = name
+		if i := slices.IndexFunc(written, func(other *kind) bool { return sameFile(name, o.names[other.ending]) }); i >= 0 {
+			return exit.Usagef("--out: %s and %s both write to %s: name another file", written[i].ending, k.ending, name)
 		}
-		if other := written[path]; other != nil {
-			return exit.Usagef("--%s and --%s: both write to %s: name another file", other.alias, k.alias, name)
-		}
-		written[path] = k
+		written = append(written, k)
 		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 			continue
-		} else if i := slices.IndexFunc(args, func(arg string) bool {
-			read, err := os.Stat(arg)
-			return err == nil && os.SameFile(info, read)
-		}); i >= 0 {
+		} else if i := slices.IndexFunc(args, func(arg string) bool { return sameFile(name, arg) }); i >= 0 {
 			return exit.Usagef("--out %s: it would overwrite the input %s: name another file", name, args[i])
 		}
 	}
@@ -266,6 +262,32 @@ func CheckOutputs(set *pflag.FlagSet, args []string) error {
 		return exit.Usagef("--text needs a file that may contain text: add --out FILE%s", o.texts())
 	}
 	return nil
+}
+
+// sameFile reports whether two names are of the same file, which need not exist.
+func sameFile(a, b string) bool {
+	of, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	if err == nil && otherErr == nil {
+		return os.SameFile(of, other) && (of.Mode().IsRegular() || a == b) // both may be /dev/null
+	}
+	return follow(a) == follow(b)
+}
+
+// follow returns the absolute name of the file that a name leads to, by a link to a file that is not there yet, too.
+func follow(name string) string {
+	if to, err := os.Readlink(name); err == nil && filepath.IsAbs(to) {
+		name = to
+	} else if err == nil {
+		name = filepath.Join(filepath.Dir(name), to)
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+		name = filepath.Join(dir, filepath.Base(name))
+	}
+	if path, err := filepath.Abs(name); err == nil {
+		return path
+	}
+	return name
 }
 
 // texts lists the endings of files that may contain text.

@@ -21,6 +21,7 @@ func TestEndings(t *testing.T) {
 		{[]string{"--out", "x/.csv"}, ".csv", "x/.csv"},
 		{[]string{"--out", "-"}, JSON, "-"},
 		{[]string{"--out", "-.stages.csv"}, Stages, "-"},
+		{[]string{"--out", "-.CSV"}, ".csv", "-"},
 		{[]string{"--out", "-.llmtop"}, Recording, "-.llmtop"}, // never standard output
 		{[]string{"--csv", "/dev/fd/3", "--out", "a.json"}, ".csv", "/dev/fd/3"},
 		{[]string{"--record", "session"}, Recording, "session"},
@@ -34,7 +35,16 @@ func TestEndings(t *testing.T) {
 			t.Errorf("%q: %s is %q (%v), want %q", c.args, c.ending, o.Name(c.ending), err, c.want)
 		}
 	}
-	for _, args := range [][]string{{"--out", "a.txt"}, {"--out", "json"}, {"--out", ""}, {"--out", "a.cast"}, {"--out", "a.csv", "--out", "b.csv"}} {
+	for _, args := range [][]string{
+		{"--out", "a.txt"},
+		{"--out", "json"},
+		{"--out", ""},
+		{"--out", "a.cast"},
+		{"--out", "a.csv", "--out", "b.csv"},
+		{"--out", "a.csv", "--csv", "b.csv"},
+		{"--csv", "a.csv", "--csv", "b.csv"},
+		{"--out", "a.perfetto.json"},
+	} {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		BindReports(set)
 		if err := set.Parse(args); err == nil {
