@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -69,6 +70,9 @@ func (c *Condition) Resolve(of *Column) error {
 			unit = strings.TrimSuffix(unit, "/s")
 		}
 		factor, ok = q.units[unit]
+	}
+	if d, compound := time.ParseDuration(c.Value); compound == nil && quantityOf(of.Unit) == quantities["s"] {
+		v, factor, ok, err = d.Seconds(), 1, true, nil // 1m30s, as other flags take it
 	}
 	if c.Limit = v * factor; err != nil || !ok || math.IsInf(c.Limit, 0) || math.IsNaN(c.Limit) {
 		return fmt.Errorf("cannot compare %s with %.40q: write a value such as %s", of.Name, c.Value, of.Example())

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func ParseTargets(text string) (t Targets, err error) {
 		case !(c.Limit >= 1e-9 && c.Limit <= maxTarget.Seconds()):
 			return t, fmt.Errorf("%.60q: must be above 0 and at most %v", part, maxTarget)
 		}
-		*t.byName()[i].value = time.Duration(c.Limit * 1e9)
+		*t.byName()[i].value = time.Duration(math.Round(c.Limit * 1e9))
 	}
 	t.DefaultTTFT = t.TTFT == 0
 	return t, nil

@@ -143,9 +143,21 @@ func TestMissedTargetsAreAnInsight(t *testing.T) {
 	}
 }
 
+// TestTargetsAsWritten checks that a target is the time that was written, to the nanosecond.
+func TestTargetsAsWritten(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1m30s": 90 * time.Second, "1.5min": 90 * time.Second, "2h": 2 * time.Hour, "200 MS": 200 * time.Millisecond,
+		"1025ms": 1025 * time.Millisecond, "4.1ms": 4100 * time.Microsecond,
+	} {
+		if got, err := ParseTargets("e2el=" + text); err != nil || got.E2EL != want {
+			t.Errorf("%s is %v, %v", text, got.E2EL, err)
+		}
+	}
+}
+
 // FuzzTargets checks that targets are read back as they are written.
 func FuzzTargets(f *testing.F) {
-	for _, seed := range []string{"ttft=100ms,tpot=50ms", "itl<=1.5s, e2el < 2min", "ttft=", "ttft=1e9h", "=1s", "ttft==1s", "ttft=-1s", "ttft=1ns"} {
+	for _, seed := range []string{"ttft=100ms,tpot=50ms", "itl<=1.5s, e2el < 2min", "ttft=", "ttft=1e9h", "=1s", "ttft==1s", "ttft=-1s", "ttft=1ns", "e2el=1m30s"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
