@@ -141,11 +141,11 @@ func (m *Message) add(o *Message) {
 }
 
 // parse decodes a JSON value into v. Implausible numbers are counted and left out; members of an unexpected type count as
-// missing.
+// missing. Errors: it is not JSON; the whole answer is of another type than v, such as a list of answers.
 func (m *Message) parse(value []byte, v any) error {
 	err := json.Unmarshal(value, v)
 	m.Malformed += refuse(reflect.ValueOf(v).Elem())
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && (!m.whole || wrong.Field != "") {
 		m.Wrong, err = wrong, nil
 	}
 	return err

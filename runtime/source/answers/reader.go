@@ -25,8 +25,9 @@ const MaxMessage = 8 << 20
 var (
 	// ErrLong means that a message is longer than MaxMessage. The messages after it can be read.
 	ErrLong = errors.New("a message of more than 8 MiB")
-	// ErrJSON means that a message is not JSON: Message.Wrong has the cause. The messages after it can be read.
-	ErrJSON = errors.New("a message is not JSON")
+	// ErrJSON means that a message is not JSON, or the whole answer no object: Message.Wrong has the cause. The messages after
+	// it can be read.
+	ErrJSON = errors.New("a message is not a JSON object")
 )
 
 // form is how an answer is divided into messages.

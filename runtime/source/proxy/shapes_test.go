@@ -163,6 +163,11 @@ var shapes = []struct {
 		},
 		tokens: []int{0, 0, 1, 0, 1, 1, 1, 0, 0}, outcome: event.Outcome{Reason: "tool_use", Prompt: 27, Cached: 20, Generated: 12, AnyLater: true},
 	},
+	{
+		name: "a list of answers, of llama.cpp and SGLang for several prompts", path: "/generate", kind: "application/json", label: "generate",
+		chunks: []string{`[{"text":"a","meta_info":{"completion_tokens":3}},{"text":"b","meta_info":{"completion_tokens":4}}]`},
+		tokens: []int{0}, outcome: event.Outcome{Reason: "not read: a message is not a JSON object"}, warning: unread("a message is not a JSON object"),
+	},
 }
 
 // TestShapes plays every answer one chunk at a time: each token must be stamped while its chunk was in flight, and no
