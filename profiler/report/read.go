@@ -17,7 +17,14 @@ import (
 // MaxDocument is the largest document that is read, in bytes: a token takes about 120.
 const MaxDocument = 128 << 20
 
-// Read reads a document written by WriteJSON, of this schema version and of at most MaxDocument bytes.
+// The fewest bytes of a document per object: those of reports have more than 100, and take at most 600 in memory.
+const (
+	minObjectBytes = 48
+	anyObjects     = 1 << 14 // that may have fewer
+)
+
+// Read reads a document written by WriteJSON, of this schema version and of at most MaxDocument bytes, which do not
+// take many times as many in memory.
 func Read(r io.Reader) (*Report, error) {
 	src, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
 	if err != nil {
@@ -42,6 +49,9 @@ func Read(r io.Reader) (*Report, error) {
 	case *version.SchemaVersion != SchemaVersion:
 		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", *version.SchemaVersion, SchemaVersion)
 	}
+	if n := countObjects(src); n > anyObjects && n > len(src)/minObjectBytes {
+		return nil, fmt.Errorf("read report: %d objects in %d bytes: not a report of llmtop", n, len(src))
+	}
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
 		return nil, fmt.Errorf("read report: %w", clean.Error(err))
@@ -51,6 +61,28 @@ func Read(r io.Reader) (*Report, error) {
 	}
 	restoreAbsences(reflect.ValueOf(out))
 	return out, nil
+}
+
+// countObjects counts the objects in valid JSON, and the elements of lists that may stand for one: null.
+func countObjects(src []byte) (n int) {
+	var before byte
+	for i := 0; i < len(src); i++ {
+		c := src[i]
+		switch {
+		case c <= ' ':
+			continue
+		case c == '{', c == 'n' && (before == '[' || before == ','):
+			n++
+		case c == '"':
+			for i++; src[i] != '"'; i++ {
+				if src[i] == '\\' {
+					i++
+				}
+			}
+		}
+		before = c
+	}
+	return n
 }
 
 // UnmarshalJSON reads a number; null becomes "not reported" until restoreAbsences sets its reason.

@@ -75,6 +75,34 @@ func TestReadKeepsReasons(t *testing.T) {
 	}
 }
 
+// TestReadRefusesDense checks that a small document cannot take many times its size in memory, and that quotes, lists of
+// absent numbers and small objects do not make a report look like one.
+func TestReadRefusesDense(t *testing.T) {
+	list := func(head, element string, n int) string {
+		return `{"schema_version": 1, ` + head + strings.TrimSuffix(strings.Repeat(element+",", n), ",")
+	}
+	const many = anyObjects + 1
+	for _, doc := range []string{
+		list(`"requests": [`, "{}", many) + "]}",
+		list(`"requests": [`, " null\n", many) + "]}",
+		list(`"requests": [{"tokens": [`, `{"i":1}`, many) + "]}]}",
+		list(`"bench": {"points": [`, "{}", many) + "]}}",
+	} {
+		if _, err := Read(strings.NewReader(doc)); err == nil || !strings.Contains(err.Error(), "objects in") {
+			t.Errorf("%.60s: %v", doc, err)
+		}
+	}
+	for _, doc := range []string{
+		list(`"requests": [`, "{}", 100) + "]}",
+		list(`"command": "`, `{\"{\\`, many) + `"}`,
+		list(`"requests": [{"tokens": [`, `{"i":1,"token":5,"text":"a","logprob":-0.5,"dur_s":1e-3}`, many) + "]}]}",
+	} {
+		if _, err := Read(strings.NewReader(doc)); err != nil {
+			t.Errorf("%.60s: %v", doc, err)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                     "read report: it is empty",
