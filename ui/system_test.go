@@ -24,7 +24,7 @@ func TestSystemAtTheToken(t *testing.T) {
 	a.press("n")
 	a.View()
 	v := a.request
-	i := slices.IndexFunc(v.Request.Tokens, func(t store.Token) bool { return t.Nth == v.Token })
+	i := slices.IndexFunc(v.Request.Tokens, func(t store.Token) bool { return int(t.Nth) == v.Token })
 	p, ok := s.Host.SampleAt(v.Request.Tokens[i].At)
 	if !ok {
 		t.Fatalf("no sample around token %d", v.Token)

@@ -240,7 +240,7 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}
 	for _, st := range f.Stalls {
-		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), *cause(&st.Explanation)})
+		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), *cause(st.Explanation)})
 	}
 	out.addTokens(f)
 	out.Connect = Number(event.Absent(event.NotReported))

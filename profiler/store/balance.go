@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -36,15 +37,8 @@ func (x *experts) balance(sec int64) []float32 {
 
 // trend returns the points of the last minute, oldest first.
 func (x *experts) trend() []BalancePoint {
-	if x.balanceTrend != nil {
-		return x.balanceTrend
-	}
-	for sec := max(x.second-expertSlots, 0); sec < x.second; sec++ {
-		if i := sec % expertSlots; x.pastSecond[i] == sec && x.balances[i] != nil {
-			x.balanceTrend = append(x.balanceTrend, BalancePoint{sec, x.balances[i]})
-		}
-	}
-	return x.balanceTrend
+	i := slices.IndexFunc(x.balances, func(p BalancePoint) bool { return p.Second >= x.second-expertSlots })
+	return slices.Clip(x.balances[max(i, 0):])
 }
 
 // Imbalance returns max/mean of the most imbalanced layer while decoding, of those with at least 16 picks per expert;

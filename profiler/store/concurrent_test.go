@@ -198,7 +198,7 @@ func (c *crowd) compare(t *testing.T, r *Request, m *modelRequest) {
 		t.Fatalf("request %d: %d gaps from the %dth on, %d in the distribution; want %d", r.ID, len(r.Gaps), r.FirstGap, r.ITL.Count, m.gaps)
 	}
 	if n := len(r.Tokens); m.first != 0 {
-		if last := &r.Tokens[n-1]; last.At != m.last || last.Nth+last.N > m.generated {
+		if last := &r.Tokens[n-1]; last.At != m.last || int(last.Nth+last.N) > m.generated {
 			t.Fatalf("request %d: last token %+v, want that of %+v", r.ID, last, m)
 		}
 	}
@@ -344,7 +344,7 @@ func TestMaxOpenIsBoundedInBytes(t *testing.T) {
 	before := heapInUse()
 	word := fmt.Sprintf("%0100d", 7)
 	for id := range event.RequestID(MaxOpen) {
-		p.state(us, id+1, event.StateQueued, &event.Request{Prompt: fmt.Sprintf("%08000d", id), Group: "group"})
+		p.state(us, id+1, event.StateQueued, &event.Request{Prompt: fmt.Sprintf("%08000d", id), Group: "group", MaxTokens: MaxTokens})
 		p.state(us, id+1, event.StateDispatched, nil)
 		for range MaxSpans {
 			p.stage(id+1, event.StagePrompt, us, 1)
@@ -371,7 +371,7 @@ func TestMaxOpenIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d requests in %d MB, limit %d; dropped %v", len(s.Requests), grown>>20, limit>>20, s.Drops)
 	}
 	r := s.Requests[0]
-	if r.Omitted.Spans == 0 || len(r.Spans)+r.Omitted.Spans != MaxSpans || !r.Omitted.Layers || !r.Omitted.Prompt || !r.TextCut || r.FirstGap+len(r.Gaps) != 99 || r.Tokens[0].Nth != 100-len(r.Tokens) {
+	if r.Omitted.Spans == 0 || len(r.Spans)+r.Omitted.Spans != MaxSpans || !r.Omitted.Layers || !r.Omitted.Prompt || !r.TextCut || r.FirstGap+len(r.Gaps) != 99 || int(r.Tokens[0].Nth) != 100-len(r.Tokens) {
 		t.Errorf("omissions are not described: %+v, text cut %v, %d gaps from %d on, %d tokens from %d on",
 			r.Omitted, r.TextCut, len(r.Gaps), r.FirstGap, len(r.Tokens), r.Tokens[0].Nth)
 	}

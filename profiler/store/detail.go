@@ -34,6 +34,9 @@ func (r *ring) appendToken(l *liveRequest, t Token) {
 		l.text = append(l.text[:0], l.text[max(cut, text/4):]...)
 		l.view.TextCut = true
 	}
+	if limit := l.view.MaxTokens; l.tokens == nil && limit <= r.bound(MaxTokens) { // snapshots share a list that never moves
+		l.tokens = make([]Token, 0, limit)
+	}
 	for i := range evictCount(len(l.tokens), tokens) {
 		l.detailBytes -= l.tokens[i].detailSize()
 	}

@@ -110,7 +110,7 @@ func TestTokensAreNumbered(t *testing.T) {
 	if last.Nth != 24 || last.N != 3 || r.Generated != 27 {
 		t.Errorf("the last stamp covers %d tokens from %d on, of %d", last.N, last.Nth, r.Generated)
 	}
-	if len(r.Stalls) != 1 || r.Stalls[0].Index != last.Nth {
+	if len(r.Stalls) != 1 || r.Stalls[0].Index != int(last.Nth) {
 		t.Errorf("stalls %+v, want one at token %d", r.Stalls, last.Nth)
 	}
 }

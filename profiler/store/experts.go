@@ -26,8 +26,7 @@ type experts struct {
 	baseline                      pickCounts              // counts when the session, or this model, began
 	pastCounts                    [expertSlots]pickCounts // counts at the end of second s at s % expertSlots
 	pastSecond                    [expertSlots]int64      // the second that each entry of pastCounts ends
-	balances                      [expertSlots][]float32  // max/mean of each layer at that second, never written again
-	balanceTrend                  []BalancePoint          // of balances, never written again; nil: a second has ended since
+	balances                      []BalancePoint          // of those seconds, and of some before
 	checkpoints                   []pickCounts            // in the order of time, nearly equal numbers of tokens apart
 	checkpointTokens              uint64                  // least number of tokens between two checkpoints
 	second                        int64                   // the current second
@@ -103,10 +102,10 @@ func (x *experts) advance(at event.Time) {
 	}
 	for ended := max(x.second, sec-expertSlots); ended < sec; ended++ {
 		i := ended % expertSlots
-		x.balances[i] = x.balance(ended)
+		x.balances = push(x.balances, BalancePoint{ended, x.balance(ended)}, 2*expertSlots)
 		x.pastCounts[i], x.pastSecond[i] = x.current, ended
 	}
-	x.second, x.viewCurrent, x.balanceTrend = sec, false, nil
+	x.second, x.viewCurrent = sec, false
 }
 
 // countsAtEndOf returns the counts at the end of second sec: the newest stored ones that are not later, else the

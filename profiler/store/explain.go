@@ -302,7 +302,7 @@ func (s *state) replaceCause(l *liveRequest, u *unexplained, x *verdict.Explanat
 		if !cloned[key] {
 			list, cloned[key] = slices.Clone(list), true
 		}
-		list[i].Explanation = *x
+		list[i].Explanation = x
 		return list
 	}
 	s.latency.stalls = replace(s.latency.stalls, nil)

@@ -40,6 +40,9 @@ func (m *machine) apply(began, at event.Time, p *event.Host) {
 		h.Inspection.ModelBytes, h.Inspection.ModelCached, h.Inspection.ModelAt = p.ModelBytes, p.ModelCached, at
 	}
 	now.Engine.PSS, now.ModelBytes, now.ModelCached = h.Inspection.PSS, h.Inspection.ModelBytes, h.Inspection.ModelCached
+	if h.Series == nil {
+		h.Series = make([]HostPoint, 0, SeriesLen) // all snapshots share it
+	}
 	if n := len(h.Series); n == 0 || at >= h.Series[n-1].At { // keep the series in order
 		h.Series = push(h.Series, newHostPoint(at, p, &m.gaps), SeriesLen)
 	}

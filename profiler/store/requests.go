@@ -185,7 +185,10 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	done := l.copy()
 	// done lives long: drop the spare capacity of the shared slices.
 	done.Gaps, done.Stalls, done.Late = slices.Clone(done.Gaps), slices.Clone(done.Stalls), slices.Clone(done.Late)
-	done.Spans, done.Tokens = slices.Clone(done.Spans), slices.Clone(done.Tokens)
+	done.Spans = slices.Clone(done.Spans)
+	if n := len(l.tokens); cap(l.tokens) > n+n/4 { // otherwise earlier snapshots share it
+		done.Tokens = slices.Clone(done.Tokens)
+	}
 	s.markEnded(l, done)
 	if !s.excluded(l) {
 		s.recordEnd(done)

@@ -168,7 +168,7 @@ func (l *liveRequest) shorten(tokens, gaps, text int) {
 	if cut := len(v.Gaps) - gaps; cut > 0 {
 		v.Gaps, v.FirstGap = slices.Clone(v.Gaps[cut:]), v.FirstGap+cut
 	}
-	if cut := len(l.tokens) - tokens; cut > 0 {
+	if cut := max(len(l.tokens)-tokens, 0); cap(l.tokens) > tokens {
 		for i := range l.tokens[:cut] {
 			l.detailBytes -= l.tokens[i].detailSize()
 		}

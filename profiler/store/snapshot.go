@@ -202,7 +202,7 @@ type Stall struct {
 	Index   int // of the late token, see Token.Nth
 	At      event.Time
 	Gap     time.Duration
-	verdict.Explanation
+	*verdict.Explanation
 }
 
 // SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.
@@ -289,8 +289,8 @@ type NamedPicks struct {
 
 // Pair is two experts of a layer that the same tokens picked.
 type Pair struct {
-	A, B   int
-	Tokens uint64
+	A, B   uint16
+	Tokens uint32
 	// Lift is the frequency relative to independent picks:
 	// share of tokens that picked both / (share that picked A x share that picked B).
 	Lift float64

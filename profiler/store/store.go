@@ -10,12 +10,12 @@ import (
 
 // The bounds of the store, each with the memory that it allows.
 const (
-	MaxOpen     = 10_000  // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
+	MaxOpen     = 10_000  // open requests: 5.6 KB each, 53 MB; above MaxRequests their lists shrink, see ring.bound
 	MaxRequests = 256     // ended requests with per-token data: up to 150 KB each, 38 MB
 	MaxEarlier  = 8192    // ended requests before those, without per-token data: 1 KB each, 8 MB
 	MaxKept     = 1 << 14 // the same with Options.Keep: the first ones
 	MaxGaps     = 2048    // gaps per request, and marks of stalls: 8 and 4 bytes each, 24 KB
-	MaxTokens   = 512     // tokens per request: 168 bytes each and their detail
+	MaxTokens   = 512     // tokens per request: 160 bytes each and their detail
 	MaxSpans    = 64      // stages per request: 64 bytes each, 4 KB
 	MaxText     = 8192    // bytes of generated text, and of the prompt, per request
 	MaxStalls   = 64      // stalls per request, the longest, and per session, the newest: 64 bytes each, 4 KB

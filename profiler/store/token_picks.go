@@ -195,7 +195,7 @@ func (t *tokenPicks) namedHits(tallies map[string]*tally) (out []NamedPicks) {
 func (t *tokenPicks) topPairs(l int) []Pair {
 	n := pairCount(t.experts)
 	row := t.pairs[l*n:][:n]
-	top, lowest := make([]Pair, 0, TopPairs+1), uint32(0)
+	top, lowest := make([]Pair, 0, TopPairs), uint32(0)
 	at := 0
 	for a := range t.experts {
 		for b := a + 1; b < t.experts; b++ {
@@ -204,13 +204,11 @@ func (t *tokenPicks) topPairs(l int) []Pair {
 			if tokens <= lowest {
 				continue
 			}
-			p := Pair{A: a, B: b, Tokens: uint64(tokens)}
+			p := Pair{A: uint16(a), B: uint16(b), Tokens: tokens}
 			i, _ := slices.BinarySearchFunc(top, p, func(x, y Pair) int { return cmp.Or(cmp.Compare(y.Tokens, x.Tokens), -1) })
-			if top = slices.Insert(top, i, p); len(top) > TopPairs {
-				top = top[:TopPairs]
-			}
+			top = slices.Insert(top[:min(len(top), TopPairs-1)], i, p)
 			if len(top) == TopPairs {
-				lowest = uint32(top[TopPairs-1].Tokens)
+				lowest = top[TopPairs-1].Tokens
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // A gap is a stall if it is at least StallFactor times the request's median gap and at least minStall, below which
@@ -21,9 +22,9 @@ const (
 // Token is one generated token, or several that share a stamp.
 type Token struct {
 	ID    int32
-	N     int // tokens that share the stamp, at least 1
-	Nth   int // tokens of the request received before it, as in Stall.Index
-	Index int // position in the generated text, as reported by the engine; -1: not reported
+	N     int32 // tokens that share the stamp, at least 1
+	Nth   int32 // tokens of the request received before it, as in Stall.Index
+	Index int32 // position in the generated text, as reported by the engine; -1: not reported
 	At    event.Time
 	Gap   int64  // ns since the previous token without pacing; 0 for the first token, -1 if unknown
 	Paced int64  // ns of pacing since the previous token
@@ -31,9 +32,9 @@ type Token struct {
 	Split event.Split
 	Text  string
 	LogP  float32 // natural log of the probability; see HasLP
-	HasLP bool
 	// Handover is when its text was handed over to whoever reads it, in ns after At; 0 unknown.
 	Handover uint32
+	HasLP    bool
 	Top      []event.TopProb // alternatives
 	Picks    []uint16        // experts picked, layer by layer
 	Read     float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
@@ -101,7 +102,7 @@ func (s *state) applyToken(e *event.Event) {
 		read = readAlone(s)
 	}
 	s.requests.appendToken(l, Token{
-		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, -1)), At: at, Gap: gap, Paced: paced, Handover: e.Handover, Step: e.Step, Split: e.Split,
+		ID: e.ID, N: int32(k), Nth: int32(v.Generated - k), Index: max(e.Index, -1), At: at, Gap: gap, Paced: paced, Handover: e.Handover, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
 	})
 }
@@ -225,12 +226,12 @@ func (s *state) judgeEarly(l *liveRequest, g *lateGap, median int64) {
 // recordStall records one stall. counts is false if a slow second counts what it lost.
 func (s *state) recordStall(l *liveRequest, g *lateGap, median int64, counts bool) {
 	v := &l.view
-	st := Stall{Request: v.ID, Index: g.index, At: g.at, Gap: time.Duration(g.gap)}
+	st := Stall{Request: v.ID, Index: g.index, At: g.at, Gap: time.Duration(g.gap), Explanation: new(verdict.Explanation)}
 	u := unexplained{req: st.Request, index: st.Index, from: g.from(), to: g.at, lost: (g.gap - median) * int64(g.k), absent: g.absent}
 	if counts {
-		st.Explanation = s.explainLater(l, u)
+		*st.Explanation = s.explainLater(l, u)
 	} else {
-		st.Explanation = s.explain(&u)
+		*st.Explanation = s.explain(&u)
 	}
 	v.keepStalls(append(v.Stalls, st), s.requests.bound(MaxStalls))
 	v.Late = push(v.Late, int32(g.index), s.requests.bound(MaxGaps))

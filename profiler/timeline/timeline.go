@@ -112,7 +112,7 @@ func (e *Engine) request(r *store.Request) {
 	if before := e.requests[k].tokens; len(before) > 0 { // an earlier snapshot may have tokens that this one lacks
 		n := len(before)
 		if len(tokens) > 0 {
-			n, _ = slices.BinarySearchFunc(before, tokens[0].Nth, func(t store.Token, nth int) int { return cmp.Compare(t.Nth, nth) })
+			n, _ = slices.BinarySearchFunc(before, tokens[0].Nth, func(t store.Token, nth int32) int { return cmp.Compare(t.Nth, nth) })
 		}
 		if n > 0 {
 			tokens = slices.Concat(before[:n], tokens)

@@ -12,14 +12,14 @@ import (
 
 // Losses sums what was lost by cause, in ns and in stalls, slow seconds and slow requests.
 type Losses struct {
-	N        [NumCauses]uint64
+	N        [NumCauses]uint32
 	NS       [NumCauses]int64
 	Observed int64 // ns of decoding, pacing and TTFT in which it was lost
 }
 
 // Add counts an explanation n times: -1 takes it back.
 func (s *Losses) Add(e *Explanation, n int) {
-	s.N[e.Cause] += uint64(n) // wraps around for -1, as intended
+	s.N[e.Cause] += uint32(n) // wraps around for -1, as intended
 	s.NS[e.Cause] += int64(n) * e.Explains
 	s.NS[Unknown] += int64(n) * (e.Lost - e.Explains)
 }
@@ -69,7 +69,7 @@ func (s *Losses) Rank(l *Limits) (out []Loss) {
 		if !share.OK() || share.V < l.Lost || s.NS[c] < int64(l.LeastLoss) {
 			continue
 		}
-		out = append(out, Loss{c, s.N[c], s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})
+		out = append(out, Loss{c, uint64(s.N[c]), s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})
 	}
 	slices.SortStableFunc(out, func(a, b Loss) int { return cmp.Compare(b.NS, a.NS) })
 	return out

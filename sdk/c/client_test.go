@@ -165,7 +165,7 @@ func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
 	for i, k := range r.Tokens {
 		split := event.Split{Embed: 10, Attention: 200, Router: 30, Experts: 400, Head: 50, Sample: 60}
 		step := uint64(r.ID-1)*plannedTokens + uint64(i) + 1
-		if k.Index != i || k.ID != int32(1000+i) || k.Step != step || k.Split != split || !k.HasLP || k.LogP != -0.25 {
+		if int(k.Index) != i || k.ID != int32(1000+i) || k.Step != step || k.Split != split || !k.HasLP || k.LogP != -0.25 {
 			t.Errorf("request %d, token %d: %+v", r.ID, i, k)
 		}
 		if i > 0 && k.Gap != tokens[i]-tokens[i-1] {

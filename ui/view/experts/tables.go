@@ -123,10 +123,10 @@ func pairTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	for y, pair := range p.Pairs[v.Layer][:min(len(p.Pairs[v.Layer]), max(a.H, 0))] {
 		l := a.Line(0, y)
 		st := pane.Plain
-		if v.Chosen && (pair.A == v.Expert || pair.B == v.Expert) {
+		if v.Chosen && (int(pair.A) == v.Expert || int(pair.B) == v.Expert) {
 			st = grid.Fg(theme.Accent)
 		}
-		l.Put(st, "e"+strconv.Itoa(pair.A)+" + e"+strconv.Itoa(pair.B)).Gap(max(12-l.X, 1))
+		l.Put(st, "e"+strconv.Itoa(int(pair.A))+" + e"+strconv.Itoa(int(pair.B))).Gap(max(12-l.X, 1))
 		l.Tail(6, pane.Loud, metric.Percent(float64(pair.Tokens)/float64(p.PairedTokens))).Put(pane.Dim, " of tokens")
 		l.Tail(7, pane.Plain, metric.Rate(pair.Lift)).Put(pane.Dim, f.Skin.Glyphs.Times)
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " chance"})

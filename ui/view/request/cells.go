@@ -39,12 +39,12 @@ func Received(r *store.Request) (first, last int, ok bool) {
 		return 0, 0, false
 	}
 	t := &tokens[len(tokens)-1]
-	last = t.Nth + t.N - 1
+	last = int(t.Nth+t.N) - 1
 	first = last - len(r.Gaps) + 1
 	if r.FirstGap == 0 { // the tokens that came with the first stamp have no gap
 		first = 0
 	}
-	return max(min(first, tokens[0].Nth), 0), last, true
+	return max(min(first, int(tokens[0].Nth)), 0), last, true
 }
 
 // GapBefore returns the gap before token n in ns; false for the first token and for evicted gaps.
@@ -61,8 +61,8 @@ func GapBefore(r *store.Request, n int) (int64, bool) {
 func KeptToken(r *store.Request, n int) *store.Token {
 	tokens := r.Tokens
 	for i := len(tokens) - 1; i >= 0; i-- {
-		if t := &tokens[i]; n >= t.Nth {
-			if n < t.Nth+t.N {
+		if t := &tokens[i]; n >= int(t.Nth) {
+			if n < int(t.Nth+t.N) {
 				return t
 			}
 			return nil

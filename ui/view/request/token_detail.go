@@ -72,7 +72,7 @@ func tokenGap(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, v *View, t *
 	l.Put(pane.Loud, metric.Duration(gap)).Gap(2).Put(pane.GapStyle(ratio), metric.Rate(ratio)+f.Skin.Glyphs.Times).Put(pane.Dim, " the median")
 	y++
 	if t != nil && t.N > 1 {
-		y = fact(a, f, y, "", pane.Dim, strconv.Itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
+		y = fact(a, f, y, "", pane.Dim, strconv.Itoa(int(t.N))+" tokens arrived together; each counts for a part of the gap")
 	}
 	why, st := Cause(f, r, v.Token, ratio)
 	return tokenMemory(a, s, f, fact(a, f, y, "cause", st, why), t)
@@ -115,7 +115,7 @@ func Cause(f *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.
 // inStall reports whether token n arrived together with the token at index, where a stall begins.
 func inStall(r *store.Request, index, n int) bool {
 	t := KeptToken(r, index)
-	return index == n || t != nil && n < t.Nth+t.N
+	return index == n || t != nil && n < int(t.Nth+t.N)
 }
 
 // stallWords describes the cause of a stall with its evidence.

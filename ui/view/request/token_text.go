@@ -74,12 +74,9 @@ func layTokens(r *store.Request, w, chosen int) (out []piece, at int) {
 				line = strings.TrimPrefix(line, " ")
 				n = grid.Width(line)
 			}
-			if chosen >= t.Nth && chosen < t.Nth+t.N {
-				at = row
-			}
-			nth := t.Nth
-			if chosen >= t.Nth && chosen < t.Nth+t.N {
-				nth = chosen
+			nth := int(t.Nth)
+			if chosen >= nth && chosen < int(t.Nth+t.N) {
+				at, nth = row, chosen
 			}
 			out = append(out, piece{nth, row, x, line})
 			x += min(n, w)

@@ -51,7 +51,7 @@ func slowestKept(r *store.Request, until event.Time) (n int) {
 	tokens := r.Tokens
 	for i := range tokens {
 		if t := &tokens[i]; t.Gap > most && t.At <= until {
-			n, most = t.Nth, t.Gap
+			n, most = int(t.Nth), t.Gap
 		}
 	}
 	return n
