@@ -40,6 +40,8 @@ func Read(r io.Reader) (*Report, error) {
 	switch err := json.Unmarshal(src, &version); {
 	case len(text) == 0:
 		return nil, errors.New("read report: it is empty")
+	case bytes.HasPrefix(text, []byte(`{"recording":`)):
+		return nil, errors.New("read report: it is the text of a recording: name the recording itself")
 	case err != nil && text[0] != '{':
 		return nil, errors.New("read report: it is neither a report nor a recording of llmtop")
 	case err != nil:

@@ -106,6 +106,7 @@ func TestReadRefusesDense(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                     "read report: it is empty",
+		`{"recording":"start"}` + "\n{}":       "read report: it is the text of a recording: name the recording itself",
 		"\n ":                                  "read report: it is empty",
 		"\x89LLM":                              "read report: it is neither a report nor a recording of llmtop",
 		"[":                                    "read report: it is neither a report nor a recording of llmtop",
