@@ -177,6 +177,9 @@ type Omitted struct {
 // StallCount returns the number of stalls of the request, omitted ones included.
 func (r *Request) StallCount() int { return len(r.Stalls) + r.Omitted.Stalls }
 
+// GeneratedAtLeast reports whether Generated is a lower bound: what a slot generated after its last poll is unknown.
+func (r *Request) GeneratedAtLeast() bool { return r.Polled && r.State.Final() }
+
 // Part is one TTFT component.
 type Part struct {
 	Stage    event.Stage // StageNone is "other"

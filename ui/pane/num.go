@@ -61,6 +61,14 @@ func RequestTitle(f *Frame, r *store.Request) string {
 	return words
 }
 
+// AtLeast marks a number that is a lower bound.
+func AtLeast(words string, isBound bool) string {
+	if isBound {
+		return words + "+"
+	}
+	return words
+}
+
 // FirstFitting returns the first of some words that fits into w cells, or the last.
 func FirstFitting(w int, words ...string) string {
 	for _, s := range words {

@@ -14,6 +14,7 @@ type Sums struct {
 	States            [event.NumStates]int
 	Missed            int // requests that missed at least one target
 	Prompt, Generated int
+	GeneratedAtLeast  bool          // Generated is a lower bound
 	Cached            event.Reading // absent if a request of these did not report it
 	P50, P99          [NumFields]float64
 }
@@ -31,10 +32,11 @@ func (l *Requests) sum(now event.Time) {
 		s.Prompt += r.PromptTokens
 		if r.PromptTokens > 0 && r.AnyCached && r.State.Final() {
 			s.Cached = event.Absent(event.NotReported)
-		} else if s.Cached.OK() {
-			s.Cached.V += float64(r.CachedTokens)
+		} else if v := Cached.Value(r, now); v.OK() && s.Cached.OK() {
+			s.Cached.V += v.V
 		}
 		s.Generated += r.Generated
+		s.GeneratedAtLeast = s.GeneratedAtLeast || r.GeneratedAtLeast()
 		if Missed(r, now) {
 			s.Missed++
 		}

@@ -167,7 +167,7 @@ func slotsOf(s *store.Snapshot) (out []*store.Request) {
 func slotCount(s *store.Snapshot) int { return len(slotsOf(s)) }
 
 // slotColumns returns the columns of requests that were polled from slots. Their TPOT is the time between two polls divided
-// by the tokens between them. What they generated after their last poll is unknown, so that their tokens are a lower bound.
+// by the tokens between them.
 func slotColumns(s *store.Snapshot) []ttftColumn {
 	style := func(r *store.Request) grid.Style {
 		if r.State.Final() {
@@ -182,10 +182,7 @@ func slotColumns(s *store.Snapshot) []ttftColumn {
 		{"TPOT", 9, readingCell(func(r *store.Request) event.Reading { return r.TPOT }, metric.Seconds, pane.Data)},
 		{"decode/s", 9, readingCell(func(r *store.Request) event.Reading { return r.DecodeRate }, metric.Rate, pane.Data)},
 		{"gen", 8, func(r *store.Request) (string, grid.Style) {
-			if r.State.Final() {
-				return strconv.Itoa(r.Generated) + "+", style(r)
-			}
-			return strconv.Itoa(r.Generated), style(r)
+			return pane.AtLeast(strconv.Itoa(r.Generated), r.GeneratedAtLeast()), style(r)
 		}},
 		{"prompt", 8, count(func(r *store.Request) int { return max(r.PromptTokens, r.PromptDone) })},
 		{"cached", 8, count(func(r *store.Request) int { return r.CachedTokens })},

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -43,6 +45,21 @@ func TestGoldenPolled(t *testing.T) {
 		show(viewtest.NewScreen(t, viewtest.Ollama(1, false), size)).Golden("polled_model")
 		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("polled_models")
 	}
+}
+
+// The age of an old number is not cut.
+func TestOldCacheHits(t *testing.T) {
+	s := viewtest.NewScene()
+	s.Server("vLLM", event.Model{Name: "m"})
+	for i := range 16 {
+		s.Now += event.Time(time.Second)
+		p := &event.Aggregates{Interval: int64(time.Second), Running: viewtest.Reading(1)}
+		if i == 0 {
+			p.CacheHits = event.DerivedValue(0.63)
+		}
+		s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: p})
+	}
+	show(viewtest.NewScreen(t, s.Snapshot(), viewtest.Narrow)).Holds("cache hit   63 % 15.0 s ago")
 }
 
 // Each pane in full screen. Experts has its own view.

@@ -23,7 +23,8 @@ func drawCacheHits(r *pane.RowWriter, s *store.Snapshot) {
 	n := s.Aggregates.Number(event.RatioCacheHits)
 	unit := ""
 	if n != nil {
-		unit = "of prompt tokens" + age(n, s)
+		old := age(n, s)
+		unit = pane.FirstFitting(a.W-pane.ValueWidth-1, "of prompt tokens"+old, strings.TrimPrefix(old, ", "), "")
 	}
 	pane.PutReading(a, s.Aggregates.CacheHitShare(), metric.Percent, unit, pane.Data)
 }

@@ -71,15 +71,8 @@ func drawLast(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame, draw func(*pa
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.
 func drawRates(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
-	t, pts, format := s.Throughput, f.Rates(s), metric.Rate
-	if s.Counts.AtLeast { // polls miss tokens
-		format = func(v float64) string {
-			if v > 0 {
-				return metric.Rate(v) + "+"
-			}
-			return metric.Rate(v)
-		}
-	}
+	t, pts := s.Throughput, f.Rates(s)
+	format := func(v float64) string { return pane.AtLeast(metric.Rate(v), s.Counts.AtLeast && v > 0) } // polls miss tokens
 	for i, row := range [...]struct {
 		name string
 		v    event.Reading
@@ -212,11 +205,7 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
 		if v.Origin == event.NotReported {
 			return false
 		}
-		words := metric.Count(v.V)
-		if atLeast {
-			words += "+"
-		}
-		l.Put(pane.Plain, words).Put(pane.Dim, unit)
+		l.Fit(grid.Piece{Style: pane.Plain, Words: pane.AtLeast(metric.Count(v.V), atLeast)}, grid.Piece{Style: pane.Dim, Words: unit})
 		return true
 	}
 	out, in := put(t.Generated, t.AtLeast, " out "), put(t.Prompt, t.PromptAtLeast, " in ")

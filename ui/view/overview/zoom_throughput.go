@@ -102,10 +102,7 @@ func drawKVChart(a grid.Area, f *pane.Frame, pts []store.RatePoint, total int64)
 // drawWholeSession lists session totals.
 func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
 	n, t := s.Counts, s.Totals()
-	cached := metric.Count
-	if t.CachedAtLeast {
-		cached = func(v float64) string { return metric.Count(v) + "+" }
-	}
+	cached := func(v float64) string { return pane.AtLeast(metric.Count(v), t.CachedAtLeast) }
 	for _, v := range []struct {
 		name string
 		r    event.Reading

@@ -156,9 +156,9 @@ func requestFacts(a grid.Area, f *pane.Frame, r *store.Request) {
 		l.Gap(-2)
 		fact("", event.DerivedValue(float64(r.CachedTokens)), metric.Count, " cached")
 	}
-	limit := ""
+	limit := pane.AtLeast("", r.GeneratedAtLeast())
 	if r.MaxTokens > 0 {
-		limit = "/" + strconv.Itoa(r.MaxTokens)
+		limit += "/" + strconv.Itoa(r.MaxTokens)
 	}
 	fact("generated", table.Generated.Value(r, 0), metric.Count, limit)
 	fact("decode", r.DecodeRate, metric.Rate, "/s")

@@ -3,7 +3,9 @@ package requests
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -54,6 +56,24 @@ func TestGoldenPolled(t *testing.T) {
 		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("models")
 	}
 	show(viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide)).Golden("probed")
+}
+
+// What a slot generated after its last poll is unknown: the tokens of a request that left it, and their sum, are lower
+// bounds. The sum of cached tokens is that of the rows.
+func TestEndedSlots(t *testing.T) {
+	s := viewtest.NewScene()
+	s.Server("llama.cpp", event.Model{Name: "m", Context: 8192})
+	for _, slots := range [][]event.Slot{
+		{{Request: 1, Prompt: 95, Processed: 95, Cached: 19, Generated: 40, Context: 8192}, {Slot: 1, Request: 2, Prompt: 60, Processed: 60, Cached: 50, Generated: 7, Context: 8192}},
+		{{Context: 8192}, {Slot: 1, Request: 2, Prompt: 60, Processed: 60, Cached: 50, Generated: 9, Context: 8192}},
+	} {
+		s.Now += event.Time(time.Second)
+		s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{Interval: int64(time.Second), Running: viewtest.Reading(1), Slots: slots}})
+	}
+	p := show(viewtest.NewScreen(t, s.Snapshot(), viewtest.Wide))
+	for _, row := range []string{"60      -      9 ", "95     19    40+ ", "not reported", "155     19    49+ "} {
+		p.Holds(row)
+	}
 }
 
 // Engines without requests to list say why.

@@ -31,7 +31,7 @@ var requestTable = []requestColumn{
 	{Field: table.E2EL, W: 9, Rank: 7},
 	{Field: table.Rate, W: 8, Rank: 6},
 	{Field: table.Stalls, W: 7, Rank: 14},
-	{Field: table.Reason, W: 12, Rank: 13},
+	{Field: table.Reason, W: 14, Rank: 13},
 	{Field: table.Model, W: 16, Rank: 5},
 	{Field: table.Text, W: 26, Rank: 13},
 }

@@ -110,7 +110,7 @@ func requestCell(a grid.Area, s *store.Snapshot, f *pane.Frame, field table.Fiel
 	case field == table.TPOT || field == table.Rate:
 		st = pane.Data
 	}
-	a.Right(a.W, 0, st, formatField(field, v.V))
+	a.Right(a.W, 0, st, pane.AtLeast(formatField(field, v.V), field == table.Generated && r.GeneratedAtLeast()))
 }
 
 // formatField formats a number of a column.
@@ -192,7 +192,7 @@ func requestSums(a grid.Area, f *pane.Frame, cols []requestColumn, t *View, show
 				cell.Right(end, 0, pane.Loud, metric.Count(sums.Cached.V))
 			}
 		case field == table.Generated:
-			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Generated)))
+			cell.Right(end, 0, pane.Loud, pane.AtLeast(metric.Count(float64(sums.Generated)), sums.GeneratedAtLeast))
 		default:
 			for y, v := range []float64{math.NaN(), sums.P50[field], sums.P99[field]}[:cell.H] {
 				if !math.IsNaN(v) {
