@@ -16,14 +16,13 @@ const (
 	// MaxPastTime bounds how far back it reaches when little happens.
 	MaxPastTime = 15 * time.Minute
 
-	densePast     = time.Minute     // kept second by second; before that, one second in sparseFactor
-	leastPast     = 2 * time.Minute // fewer seconds are kept where the budget does not reach so far
+	densePast     = 2 * time.Minute // kept second by second; before that, one second in sparseFactor
 	sparseFactor  = 5
 	maxPastStride = 16 // every Nth second is kept where the budget is small
 	minKept       = 3  // snapshots, also where they exceed the budget: one of MaxOpen open requests takes 15 MB
 )
 
-// Past holds snapshots of the last minutes: one at the end of each second of the last minute, and of one second in
+// Past holds snapshots of the last minutes: one at the end of each second of the last two minutes, and of one second in
 // five before, as far as a budget of bytes reaches. The snapshots share with each other what did not change. It is safe
 // for concurrent use.
 type Past struct {
@@ -186,14 +185,14 @@ func withoutHeatmaps(v *Snapshot) *Snapshot {
 	return &less
 }
 
-// evict drops the oldest snapshots while the past exceeds its budget or its time. Where that would leave less than
-// leastPast, and it would help, it keeps fewer seconds instead.
+// evict drops the oldest snapshots while the past exceeds its budget or its time. Where that would leave less than the
+// dense part, and it would help, it keeps fewer seconds instead.
 func (p *Past) evict() {
 	limit, now := p.limit(), p.kept[len(p.kept)-1].Now
 	for len(p.kept) > minKept {
 		over, reach := p.sum.total() > limit, now-p.kept[0].Now
 		switch {
-		case over && reach < event.Time(leastPast) && p.sum.own > limit/2 && p.stride < maxPastStride:
+		case over && reach < event.Time(densePast) && p.sum.own > limit/2 && p.stride < maxPastStride:
 			p.stride *= 2
 			p.thin()
 		case over || reach > event.Time(MaxPastTime):

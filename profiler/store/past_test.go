@@ -111,7 +111,7 @@ func compareSnapshots(t *testing.T, what string, want, got *Snapshot) {
 // TestPastIsWhatWasShown checks that every kept snapshot equals that of a session that ends there: later events change
 // nothing of it, and it does not matter who looked in between.
 func TestPastIsWhatWasShown(t *testing.T) {
-	const moments, kept = 10, event.Time(sparseFactor * sec)
+	const moments = 10
 	play := func(seed uint64, budget *PastBudget, n int, look bool) *session {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		p := newSessionWithPast(budget)
@@ -120,7 +120,7 @@ func TestPastIsWhatWasShown(t *testing.T) {
 		counts := make([]uint64, 8)
 		for range n {
 			emitRandom(p, rng, 250, counts)
-			p.now = p.now/kept*kept + kept
+			p.now = p.now/event.Time(sec)*event.Time(sec) + event.Time(sec)
 			if p.store.Drain(); look {
 				p.store.Snapshot()
 			}
@@ -151,7 +151,7 @@ func (p *session) keptSeconds() (list []int64) {
 	return list
 }
 
-// TestPastIsThinned checks which seconds are kept: each of the last minute, one in five before, and none from more
+// TestPastIsThinned checks which seconds are kept: each of the last two minutes, one in five before, and none from more
 // than a quarter of an hour ago.
 func TestPastIsThinned(t *testing.T) {
 	p := newSessionWithPast(NewPastBudget(MaxPastBytes))
@@ -167,7 +167,7 @@ func TestPastIsThinned(t *testing.T) {
 	got := p.keptSeconds()
 	var want []int64
 	for s := int64(300); s <= 1200; s++ {
-		if s >= 1140 || s%5 == 0 {
+		if s >= 1080 || s%5 == 0 {
 			want = append(want, s)
 		}
 	}
@@ -183,7 +183,7 @@ func TestPastIsThinned(t *testing.T) {
 		}
 		return -1
 	}
-	for s, want := range map[float64]int64{299.9: -1, 300: 300, 304.9: 300, 1139.5: 1135, 1140.5: 1140, 1200: 1200, 5000: 1200} {
+	for s, want := range map[float64]int64{299.9: -1, 300: 300, 304.9: 300, 1100.5: 1100, 1200: 1200, 5000: 1200} {
 		if got := at(s); got != want {
 			t.Errorf("second %v: %d, want %d", s, got, want)
 		}
@@ -305,7 +305,7 @@ func TestServersSharePast(t *testing.T) {
 	budget := NewPastBudget(24 << 20)
 	p := newSessionWithPast(budget)
 	emitServer(p, 300)
-	if n := len(p.keptSeconds()); n < 60+240/sparseFactor {
+	if n := len(p.keptSeconds()); n < 120+180/sparseFactor {
 		t.Errorf("a single server keeps %d seconds of 300", n)
 	}
 	budget.members.Add(members - 1)
