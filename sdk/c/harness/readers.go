@@ -9,7 +9,10 @@ import (
 // late joins an engine after its work, with one request that has not ended, and reads the state.
 func (s Suite) late(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "HELD=1")
+	early := Connect(t, p.Address, s.Check)
+	early.Read("synced")
 	p.Go()
+	early.Read("log") // the last line without a request: nothing waits to be sent
 	p.Done()
 	var readers []*Reader
 	for range 3 {
@@ -18,6 +21,7 @@ func (s Suite) late(t *testing.T) {
 		readers = append(readers, r)
 	}
 	p.End()
+	early.Rest()
 	for _, r := range readers {
 		r.Rest()
 		tokens := 0.0
