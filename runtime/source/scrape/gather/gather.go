@@ -114,7 +114,7 @@ type series struct {
 
 	of     *series // it is included in this one, or repeats it; nil: it counts
 	isPart bool    // of is its total
-	older  bool    // a series included in this one was there before, or this one was there without its count
+	older  bool    // a series included in this one was there before
 
 	fellAt   uint32  // text in which it fell; 0: not lately
 	high     float64 // value before

@@ -376,6 +376,7 @@ func TestBuckets(t *testing.T) {
 		"counts that fall":     {empty, histogramText("0", ab, []int{3, 1, 4}), 4, nil},
 		"bounds out of order":  {empty, histogramText("0", []string{"0.5", "0.1"}, []int{1, 3, 4}), 4, nil},
 		"first without count":  {"vllm:num_requests_running 1\n" + strings.ReplaceAll(empty, "seconds_count", "seconds_other"), histogramText("0", ab, []int{1, 3, 4}), 0, []uint64{0, 0, 0}},
+		"and beside a new one": {"vllm:num_requests_running 1\n" + strings.ReplaceAll(empty, "seconds_count", "seconds_other"), histogramText("0", ab, []int{1, 3, 4}) + histogramText("1", ab, []int{1, 1, 1}), 1, []uint64{1, 0, 0}},
 		"one that began since": {"vllm:num_requests_running 1\n", histogramText("0", ab, []int{1, 3, 4}), 4, []uint64{1, 2, 1}},
 	} {
 		g := New(identify.VLLM)

@@ -18,6 +18,7 @@ type histogram struct {
 	nextBounds, nextCounts []float64
 	nextSum, nextCount     float64
 	countRound             uint64 // round in which nextCount was read
+	uncounted              bool   // a text had it without its count: what it had counted is unknown
 }
 
 // reset prepares for the next text.

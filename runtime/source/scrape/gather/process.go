@@ -131,7 +131,7 @@ func (g *Gatherer) findNewEngines() {
 
 // startsAtZero reports whether a series that no text before had was 0 at the text before.
 func (g *Gatherer) startsAtZero(s *series) bool {
-	if g.texts < 2 || s.older {
+	if g.texts < 2 || s.older || s.histogram != nil && s.uncounted {
 		return false // the first text, or what others have counted until now
 	}
 	isNew := slices.ContainsFunc(s.set.pairs, func(p pair) bool { return g.newEngines[p.hash] })
@@ -264,7 +264,7 @@ func (g *Gatherer) finishMetric(m *metric) {
 			}
 			continue
 		case s.histogram != nil && s.countRound != g.round:
-			s.older = true // a histogram that lacks its count cannot be read, but has counted
+			s.uncounted = true
 			continue
 		case s.histogram != nil:
 			g.advanceHistogram(m, s)
