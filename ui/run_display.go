@@ -71,7 +71,7 @@ func (d *display) retake() {
 	d.skin = nil
 }
 
-// size returns the size of the terminal in cells: zero if there is none. One that has lost its size is gone.
+// size returns the size of the terminal in cells: zero without a terminal. One that has lost its size is gone.
 func (d *display) size() tea.WindowSizeMsg {
 	file, ok := d.out.(*os.File)
 	if !ok {
@@ -108,10 +108,14 @@ func (d *display) paint(g *grid.Grid, skin *theme.Skin, mouse tea.MouseMode) {
 	if d.skin != skin {
 		before = nil
 	}
-	if changes := g.Changes(before, skin); d.synced && len(changes) > 0 {
-		d.buf = slices.Concat(d.buf, []byte(ansi.SetModeSynchronizedOutput), changes, []byte(ansi.ResetModeSynchronizedOutput))
-	} else {
-		d.buf = append(d.buf, changes...)
+	changes := g.Changes(before, skin)
+	synced := d.synced && len(changes) > 0
+	if synced {
+		d.buf = append(d.buf, ansi.SetModeSynchronizedOutput...)
+	}
+	d.buf = append(d.buf, changes...)
+	if synced {
+		d.buf = append(d.buf, ansi.ResetModeSynchronizedOutput...)
 	}
 	d.shown.Copy(g)
 	d.skin = skin

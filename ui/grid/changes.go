@@ -1,7 +1,6 @@
 package grid
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/theme"
@@ -20,7 +19,7 @@ func (g *Grid) Copy(from *Grid) {
 
 // Changes returns the bytes that turn a terminal showing before into one showing the grid, in the same skin: the
 // changed cells of each row. If before is nil or has another size, it returns the whole frame. It ends with the style
-// reset.
+// reset. The bytes are valid until g encodes another frame.
 func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 	whole := before == nil || before.W != g.W || before.H != g.H
 	var p pen
@@ -41,7 +40,7 @@ func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 		}
 	}
 	g.lift(&p)
-	return slices.Clone(g.out)
+	return g.out
 }
 
 // nextChange returns the next run of changed cells of a row from x, empty at the end of the row without changes. It
