@@ -87,7 +87,7 @@ func (c *Cursor) Next() (Entry, error) {
 	}
 }
 
-// line takes the next line of the frame; ok is false if it is none to return.
+// line takes the next line of the frame; ok is false for a line that holds no entry.
 func (c *Cursor) line() (e Entry, ok bool) {
 	var line []byte
 	line, c.lines, _ = bytes.Cut(c.lines, []byte{'\n'})

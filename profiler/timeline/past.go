@@ -6,8 +6,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Snapshots adds the kept snapshots of a session, oldest first: requests with their tokens, samples of the machine, reports of
-// a server and router picks. Forward passes are not kept.
+// Snapshots adds the kept snapshots of a session, oldest first: requests with their tokens, samples of the machine,
+// reports of a server and router picks. Forward passes are not kept.
 func (e *Engine) Snapshots(snapshots []*store.Snapshot) {
 	var before store.Snapshot
 	for _, s := range snapshots {

@@ -27,7 +27,7 @@ type user struct {
 	done  chan struct{} // closed when the terminal is restored
 }
 
-// Take puts the terminal in into raw mode, unless it is none; out understands escape sequences from then on. The returned
+// Take puts in, if it is a terminal, into raw mode; out understands escape sequences from then on. The returned
 // function undoes that, and writes leave, which undoes what the caller has written. If the program is killed before,
 // GiveBack does it.
 func Take(in *os.File, out io.Writer, leave string) (restore func()) {
