@@ -278,7 +278,7 @@ func (c *claims) report(r *report.Report) {
 		}
 		latency := store.Latencies[id].Name
 		c.exactly(latency+" samples in the session", float64(d.Count), "JSON")
-		for name, v := range map[string]report.Number{"p50": d.P50, "p90": d.P90, "p95": d.P95, "p99": d.P99, "max": d.Max, "mean": d.Mean} {
+		for name, v := range map[string]event.Reading{"p50": d.P50, "p90": d.P90, "p95": d.P95, "p99": d.P99, "max": d.Max, "mean": d.Mean} {
 			c.exactly(latency+" "+name+" in the session", v.V, "JSON")
 		}
 	}

@@ -35,9 +35,9 @@ func (s *timeIntegral) add(r event.Reading, interval int64) {
 }
 
 // mean returns the mean over time, "not reported" without data.
-func (s *timeIntegral) mean() report.Number {
+func (s *timeIntegral) mean() event.Reading {
 	if s.time == 0 {
-		return report.Number(event.Absent(event.NotReported))
+		return event.Absent(event.NotReported)
 	}
 	return report.Measured(s.total / s.time)
 }
@@ -74,7 +74,7 @@ func (w *clientWatch) result() report.Client {
 	defer w.mu.Unlock()
 	c := report.Client{
 		CPU: w.cpu.mean(), MachineCPU: w.machine.mean(), Cores: report.Measured(float64(goruntime.GOMAXPROCS(0))), ReadLag: report.Describe(w.probe.lags),
-		GCPause: report.Number(event.Absent(event.NotReported)),
+		GCPause: event.Absent(event.NotReported),
 	}
 	if w.paused {
 		c.GCPause = report.Measured(w.pause / 1e9)

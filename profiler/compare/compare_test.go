@@ -62,7 +62,7 @@ func (e *engine) report(runs int) *report.Report {
 	return r
 }
 
-func number(v float64) report.Number { return report.Number(event.MeasuredValue(v)) }
+func number(v float64) event.Reading { return event.MeasuredValue(v) }
 
 func side(t testing.TB, name string, reports ...*report.Report) *compare.Side {
 	t.Helper()
@@ -260,7 +260,7 @@ func TestDisturbances(t *testing.T) {
 	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
 	calm, a, b := e.report(3), e.report(3), e.report(3)
 	lost := func(c verdict.Cause, share float64) report.Loss {
-		return report.Loss{Text: verdict.Causes[c].Text, Observed: report.Number(event.DerivedValue(share))}
+		return report.Loss{Text: verdict.Causes[c].Text, Observed: event.DerivedValue(share)}
 	}
 	a.Causes = []report.Loss{lost(verdict.OtherProcesses, .2), lost(verdict.CPUQuota, .3)}
 	b.Causes = []report.Loss{lost(verdict.OtherProcesses, .4)}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -19,7 +20,7 @@ type Metric struct {
 	Higher    bool    // higher is better
 	Gate      bool    // decides the outcome by default
 	Practical float64 // differences up to this do not matter, in Unit
-	value     func(*report.Request) report.Number
+	value     func(*report.Request) event.Reading
 }
 
 // Metrics lists the compared metrics, defined in docs/metrics.md. E2EL gates besides TTFT and TPOT because it covers
@@ -29,8 +30,8 @@ var Metrics = func() []Metric {
 	out := []Metric{
 		latency(store.TTFT), latency(store.TPOT), latency(store.E2EL), latency(store.STIL),
 		{Name: "itl_p99", Unit: "s", Practical: store.ITL.Row().Practical, value: itlTail},
-		{Name: "prefill", Unit: "tokens/s", Higher: true, value: func(r *report.Request) report.Number { return r.PrefillRate }},
-		{Name: "decode", Unit: "tokens/s", Higher: true, value: func(r *report.Request) report.Number { return r.DecodeRate }},
+		{Name: "prefill", Unit: "tokens/s", Higher: true, value: func(r *report.Request) event.Reading { return r.PrefillRate }},
+		{Name: "decode", Unit: "tokens/s", Higher: true, value: func(r *report.Request) event.Reading { return r.DecodeRate }},
 	}
 	for id := range store.NumLatencies {
 		m := latency(id)
@@ -44,17 +45,17 @@ var Metrics = func() []Metric {
 // latency returns the metric of a latency of the catalogue.
 func latency(id store.LatencyID) Metric {
 	row := id.Row()
-	return Metric{strings.TrimSuffix(row.JSON, "_s"), "s", false, row.Gate, row.Practical, func(r *report.Request) report.Number {
+	return Metric{strings.TrimSuffix(row.JSON, "_s"), "s", false, row.Gate, row.Practical, func(r *report.Request) event.Reading {
 		if r.Cold && row.FromQueue {
-			return report.Number{}
+			return event.Reading{}
 		}
 		return r.Latency(id)
 	}}
 }
 
-func itlTail(r *report.Request) report.Number {
+func itlTail(r *report.Request) event.Reading {
 	if r.ITL == nil {
-		return report.Number{}
+		return event.Reading{}
 	}
 	return r.ITL.P99
 }

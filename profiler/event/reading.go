@@ -1,5 +1,10 @@
 package event
 
+import (
+	"bytes"
+	"encoding/json"
+)
+
 // Reading is a number that may be absent. Its zero value is "not reported".
 type Reading struct {
 	V      float64
@@ -42,6 +47,27 @@ func (r Reading) Absence() string {
 		return Undefined.String()
 	}
 	return r.Origin.String()
+}
+
+// Positive returns the number if it is above 0.
+func (r Reading) Positive() (float64, bool) { return r.V, r.OK() && r.V > 0 }
+
+// MarshalJSON writes the number, or null if it is absent.
+func (r Reading) MarshalJSON() ([]byte, error) {
+	if !r.OK() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(r.V)
+}
+
+// UnmarshalJSON reads a number; null becomes "not reported".
+func (r *Reading) UnmarshalJSON(src []byte) error {
+	*r = Reading{}
+	if bytes.Equal(src, []byte("null")) {
+		return nil
+	}
+	r.Origin = Measured
+	return json.Unmarshal(src, &r.V)
 }
 
 // MeasuredValue returns a measured reading.

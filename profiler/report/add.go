@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -73,11 +74,11 @@ func (r *Report) AddLimits(l Limits) {
 		r.Throughput.ReadBandwidth = l.Read
 		r.Throughput.Absent = absences(r.Throughput)
 	}
-	share := func(n, limit Number) Number {
+	share := func(n, limit event.Reading) event.Reading {
 		if v, ok := limit.Positive(); ok && n.OK() {
 			return Measured(n.V / v)
 		}
-		return Number{}
+		return event.Reading{}
 	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]

@@ -32,61 +32,61 @@ type NotRead struct {
 
 // ReportedModel is a model in the memory of a server that loads models by itself.
 type ReportedModel struct {
-	Name    string `json:"model"`
-	Bytes   Number `json:"memory_bytes"`
-	GPU     Number `json:"gpu_share"`      // of its memory
-	Context Number `json:"context_tokens"` // that a request may use
-	Until   Number `json:"until_s"`        // from the end of the report until it is unloaded if it is not used; null: unknown, or Stays
-	Stays   bool   `json:"stays"`          // it is never unloaded
+	Name    string        `json:"model"`
+	Bytes   event.Reading `json:"memory_bytes"`
+	GPU     event.Reading `json:"gpu_share"`      // of its memory
+	Context event.Reading `json:"context_tokens"` // that a request may use
+	Until   event.Reading `json:"until_s"`        // from the end of the report until it is unloaded if it is not used; null: unknown, or Stays
+	Stays   bool          `json:"stays"`          // it is never unloaded
 }
 
 // ReportedNumber is one number over the session: the mean over time of a value, the total of a count, or the quotient
 // of two totals. Its origin is "reported" by the server, or "derived" from two polls of its counters.
 type ReportedNumber struct {
-	Name   string `json:"name"` // ends in its unit; without a unit it is a count
-	Value  Number `json:"value"`
-	Max    Number `json:"max"`  // the largest value; null for counts and quotients
-	Last   Number `json:"last"` // the last value or quotient, or the count since the last poll
-	Origin string `json:"origin"`
+	Name   string        `json:"name"` // ends in its unit; without a unit it is a count
+	Value  event.Reading `json:"value"`
+	Max    event.Reading `json:"max"`  // the largest value; null for counts and quotients
+	Last   event.Reading `json:"last"` // the last value or quotient, or the count since the last poll
+	Origin string        `json:"origin"`
 }
 
 // ReportedRank is the last state of one data-parallel rank.
 type ReportedRank struct {
-	Name    string `json:"rank"`
-	Running Number `json:"running"`
-	Waiting Number `json:"waiting"`
-	KVUsage Number `json:"kv_usage_share"`
+	Name    string        `json:"rank"`
+	Running event.Reading `json:"running"`
+	Waiting event.Reading `json:"waiting"`
+	KVUsage event.Reading `json:"kv_usage_share"`
 }
 
 // ReportedExperts are the picks of experts by the rank that computed them.
 type ReportedExperts struct {
-	Imbalance Number     `json:"imbalance"` // see store.RankLoad
-	Layers    []int      `json:"layers"`    // numbers
-	Picks     [][]uint64 `json:"picks"`     // [layer][rank]
+	Imbalance event.Reading `json:"imbalance"` // see store.RankLoad
+	Layers    []int         `json:"layers"`    // numbers
+	Picks     [][]uint64    `json:"picks"`     // [layer][rank]
 }
 
 // ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
 type ReportedEarlier struct {
-	Finished  Number         `json:"finished"`
-	Failed    Number         `json:"failed"`
-	Prompt    Number         `json:"prompt_tokens"`
-	Cached    Number         `json:"cached_tokens"`
-	Generated Number         `json:"generated_tokens"`
+	Finished  event.Reading  `json:"finished"`
+	Failed    event.Reading  `json:"failed"`
+	Prompt    event.Reading  `json:"prompt_tokens"`
+	Cached    event.Reading  `json:"cached_tokens"`
+	Generated event.Reading  `json:"generated_tokens"`
 	Counts    []EarlierItem  `json:"counts"`
 	Times     []ReportedTime `json:"times"`
 }
 
 // EarlierItem is a count of ReportedEarlier.
 type EarlierItem struct {
-	Name  string `json:"name"`
-	Value Number `json:"value"`
+	Name  string        `json:"name"`
+	Value event.Reading `json:"value"`
 }
 
 // ReportedTime is what a server has counted of a duration, in s.
 type ReportedTime struct {
 	Name  string         `json:"name"`
 	Count uint64         `json:"count"`
-	Mean  Number         `json:"mean"` // exact; null without samples
+	Mean  event.Reading  `json:"mean"` // exact; null without samples
 	P50   *BoundQuantile `json:"p50"`  // null without samples or buckets
 	P90   *BoundQuantile `json:"p90"`
 	P95   *BoundQuantile `json:"p95"`
@@ -104,7 +104,7 @@ type ReportedHistogram struct {
 
 // newReportedTime converts a distribution to s.
 func newReportedTime(name string, d metric.Distribution) ReportedTime {
-	out := ReportedTime{name, d.Count, Number{}, boundQuantile(d.P50), boundQuantile(d.P90), boundQuantile(d.P95), boundQuantile(d.P99)}
+	out := ReportedTime{name, d.Count, event.Reading{}, boundQuantile(d.P50), boundQuantile(d.P90), boundQuantile(d.P95), boundQuantile(d.P99)}
 	if d.Count > 0 {
 		out.Mean = nanos(int64(d.Mean))
 	}
@@ -119,7 +119,7 @@ func aggregates(r *store.Aggregates) *Aggregates {
 	out := &Aggregates{Numbers: []ReportedNumber{}, Missing: []string{}, Histograms: []ReportedHistogram{}}
 	for i := range r.Numbers {
 		n := &r.Numbers[i]
-		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, Number(n.Value), Number(n.Max), Number(n.Last), n.Last.Origin.String()})
+		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, n.Value, n.Max, n.Last, n.Last.Origin.String()})
 	}
 	for _, n := range r.NamedReadings() {
 		if !n.OK() && r.Number(n.Name) == nil {
@@ -141,13 +141,13 @@ func aggregates(r *store.Aggregates) *Aggregates {
 	}
 	out.Adapters = r.Adapters
 	for _, k := range r.Ranks {
-		out.Ranks = append(out.Ranks, ReportedRank{k.Name, Number(k.Running), Number(k.Waiting), Number(k.KVUsage)})
+		out.Ranks = append(out.Ranks, ReportedRank{k.Name, k.Running, k.Waiting, k.KVUsage})
 	}
 	for i := range r.Models {
 		out.Models = append(out.Models, reportedModel(&r.Models[i], r.At))
 	}
 	if load := r.RankLoad; load != nil {
-		out.Experts = &ReportedExperts{Number(load.Imbalance(load.Session)), load.Layers, slices.Collect(slices.Chunk(load.Session, load.Ranks))}
+		out.Experts = &ReportedExperts{load.Imbalance(load.Session), load.Layers, slices.Collect(slices.Chunk(load.Session, load.Ranks))}
 	}
 	out.Earlier = earlier(r.Earlier)
 	return out
@@ -156,7 +156,7 @@ func aggregates(r *store.Aggregates) *Aggregates {
 func reportedModel(m *event.LoadedModel, now event.Time) ReportedModel {
 	out := ReportedModel{Name: m.Name, Context: optionalNumber(m.Context), Stays: m.Stays}
 	if m.Bytes > 0 {
-		out.Bytes, out.GPU = Number(event.ReportedValue(float64(m.Bytes))), Number(m.GPUShare())
+		out.Bytes, out.GPU = event.ReportedValue(float64(m.Bytes)), m.GPUShare()
 	}
 	if m.Until > now {
 		out.Until = nanos(int64(m.Until - now))
@@ -170,11 +170,11 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 		return nil
 	}
 	out := &ReportedEarlier{
-		Finished: Number(e.Finished), Failed: Number(e.Failed), Prompt: Number(e.Prompt), Cached: Number(e.Cached), Generated: Number(e.Generated),
+		Finished: e.Finished, Failed: e.Failed, Prompt: e.Prompt, Cached: e.Cached, Generated: e.Generated,
 		Counts: []EarlierItem{}, Times: []ReportedTime{},
 	}
 	for _, n := range e.Counts {
-		out.Counts = append(out.Counts, EarlierItem{n.Name, Number(n.Reading)})
+		out.Counts = append(out.Counts, EarlierItem{n.Name, n.Reading})
 	}
 	for i := range e.Histograms {
 		var b metric.Buckets

@@ -63,7 +63,7 @@ func TestReportOfAServer(t *testing.T) {
 	if n := r.Totals.GeneratedTokens; n.V != 1800 || r.Totals.Origin["generated_tokens"] != "derived" {
 		t.Errorf("generated tokens: %+v, origin %q", n, r.Totals.Origin["generated_tokens"])
 	}
-	for name, n := range map[string]Number{"finished": r.Totals.Finished, "prompt_tokens": r.Totals.PromptTokens, "stalls": r.Totals.Stalls, "queued": r.Totals.Queued} {
+	for name, n := range map[string]event.Reading{"finished": r.Totals.Finished, "prompt_tokens": r.Totals.PromptTokens, "stalls": r.Totals.Stalls, "queued": r.Totals.Queued} {
 		if n.OK() || r.Totals.Absent[name] != "not reported" {
 			t.Errorf("%s was not reported, but is %+v (%s)", name, n, r.Totals.Absent[name])
 		}
@@ -129,7 +129,7 @@ func TestServerThatNeverAnswered(t *testing.T) {
 	if err := schema(t).Validate(decoded(t, r)); err != nil {
 		t.Error(err)
 	}
-	for name, n := range map[string]Number{"finished": r.Totals.Finished, "generated_tokens": r.Totals.GeneratedTokens, "running": r.Totals.Running} {
+	for name, n := range map[string]event.Reading{"finished": r.Totals.Finished, "generated_tokens": r.Totals.GeneratedTokens, "running": r.Totals.Running} {
 		if n.OK() {
 			t.Errorf("%s is %v", name, n.V)
 		}
@@ -206,7 +206,7 @@ func TestLowerBound(t *testing.T) {
 	if err := schema(t).Validate(decoded(t, r)); err != nil {
 		t.Error(err)
 	}
-	if got := r.Totals.orMore("ttps", Number(event.DerivedValue(2.6)), "2.60 tokens/s over the run"); got != "2.60+ tokens/s over the run" {
+	if got := r.Totals.orMore("ttps", event.DerivedValue(2.6), "2.60 tokens/s over the run"); got != "2.60+ tokens/s over the run" {
 		t.Errorf("TTPS: %q", got)
 	}
 	_, tokens := r.Totals.describe()
@@ -217,7 +217,7 @@ func TestLowerBound(t *testing.T) {
 	if err := writeReportedCSV(r, &table); err != nil || !strings.Contains(table.String(), ",generated_tokens,609,above,derived\n") || !strings.Contains(table.String(), ",decode_tokens_per_s,80,above,derived\n") {
 		t.Errorf("CSV: %v in\n%s", err, table.String())
 	}
-	sum := Totals{GeneratedTokens: Number(event.DerivedValue(1))}
+	sum := Totals{GeneratedTokens: event.DerivedValue(1)}
 	if sum.add(&r.Totals); !sum.AtLeast || sum.GeneratedTokens.V != 610 {
 		t.Errorf("sum: %+v", sum)
 	}

@@ -128,7 +128,7 @@ func pointSections(r *Report) (out []section) {
 // measured: the mean of rates is not 1 / the mean of times.
 func (p *Point) tokenWords() []string {
 	t := &p.Tokens
-	cached := "cached " + t.Cached.absence()
+	cached := "cached " + t.Cached.Absence()
 	if t.Cached.OK() {
 		cached = wholeTokens(t.Cached.V) + " cached"
 	}

@@ -19,7 +19,7 @@ type CacheMiss struct {
 	Token  *int            `json:"token,omitempty"`     // of the place, from 0, if the text is unknown
 	With   event.RequestID `json:"earlier_request"`
 	Tokens int             `json:"tokens"` // computed again, about
-	Lost   Number          `json:"lost_s"`
+	Lost   event.Reading   `json:"lost_s"`
 }
 
 func cacheMiss(f *store.Request) *CacheMiss {

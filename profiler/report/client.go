@@ -3,20 +3,21 @@ package report
 import (
 	"fmt"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Client is the resource use of llmtop while it measured an engine in another process, and whether llmtop was a
 // bottleneck.
 type Client struct {
-	CPU                 Number      `json:"cpu_cores"`                      // used by llmtop, mean
-	Cores               Number      `json:"cores_available"`                // available to llmtop
-	MachineCPU          Number      `json:"machine_cpu"`                    // 0..1, of all processes
-	ReadLag             *Statistics `json:"read_lag_s"`                     // from arrival of bytes to their timestamp, measured by a probe; null: no probe
-	GCPause             Number      `json:"gc_pause_s"`                     // total
-	UncountedResponses  int         `json:"uncounted_responses"`            // responses without token counts of the server: each message with text counts as one token
-	UnstreamedResponses int         `json:"unstreamed_responses,omitempty"` // responses whose token count does not fit the text that was streamed: their TPOT is not reported
-	Limits              []string    `json:"bottlenecks"`                    // how llmtop was a bottleneck; empty: it was not
+	CPU                 event.Reading `json:"cpu_cores"`                      // used by llmtop, mean
+	Cores               event.Reading `json:"cores_available"`                // available to llmtop
+	MachineCPU          event.Reading `json:"machine_cpu"`                    // 0..1, of all processes
+	ReadLag             *Statistics   `json:"read_lag_s"`                     // from arrival of bytes to their timestamp, measured by a probe; null: no probe
+	GCPause             event.Reading `json:"gc_pause_s"`                     // total
+	UncountedResponses  int           `json:"uncounted_responses"`            // responses without token counts of the server: each message with text counts as one token
+	UnstreamedResponses int           `json:"unstreamed_responses,omitempty"` // responses whose token count does not fit the text that was streamed: their TPOT is not reported
+	Limits              []string      `json:"bottlenecks"`                    // how llmtop was a bottleneck; empty: it was not
 }
 
 // Thresholds from which llmtop counts as a bottleneck.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // benchColumns are the columns of a benchmark's CSV.
@@ -103,14 +105,14 @@ func benchTotals(r *Report) []named {
 // row returns the statistics in the order of benchColumns.
 func (s *Statistics) row(point, name string) []string {
 	row := []string{point, name, strconv.Itoa(s.Count), ""}
-	for _, n := range []Number{s.Mean, s.Low, s.High, s.StdDev, s.Min, s.P50, s.P90, s.P95, s.P99, s.Max} {
+	for _, n := range []event.Reading{s.Mean, s.Low, s.High, s.StdDev, s.Min, s.P50, s.P90, s.P95, s.P99, s.Max} {
 		row = append(row, decimal(n))
 	}
 	return append(row, textCell(strings.Join(s.TooFew, " ")))
 }
 
 // decimal formats a number with all its digits, "" if it is absent.
-func decimal(n Number) string {
+func decimal(n event.Reading) string {
 	if !n.OK() {
 		return ""
 	}

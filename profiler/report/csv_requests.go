@@ -33,7 +33,7 @@ func eachCell(s reflect.Value, path string, put func(name, cell string)) {
 			put(name, strconv.Itoa(n))
 		}
 		switch x := s.Field(i).Interface().(type) {
-		case Number:
+		case event.Reading:
 			put(name, decimal(x))
 		case string:
 			put(name, textCell(x))

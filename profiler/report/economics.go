@@ -11,11 +11,11 @@ import (
 type Economics struct {
 	EnergySource *string           `json:"energy_source"`    // null: no readable source
 	NoSource     *string           `json:"no_energy_source"` // reason if there is none
-	Energy       Number            `json:"energy_j"`         // from the first request to the last
-	PerToken     Number            `json:"energy_per_token_j"`
+	Energy       event.Reading     `json:"energy_j"`         // from the first request to the last
+	PerToken     event.Reading     `json:"energy_per_token_j"`
 	Price        *string           `json:"price"` // as given by the user
-	Cost         Number            `json:"cost_per_million_tokens"`
-	Seconds      Number            `json:"duration_s"`
+	Cost         event.Reading     `json:"cost_per_million_tokens"`
+	Seconds      event.Reading     `json:"duration_s"`
 	Tokens       uint64            `json:"generated_tokens"`
 	Absent       map[string]string `json:"absent,omitempty"`
 }
@@ -40,7 +40,7 @@ func NewEconomics(s Consumption) *Economics {
 		e.NoSource = optionalText(s.Why)
 	}
 	if s.Source != "" {
-		e.Energy = Number(event.MeasuredValue(s.Joules))
+		e.Energy = event.MeasuredValue(s.Joules)
 		if tokens > 0 {
 			e.PerToken = Measured(s.Joules / tokens)
 		}

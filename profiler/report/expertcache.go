@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/expertcache"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -18,25 +19,25 @@ type ExpertCache struct {
 // CachePhase is the cache in one phase. The second half of the tokens judges all policies; the first half chooses the
 // static set and fills the caches.
 type CachePhase struct {
-	Summary    string       `json:"summary"`
-	Chosen     uint64       `json:"first_half_tokens"`
-	Judged     uint64       `json:"judged_tokens"`
-	SelfJudged bool         `json:"self_judged"` // only one total is known: the static set is judged by the picks that chose it
-	Omitted    uint64       `json:"omitted_tokens"`
-	Drift      Number       `json:"drift_share"`        // null: only one total
-	Chance     Number       `json:"drift_chance_share"` // drift expected by chance
-	Slots      []int        `json:"slots"`              // numbers of slots per layer, of all curves
-	All        CacheCurve   `json:"all"`
-	Layers     []CacheCurve `json:"layers"`
-	Kinds      []CacheKind  `json:"kinds"` // by prompt kind, if there are several
+	Summary    string        `json:"summary"`
+	Chosen     uint64        `json:"first_half_tokens"`
+	Judged     uint64        `json:"judged_tokens"`
+	SelfJudged bool          `json:"self_judged"` // only one total is known: the static set is judged by the picks that chose it
+	Omitted    uint64        `json:"omitted_tokens"`
+	Drift      event.Reading `json:"drift_share"`        // null: only one total
+	Chance     event.Reading `json:"drift_chance_share"` // drift expected by chance
+	Slots      []int         `json:"slots"`              // numbers of slots per layer, of all curves
+	All        CacheCurve    `json:"all"`
+	Layers     []CacheCurve  `json:"layers"`
+	Kinds      []CacheKind   `json:"kinds"` // by prompt kind, if there are several
 }
 
 // CacheCurve is the share of the picks that a cache serves, for each number of slots.
 type CacheCurve struct {
-	Picks  uint64   `json:"picks"`
-	Static []Number `json:"static_share"`
-	LRU    []Number `json:"lru_share"` // null: the order of the picks is not reported
-	LFU    []Number `json:"lfu_share"` // likewise
+	Picks  uint64          `json:"picks"`
+	Static []event.Reading `json:"static_share"`
+	LRU    []event.Reading `json:"lru_share"` // null: the order of the picks is not reported
+	LFU    []event.Reading `json:"lfu_share"` // likewise
 }
 
 // CacheKind is the curve of the tokens of one prompt kind.
@@ -45,7 +46,7 @@ type CacheKind struct {
 	Tokens uint64 `json:"tokens"`
 	CacheCurve
 	// Trend is max/mean of each layer over the picks of the kind, [layer][point], oldest first.
-	Trend [][]Number `json:"imbalance_trend"`
+	Trend [][]event.Reading `json:"imbalance_trend"`
 }
 
 // maxCacheSlots is how many numbers of slots a curve has, besides 0.
@@ -81,9 +82,9 @@ func cachePhase(r *expertcache.Result) *CachePhase {
 	}
 	for i := range r.Kinds {
 		k := &r.Kinds[i]
-		kind := CacheKind{k.Name, k.Tokens, out.curve(&k.Curve), [][]Number{}}
+		kind := CacheKind{k.Name, k.Tokens, out.curve(&k.Curve), [][]event.Reading{}}
 		for _, layer := range k.Balance {
-			points := []Number{}
+			points := []event.Reading{}
 			for _, v := range layer {
 				points = append(points, Measured(float64(v)))
 			}
@@ -97,7 +98,7 @@ func cachePhase(r *expertcache.Result) *CachePhase {
 // curve returns the shares of a curve at the numbers of slots.
 func (p *CachePhase) curve(c *expertcache.Curve) CacheCurve {
 	out := CacheCurve{Picks: c.Picks}
-	for policy, shares := range [...]*[]Number{&out.Static, &out.LRU, &out.LFU} {
+	for policy, shares := range [...]*[]event.Reading{&out.Static, &out.LRU, &out.LFU} {
 		for _, n := range p.Slots {
 			if share, ok := c.Share(expertcache.Policy(policy), n); ok {
 				*shares = append(*shares, Measured(share))
@@ -142,9 +143,9 @@ func (p *CachePhase) basis() string {
 
 // rows returns a few points of the curve.
 func (p *CachePhase) rows(name string, experts int) (rows [][]string) {
-	cell := func(shares []Number, i int) string {
+	cell := func(shares []event.Reading, i int) string {
 		if i >= len(shares) {
-			return short(Number{}, metric.Percent)
+			return short(event.Reading{}, metric.Percent)
 		}
 		return short(shares[i], metric.Percent)
 	}

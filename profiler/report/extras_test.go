@@ -106,7 +106,7 @@ func TestPlacement(t *testing.T) {
 		t.Error("a placement without picks")
 	}
 	unknown := routed()
-	unknown.Model.WeightBytes = Number{}
+	unknown.Model.WeightBytes = event.Reading{}
 	if p := unknown.Place(&Budget{Bytes: 1}); p.ExpertBytes.OK() || p.Chosen != nil || p.Curve[0].Bytes.OK() {
 		t.Errorf("sizes without a weight size: %+v", p)
 	}

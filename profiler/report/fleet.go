@@ -31,29 +31,29 @@ type Replica struct {
 
 // FleetNumber is a number of a replica, or of all. Its name ends in its unit; a name without a unit is a count.
 type FleetNumber struct {
-	Name   string `json:"name"`
-	Value  Number `json:"value"`
-	Bound  string `json:"bound"`
-	Origin string `json:"origin"`
+	Name   string        `json:"name"`
+	Value  event.Reading `json:"value"`
+	Bound  string        `json:"bound"`
+	Origin string        `json:"origin"`
 }
 
 // Outlier is a number of a replica that is far from the median of its model.
 type Outlier struct {
-	Replica string `json:"replica"`
-	Name    string `json:"name"`
-	Value   Number `json:"value"`
-	Bound   string `json:"bound"`
-	Median  Number `json:"median"`
-	Times   Number `json:"times_median"` // null if the median is 0
+	Replica string        `json:"replica"`
+	Name    string        `json:"name"`
+	Value   event.Reading `json:"value"`
+	Bound   string        `json:"bound"`
+	Median  event.Reading `json:"median"`
+	Times   event.Reading `json:"times_median"` // null if the median is 0
 }
 
 // Difference is a number in which replicas of a model are far apart without an outlier: one of two, or half of them.
 type Difference struct {
-	Name      string `json:"name"`
-	Lowest    string `json:"lowest"` // replica
-	LowValue  Number `json:"lowest_value"`
-	Highest   string `json:"highest"`
-	HighValue Number `json:"highest_value"`
+	Name      string        `json:"name"`
+	Lowest    string        `json:"lowest"` // replica
+	LowValue  event.Reading `json:"lowest_value"`
+	Highest   string        `json:"highest"`
+	HighValue event.Reading `json:"highest_value"`
 }
 
 // Member is an engine of a fleet report.
@@ -99,10 +99,10 @@ func BuildFleet(meta Meta, members []Member) *Report {
 	differ, _ := fleet.Differences(all, far)
 	for i := range differ {
 		low, high := &differ[i].Low, &differ[i].High
-		f.Differ = append(f.Differ, Difference{low.JSON(), low.Replica.Name, Number(low.Value.Reading), high.Replica.Name, Number(high.Value.Reading)})
+		f.Differ = append(f.Differ, Difference{low.JSON(), low.Replica.Name, low.Value.Reading, high.Replica.Name, high.Value.Reading})
 	}
 	for _, o := range far {
-		out := Outlier{Replica: o.Replica.Name, Name: o.JSON(), Value: Number(o.Value.Reading), Bound: cellBound(o.Value), Median: Measured(o.Median)}
+		out := Outlier{Replica: o.Replica.Name, Name: o.JSON(), Value: o.Value.Reading, Bound: cellBound(o.Value), Median: Measured(o.Median)}
 		if o.Median != 0 {
 			out.Times = Measured(o.Times())
 		}
@@ -155,7 +155,7 @@ func appendCell(to []FleetNumber, f fleet.Field, c fleet.Cell) []FleetNumber {
 	if !c.OK() {
 		return to
 	}
-	return append(to, FleetNumber{f.JSON(), Number(c.Reading), cellBound(c), c.Origin.String()})
+	return append(to, FleetNumber{f.JSON(), c.Reading, cellBound(c), c.Origin.String()})
 }
 
 // cellBound returns the bound of a cell; cells that do not come from buckets are exact: "within".
@@ -186,14 +186,14 @@ func addReplica(r *Report, o *Report, first bool) {
 func (t *Totals) add(o *Totals) {
 	theirs := o.counts()
 	for i, n := range t.counts() {
-		*n = Number(event.Reading(*n).Plus(event.Reading(*theirs[i])))
+		*n = n.Plus(*theirs[i])
 	}
 	t.AtLeast = t.AtLeast || o.AtLeast
 	t.PromptAtLeast, t.CachedAtLeast = t.PromptAtLeast || o.PromptAtLeast, t.CachedAtLeast || o.CachedAtLeast
 	if o.FinishedSeen != nil {
 		seen := *o.FinishedSeen
 		if t.FinishedSeen != nil {
-			seen = Number(event.Reading(seen).Plus(event.Reading(*t.FinishedSeen)))
+			seen = seen.Plus(*t.FinishedSeen)
 		}
 		t.FinishedSeen = &seen
 	}
@@ -202,21 +202,21 @@ func (t *Totals) add(o *Totals) {
 	}
 	t.Covered = max(t.Covered, o.Covered)
 	if d, ok := t.time().Positive(); ok && t.GeneratedTokens.OK() {
-		t.TTPS = Number(event.DerivedValue(t.GeneratedTokens.V / d))
+		t.TTPS = event.DerivedValue(t.GeneratedTokens.V / d)
 	}
 }
 
 // time returns the time that the counts cover.
-func (t *Totals) time() Number {
+func (t *Totals) time() event.Reading {
 	if t.Covered > 0 {
-		return Number(event.DerivedValue(t.Covered))
+		return event.DerivedValue(t.Covered)
 	}
 	return t.Duration
 }
 
 // counts returns the additive numbers.
-func (t *Totals) counts() []*Number {
-	return []*Number{
+func (t *Totals) counts() []*event.Reading {
+	return []*event.Reading{
 		&t.Queued, &t.Running, &t.Finished, &t.Cancelled, &t.Failed, &t.PromptTokens, &t.CachedTokens, &t.PaddingTokens, &t.GeneratedTokens, &t.Steps, &t.Stalls,
 	}
 }

@@ -12,30 +12,30 @@ import (
 // Host is the last sample of the machine, null if there was none, and the use over all samples. Its numbers and those
 // of its parts are the rows of the catalogue that have a JSON name.
 type Host struct {
-	Sampled  bool                             `json:"known"`
-	Readings [len(event.MachineFields)]Number `json:"-"`
-	Cores    []Number                         `json:"core_shares"`
-	Clocks   []Number                         `json:"core_frequencies_hz"`
-	Absent   map[string]string                `json:"absent,omitempty"`
-	Engine   Process                          `json:"engine"`
-	Self     Process                          `json:"llmtop"`
-	GPUs     []GPU                            `json:"gpus"`
-	NoGPU    *string                          `json:"no_gpu"` // reason if there are none
-	RunUsage RunUsage                         `json:"over_run"`
+	Sampled  bool                                    `json:"known"`
+	Readings [len(event.MachineFields)]event.Reading `json:"-"`
+	Cores    []event.Reading                         `json:"core_shares"`
+	Clocks   []event.Reading                         `json:"core_frequencies_hz"`
+	Absent   map[string]string                       `json:"absent,omitempty"`
+	Engine   Process                                 `json:"engine"`
+	Self     Process                                 `json:"llmtop"`
+	GPUs     []GPU                                   `json:"gpus"`
+	NoGPU    *string                                 `json:"no_gpu"` // reason if there are none
+	RunUsage RunUsage                                `json:"over_run"`
 }
 
 // Process is a process in the last sample.
 type Process struct {
-	PID      int                              `json:"pid"`
-	Readings [len(event.ProcessFields)]Number `json:"-"`
-	Absent   map[string]string                `json:"absent,omitempty"`
+	PID      int                                     `json:"pid"`
+	Readings [len(event.ProcessFields)]event.Reading `json:"-"`
+	Absent   map[string]string                       `json:"absent,omitempty"`
 }
 
 // GPU is an accelerator in the last sample.
 type GPU struct {
-	Name     string                       `json:"name"`
-	Readings [len(event.GPUFields)]Number `json:"-"`
-	Absent   map[string]string            `json:"absent,omitempty"`
+	Name     string                              `json:"name"`
+	Readings [len(event.GPUFields)]event.Reading `json:"-"`
+	Absent   map[string]string                   `json:"absent,omitempty"`
 }
 
 // MarshalJSON writes the numbers after the other members.
@@ -75,7 +75,7 @@ func (g *GPU) UnmarshalJSON(src []byte) error {
 }
 
 // appendNumbers returns an object with the numbers of the catalogue's rows as further members.
-func appendNumbers[T any](object any, rows []event.Field[T], numbers []Number) ([]byte, error) {
+func appendNumbers[T any](object any, rows []event.Field[T], numbers []event.Reading) ([]byte, error) {
 	out, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func appendNumbers[T any](object any, rows []event.Field[T], numbers []Number) (
 }
 
 // readNumbers reads what appendNumbers writes. absent is the member of the object with the reasons of absent numbers.
-func readNumbers[T any](src []byte, object any, absent *map[string]string, rows []event.Field[T], numbers []Number) error {
+func readNumbers[T any](src []byte, object any, absent *map[string]string, rows []event.Field[T], numbers []event.Reading) error {
 	if err := json.Unmarshal(src, object); err != nil {
 		return err
 	}
 	return eachMember(src, func(name string, v []byte) error {
 		if i := slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name }); i >= 0 {
 			err := numbers[i].UnmarshalJSON(v)
-			numbers[i].explain((*absent)[name])
+			explain(&numbers[i], (*absent)[name])
 			return err
 		}
 		return nil
@@ -111,19 +111,19 @@ func readNumbers[T any](src []byte, object any, absent *map[string]string, rows 
 }
 
 // numberNamed returns the number of the row with a JSON name.
-func numberNamed[T any](rows []event.Field[T], numbers []Number, name string) Number {
+func numberNamed[T any](rows []event.Field[T], numbers []event.Reading, name string) event.Reading {
 	return numbers[slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name })]
 }
 
 // readFields sets the numbers of the catalogue's rows, and returns the reasons of the absent ones by JSON name.
-func readFields[T any](rows []event.Field[T], of *T, numbers []Number) (absent map[string]string) {
+func readFields[T any](rows []event.Field[T], of *T, numbers []event.Reading) (absent map[string]string) {
 	for i := range rows {
-		numbers[i] = Number(*rows[i].At(of))
+		numbers[i] = *rows[i].At(of)
 		if rows[i].JSON != "" && !numbers[i].OK() {
 			if absent == nil {
 				absent = make(map[string]string)
 			}
-			absent[rows[i].JSON] = numbers[i].absence()
+			absent[rows[i].JSON] = numbers[i].Absence()
 		}
 	}
 	return absent
@@ -139,17 +139,17 @@ type Experts struct {
 	Decode  Picks      `json:"decode"`
 	// Imbalance is max/mean of the most imbalanced layer while decoding. Trend has it by second of the last minute and
 	// layer, of the 10 s before.
-	Imbalance Number     `json:"imbalance"`
-	Trend     [][]Number `json:"imbalance_trend"`
+	Imbalance event.Reading     `json:"imbalance"`
+	Trend     [][]event.Reading `json:"imbalance_trend"`
 	// InMemory is how much of the experts was in the page cache in the last sweep; nil if it was not measured.
 	InMemory *ExpertsInMemory `json:"in_memory,omitempty"`
 }
 
 // ExpertsInMemory holds the share of each expert's bytes in the page cache.
 type ExpertsInMemory struct {
-	Layers         [][]Number `json:"layers"`           // by layer and expert, 0..1
-	Picks          Number     `json:"picks_share"`      // picks while decoding x share of their expert in memory / picks
-	HotNotResident []Expert   `json:"hot_not_resident"` // picked more often than evenly, and less than half in memory
+	Layers         [][]event.Reading `json:"layers"`           // by layer and expert, 0..1
+	Picks          event.Reading     `json:"picks_share"`      // picks while decoding x share of their expert in memory / picks
+	HotNotResident []Expert          `json:"hot_not_resident"` // picked more often than evenly, and less than half in memory
 }
 
 // Expert names an expert of a layer.
@@ -167,24 +167,24 @@ type Picks struct {
 
 // Balance describes how evenly the picks of one layer are spread; null without picks.
 type Balance struct {
-	Total   uint64 `json:"total"`
-	MaxMean Number `json:"max_mean"`
-	CV      Number `json:"cv"`
-	Entropy Number `json:"entropy"`
-	Dead    int    `json:"dead"`
-	Hot     []int  `json:"hot"`  // the most picked experts
-	Cold    []int  `json:"cold"` // the least picked
+	Total   uint64        `json:"total"`
+	MaxMean event.Reading `json:"max_mean"`
+	CV      event.Reading `json:"cv"`
+	Entropy event.Reading `json:"entropy"`
+	Dead    int           `json:"dead"`
+	Hot     []int         `json:"hot"`  // the most picked experts
+	Cold    []int         `json:"cold"` // the least picked
 }
 
 func host(h *store.Host) Host {
 	out := Host{
-		Sampled: h.Sampled, Cores: []Number{}, Clocks: []Number{}, Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU), RunUsage: runUsage(h.Usage),
+		Sampled: h.Sampled, Cores: []event.Reading{}, Clocks: []event.Reading{}, Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU), RunUsage: runUsage(h.Usage),
 	}
 	for _, hz := range h.Clocks {
-		out.Clocks = append(out.Clocks, Number(event.MeasuredValue(hz)))
+		out.Clocks = append(out.Clocks, event.MeasuredValue(hz))
 	}
 	for _, share := range h.Cores {
-		out.Cores = append(out.Cores, Number(event.MeasuredValue(share)))
+		out.Cores = append(out.Cores, event.MeasuredValue(share))
 	}
 	for i := range h.GPUs {
 		gpu := GPU{Name: h.GPUs[i].Name}
@@ -212,12 +212,12 @@ func experts(s *store.Snapshot) *Experts {
 	out.Decode = picks(x.Hits(session, metric.Decode), x.Experts)
 	_, imbalance := store.Imbalance(s, session)
 	out.InMemory = expertsInMemory(s)
-	out.Imbalance, out.Trend = Number(imbalance), [][]Number{}
+	out.Imbalance, out.Trend = imbalance, [][]event.Reading{}
 	for _, p := range x.Balance {
-		layers := make([]Number, len(p.MaxMean))
+		layers := make([]event.Reading, len(p.MaxMean))
 		for l, v := range p.MaxMean {
-			if layers[l] = Number(event.Absent(event.NotYet)); v == v { // not NaN
-				layers[l] = Number(event.DerivedValue(float64(v)))
+			if layers[l] = event.Absent(event.NotYet); v == v { // not NaN
+				layers[l] = event.DerivedValue(float64(v))
 			}
 		}
 		out.Trend = append(out.Trend, layers)
@@ -232,12 +232,12 @@ func expertsInMemory(s *store.Snapshot) *ExpertsInMemory {
 		return nil
 	}
 	decode := s.Experts.Hits(session, metric.Decode)
-	out := &ExpertsInMemory{Picks: Number(store.ResidentPicks(s, decode)), HotNotResident: []Expert{}}
+	out := &ExpertsInMemory{Picks: store.ResidentPicks(s, decode), HotNotResident: []Expert{}}
 	for row := range slices.Chunk(list, s.Experts.Experts) {
-		shares := make([]Number, len(row))
+		shares := make([]event.Reading, len(row))
 		for e, share := range row {
-			if shares[e] = Number(event.Absent(event.NotReported)); share != event.UnknownShare {
-				shares[e] = Number(event.MeasuredValue(float64(share) / 100))
+			if shares[e] = event.Absent(event.NotReported); share != event.UnknownShare {
+				shares[e] = event.MeasuredValue(float64(share) / 100)
 			}
 		}
 		out.Layers = append(out.Layers, shares)
@@ -262,7 +262,7 @@ func picks(h *store.Hits, experts int) Picks {
 	for _, l := range h.Layers {
 		b := Balance{Total: l.Total, Dead: l.Dead, Hot: []int{}, Cold: []int{}}
 		if l.Total > 0 {
-			b.MaxMean, b.CV, b.Entropy = Number(event.DerivedValue(l.MaxMean)), Number(event.DerivedValue(l.CV)), Number(event.DerivedValue(l.Entropy))
+			b.MaxMean, b.CV, b.Entropy = event.DerivedValue(l.MaxMean), event.DerivedValue(l.CV), event.DerivedValue(l.Entropy)
 			b.Hot, b.Cold = l.Hot, l.Cold
 		}
 		out.Stats = append(out.Stats, b)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
@@ -150,7 +151,7 @@ func kpis(r *Report) (out []kpi) {
 	if n := r.Totals.Finished; n.OK() {
 		k := kpi{"Requests", metric.Count(n.V), "finished"}
 		for _, not := range []struct {
-			n    Number
+			n    event.Reading
 			name string
 		}{{r.Totals.Failed, "failed"}, {r.Totals.Cancelled, "cancelled"}} {
 			if v, ok := not.n.Positive(); ok {
@@ -174,7 +175,7 @@ func targetKPIs(r *Report) (out []kpi) {
 	c := t.compliance()
 	for _, met := range []struct {
 		name   string
-		share  Number
+		share  event.Reading
 		target time.Duration
 	}{{"TTFT", c.TTFT, t.targets.TTFT}, {"TPOT", c.TPOT, t.targets.TPOT}, {"E2EL", c.E2EL, t.targets.E2EL}} {
 		if met.share.OK() {

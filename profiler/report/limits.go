@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Limits are the measured limits of this machine's processors.
 type Limits struct {
-	Threads int    `json:"threads"`
-	Kernels string `json:"kernels"`
-	Read    Number `json:"read_bytes_per_s"`    // read bandwidth
-	Weights Number `json:"weights_bytes_per_s"` // bytes read by matrix-vector products
-	Compute Number `json:"compute_flop_per_s"`  // of matrix products within the caches
+	Threads int           `json:"threads"`
+	Kernels string        `json:"kernels"`
+	Read    event.Reading `json:"read_bytes_per_s"`    // read bandwidth
+	Weights event.Reading `json:"weights_bytes_per_s"` // bytes read by matrix-vector products
+	Compute event.Reading `json:"compute_flop_per_s"`  // of matrix products within the caches
 }
 
 // Write writes the limits for people.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -9,32 +8,15 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Number is a reading in a report: null in JSON if it is absent or not finite.
-type Number event.Reading
-
-// OK reports whether the number is present.
-func (n Number) OK() bool { return event.Reading(n).OK() }
-
-// MarshalJSON writes the number, or null.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if !n.OK() {
-		return []byte("null"), nil
-	}
-	return json.Marshal(n.V)
-}
-
-// absence returns the reason why the number is absent.
-func (n Number) absence() string { return event.Reading(n).Absence() }
-
 // nanos converts ns to s.
-func nanos(ns int64) Number { return Number(event.DerivedValue(float64(ns) / 1e9)) }
+func nanos(ns int64) event.Reading { return event.DerivedValue(float64(ns) / 1e9) }
 
 // optionalNumber returns v, or "not reported" if it is 0 or less.
-func optionalNumber[T int | int64](v T) Number {
+func optionalNumber[T int | int64](v T) event.Reading {
 	if v <= 0 {
-		return Number{}
+		return event.Reading{}
 	}
-	return Number(event.MeasuredValue(float64(v)))
+	return event.MeasuredValue(float64(v))
 }
 
 // optionalText returns s, or nil if it is empty.
@@ -47,7 +29,7 @@ func optionalText(s string) *string {
 
 // absences returns the reasons of the absent numbers of a struct, by JSON name; nil if no number is absent.
 func absences(v any) map[string]string {
-	return mapNumbers(v, func(n Number) (string, bool) { return n.absence(), !n.OK() })
+	return mapNumbers(v, func(n event.Reading) (string, bool) { return n.Absence(), !n.OK() })
 }
 
 // restoreAbsences gives the absent numbers below v the reasons that absences returned for them: those of the field Absent
@@ -74,9 +56,9 @@ func restoreAbsences(v reflect.Value) {
 			if !f.IsExported() {
 				continue
 			}
-			if n, ok := v.Field(i).Addr().Interface().(*Number); ok {
+			if n, ok := v.Field(i).Addr().Interface().(*event.Reading); ok {
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				n.explain(reasons[name])
+				explain(n, reasons[name])
 				continue
 			}
 			restoreAbsences(v.Field(i))
@@ -85,10 +67,10 @@ func restoreAbsences(v reflect.Value) {
 }
 
 // explain sets the reason of an absent number.
-func (n *Number) explain(reason string) {
+func explain(n *event.Reading, reason string) {
 	for origin := event.NotReported; origin < event.Measured && !n.OK(); origin++ {
 		if origin.String() == reason {
-			*n = Number(event.Absent(origin))
+			*n = event.Absent(origin)
 			return
 		}
 	}
@@ -104,19 +86,19 @@ func originsOf(s *store.Snapshot, v any) map[string]string {
 
 // origins returns the origins of the numbers of a struct, by JSON name; nil if it has no numbers.
 func origins(v any) map[string]string {
-	return mapNumbers(v, func(n Number) (string, bool) { return n.Origin.String(), n.OK() })
+	return mapNumbers(v, func(n event.Reading) (string, bool) { return n.Origin.String(), n.OK() })
 }
 
 // mapNumbers returns the words of the numbers of a struct, by JSON name; it skips numbers without a word. nil if no
 // number has one.
-func mapNumbers(v any, words func(Number) (string, bool)) map[string]string {
+func mapNumbers(v any, words func(event.Reading) (string, bool)) map[string]string {
 	var out map[string]string
 	s := reflect.ValueOf(v)
 	for i := range s.NumField() {
 		if !s.Type().Field(i).IsExported() {
 			continue
 		}
-		n, ok := s.Field(i).Interface().(Number)
+		n, ok := s.Field(i).Interface().(event.Reading)
 		if !ok {
 			continue
 		}

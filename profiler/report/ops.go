@@ -13,17 +13,17 @@ import (
 // Ops holds the times of the operations in the timed forward passes, and the cost of timing.
 type Ops struct {
 	Passes   int64             `json:"passes"`         // forward passes in Times
-	Slowdown Number            `json:"slowdown_ratio"` // duration of a timed pass / of an untimed one, both of one token
+	Slowdown event.Reading     `json:"slowdown_ratio"` // duration of a timed pass / of an untimed one, both of one token
 	Absent   map[string]string `json:"absent,omitempty"`
 	Times    []OpTime          `json:"times"` // longest first
 }
 
 // OpTime is the time of one kind of operation in one layer, summed over the passes.
 type OpTime struct {
-	Op    string `json:"op"`    // name in the engine
-	Layer *int   `json:"layer"` // null: outside all layers
-	Calls int64  `json:"calls"`
-	Time  Number `json:"elapsed_s"`
+	Op    string        `json:"op"`    // name in the engine
+	Layer *int          `json:"layer"` // null: outside all layers
+	Calls int64         `json:"calls"`
+	Time  event.Reading `json:"elapsed_s"`
 }
 
 // operations converts the operations of a snapshot; nil if none were timed.
@@ -31,10 +31,10 @@ func operations(from *event.Ops) *Ops {
 	if from == nil {
 		return nil
 	}
-	out := &Ops{Passes: from.Passes, Slowdown: Number(from.Slowdown), Times: []OpTime{}}
+	out := &Ops{Passes: from.Passes, Slowdown: from.Slowdown, Times: []OpTime{}}
 	out.Absent = absences(*out)
 	for _, t := range from.Times {
-		row := OpTime{Op: t.Op, Calls: t.Calls, Time: Number(event.MeasuredValue(float64(t.Dur) / 1e9))}
+		row := OpTime{Op: t.Op, Calls: t.Calls, Time: event.MeasuredValue(float64(t.Dur) / 1e9)}
 		if layer := t.Layer; layer >= 0 {
 			row.Layer = &layer
 		}

@@ -10,7 +10,7 @@ import (
 // timed returns a report of two passes, with 3 ms per pass in a layer and 1 ms outside of layers.
 func timed() *Report {
 	layer := 0
-	seconds := func(v float64) Number { return Number(event.MeasuredValue(v)) }
+	seconds := func(v float64) event.Reading { return event.MeasuredValue(v) }
 	r := &Report{Ops: &Ops{Passes: 2, Slowdown: seconds(1.5), Times: []OpTime{
 		{Op: "MUL_MAT", Layer: &layer, Calls: 6, Time: seconds(0.006)},
 		{Op: "MUL_MAT", Calls: 2, Time: seconds(0.002)},
@@ -49,7 +49,7 @@ all 4.00 ms 400 µs 350 µs 300 µs 250 µs 200 µs 250 µs 5.75 ms`
 		t.Errorf("the text lacks the table:\n%s", text)
 	}
 	unknown := timed()
-	unknown.Ops.Slowdown = Number(event.Absent(event.NotYet))
+	unknown.Ops.Slowdown = event.Absent(event.NotYet)
 	if s := opsSection(unknown); !strings.Contains(s.words[0], event.Absent(event.NotYet).Absence()) {
 		t.Errorf("%q", s.words)
 	}

@@ -3,13 +3,14 @@ package report
 import (
 	"fmt"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Placement proposes which experts to keep on the faster device if not all fit: the most picked ones. It is valid as
 // far as the counted picks represent future traffic.
 type Placement struct {
-	ExpertBytes Number            `json:"expert_bytes"` // of one expert of one layer
+	ExpertBytes event.Reading     `json:"expert_bytes"` // of one expert of one layer
 	Experts     int               `json:"experts"`      // of all layers
 	Picks       uint64            `json:"picks"`        // picks that the proposal is based on
 	Curve       []PlacementBudget `json:"curve"`
@@ -18,10 +19,10 @@ type Placement struct {
 
 // PlacementBudget is what a number of experts covers.
 type PlacementBudget struct {
-	Experts  int    `json:"experts"`
-	Bytes    Number `json:"bytes"`
-	Coverage Number `json:"coverage_share"` // of all picks, 0 to 1
-	Even     Number `json:"even_share"`     // uniform baseline: the share if all experts had equal picks
+	Experts  int           `json:"experts"`
+	Bytes    event.Reading `json:"bytes"`
+	Coverage event.Reading `json:"coverage_share"` // of all picks, 0 to 1
+	Even     event.Reading `json:"even_share"`     // uniform baseline: the share if all experts had equal picks
 }
 
 // PlacementChoice is the proposal for a budget: for each layer the experts to keep, in ascending order.
@@ -43,10 +44,10 @@ func (p *Placement) budgetFor(ranked *metric.Ranking, n int) PlacementBudget {
 }
 
 // expertBytes returns the size of one expert; experts is their number in all layers.
-func (m *Model) expertBytes(experts int) Number {
+func (m *Model) expertBytes(experts int) event.Reading {
 	b, ok := metric.ExpertBytes(m.Bytes.V, m.WeightBytes.V, int(m.Experts.V), int(m.ExpertsUsed.V), experts)
 	if !ok || !m.Bytes.OK() || !m.WeightBytes.OK() {
-		return Number{}
+		return event.Reading{}
 	}
 	return Measured(b)
 }

@@ -8,11 +8,11 @@ import (
 
 // Point is one point of a benchmark: a concurrency or a request rate, with one prompt kind.
 type Point struct {
-	Name        string      `json:"name"`
-	Concurrency int         `json:"concurrency"`         // 0: open loop
-	Rate        Number      `json:"rate_requests_per_s"` // null: closed loop
-	Runs        []Run       `json:"runs"`                // the repeats, in order
-	Tokens      PointTokens `json:"tokens"`
+	Name        string        `json:"name"`
+	Concurrency int           `json:"concurrency"`         // 0: open loop
+	Rate        event.Reading `json:"rate_requests_per_s"` // null: closed loop
+	Runs        []Run         `json:"runs"`                // the repeats, in order
+	Tokens      PointTokens   `json:"tokens"`
 
 	// Distributions over the requests of all runs; null if no request has the number.
 	TTFT     *Statistics `json:"ttft_s"` // warm
@@ -40,11 +40,11 @@ type Point struct {
 	Profiles   []PointProfile `json:"profiles"` // goodput and compliance for each set of targets
 
 	// Estimates from the model's size, for one request at a time; null for more, which share the weights that are read.
-	Bandwidth    Number `json:"decode_bytes_per_s"`    // bytes of weights and KV cache that decode reads
-	Compute      Number `json:"prefill_flop_per_s"`    // multiplications and additions of the active weights
-	ReadShare    Number `json:"decode_read_share"`     // Bandwidth / Limits.Read
-	WeightsShare Number `json:"decode_weights_share"`  // Bandwidth / Limits.Weights
-	ComputeShare Number `json:"prefill_compute_share"` // Compute / Limits.Compute
+	Bandwidth    event.Reading `json:"decode_bytes_per_s"`    // bytes of weights and KV cache that decode reads
+	Compute      event.Reading `json:"prefill_flop_per_s"`    // multiplications and additions of the active weights
+	ReadShare    event.Reading `json:"decode_read_share"`     // Bandwidth / Limits.Read
+	WeightsShare event.Reading `json:"decode_weights_share"`  // Bandwidth / Limits.Weights
+	ComputeShare event.Reading `json:"prefill_compute_share"` // Compute / Limits.Compute
 
 	// SendDelay is how late the requests of an open loop were sent, from the planned time to the first byte: the delay of
 	// the sender, of a full queue, and of the connection. Null: closed loop.
@@ -64,19 +64,19 @@ const ApproximateLength = "about "
 // Run is one repeat of a point.
 type Run struct {
 	Requests   []event.RequestID `json:"requests"`
-	Started    Number            `json:"started_s"` // since the start of the session
-	Duration   Number            `json:"duration_s"`
+	Started    event.Reading     `json:"started_s"` // since the start of the session
+	Duration   event.Reading     `json:"duration_s"`
 	SendDelays []float64         `json:"-"` // of the sender, for each request of an open loop, in s
 	Held       []float64         `json:"-"` // of SendDelays, what a full queue of the engine caused
 }
 
 // PointTokens are sums over the finished requests of a point.
 type PointTokens struct {
-	Requests  int    `json:"finished"`
-	Prompt    uint64 `json:"prompt_tokens"`
-	Cached    Number `json:"cached_tokens"` // of the prompt; null if that of a request is unknown
-	Padding   uint64 `json:"padding_tokens"`
-	Generated uint64 `json:"generated_tokens"`
+	Requests  int           `json:"finished"`
+	Prompt    uint64        `json:"prompt_tokens"`
+	Cached    event.Reading `json:"cached_tokens"` // of the prompt; null if that of a request is unknown
+	Padding   uint64        `json:"padding_tokens"`
+	Generated uint64        `json:"generated_tokens"`
 }
 
 // PointGroup is a LoRA adapter or tenant at a point.
@@ -100,7 +100,7 @@ type pointDistribution struct {
 	json, name string
 	field      func(*Point) **Statistics
 	format     func(float64) string
-	of         func(*Request) Number
+	of         func(*Request) event.Reading
 }
 
 // distributions lists the distributions of a point in display order.
@@ -113,11 +113,11 @@ var distributions = []pointDistribution{
 	ofLatency(store.MaxITL, func(p *Point) **Statistics { return &p.MaxITL }),
 	ofLatency(store.E2EL, func(p *Point) **Statistics { return &p.E2EL }),
 	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds, nil},
-	{"connect_s", "connection", func(p *Point) **Statistics { return &p.Connect }, metric.Seconds, func(q *Request) Number { return q.Connect }},
-	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) Number { return q.PrefillRate }},
-	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate, func(q *Request) Number { return q.DecodeRate }},
-	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate, func(q *Request) Number { return q.Overall }},
-	{"tps", "TPS per request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate, func(q *Request) Number { return q.TPS }},
+	{"connect_s", "connection", func(p *Point) **Statistics { return &p.Connect }, metric.Seconds, func(q *Request) event.Reading { return q.Connect }},
+	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) event.Reading { return q.PrefillRate }},
+	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate, func(q *Request) event.Reading { return q.DecodeRate }},
+	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate, func(q *Request) event.Reading { return q.Overall }},
+	{"tps", "TPS per request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate, func(q *Request) event.Reading { return q.TPS }},
 	{"output_tokens_per_s", "TTPS (output)", func(p *Point) **Statistics { return &p.Output }, metric.Rate, nil},
 	{"total_tokens_per_s", "total tokens/s", func(p *Point) **Statistics { return &p.Total }, metric.Rate, nil},
 	{"finished_requests_per_s", "requests/s", func(p *Point) **Statistics { return &p.Finished }, metric.Rate, nil},
@@ -129,36 +129,36 @@ func ofLatency(id store.LatencyID, field func(*Point) **Statistics) pointDistrib
 }
 
 // latencyReaders read the latencies of a request from a report; nil for latencies of tokens.
-var latencyReaders = [store.NumLatencies]func(*Request) Number{
-	store.TTFT:     func(q *Request) Number { return onlyIf(!q.Cold, q.TTFT) },
-	store.ColdTTFT: func(q *Request) Number { return onlyIf(q.Cold, q.TTFT) },
-	store.STIL:     func(q *Request) Number { return onlyIf(!q.Inferred, q.STIL) },
-	store.TPOT:     func(q *Request) Number { return q.TPOT },
-	store.MaxITL:   func(q *Request) Number { return q.maxITL() },
-	store.E2EL:     func(q *Request) Number { return q.E2EL },
+var latencyReaders = [store.NumLatencies]func(*Request) event.Reading{
+	store.TTFT:     func(q *Request) event.Reading { return onlyIf(!q.Cold, q.TTFT) },
+	store.ColdTTFT: func(q *Request) event.Reading { return onlyIf(q.Cold, q.TTFT) },
+	store.STIL:     func(q *Request) event.Reading { return onlyIf(!q.Inferred, q.STIL) },
+	store.TPOT:     func(q *Request) event.Reading { return q.TPOT },
+	store.MaxITL:   func(q *Request) event.Reading { return q.maxITL() },
+	store.E2EL:     func(q *Request) event.Reading { return q.E2EL },
 }
 
-func (q *Request) maxITL() Number {
+func (q *Request) maxITL() event.Reading {
 	if q.ITL == nil {
-		return Number(event.Absent(event.Undefined))
+		return event.Absent(event.Undefined)
 	}
 	return q.ITL.Max
 }
 
 // onlyIf returns a number, or none if it does not apply.
-func onlyIf(applies bool, n Number) Number {
+func onlyIf(applies bool, n event.Reading) event.Reading {
 	if !applies {
-		return Number(event.Absent(event.Undefined))
+		return event.Absent(event.Undefined)
 	}
 	return n
 }
 
 // Latency returns a latency of the request; absent for latencies of tokens.
-func (q *Request) Latency(id store.LatencyID) Number {
+func (q *Request) Latency(id store.LatencyID) event.Reading {
 	if of := latencyReaders[id]; of != nil {
 		return of(q)
 	}
-	return Number{}
+	return event.Reading{}
 }
 
 // samples collects the values of one metric.
@@ -168,7 +168,7 @@ type samples struct {
 }
 
 // add adds a number of a run unless it is absent.
-func (s *samples) add(run int, n Number) {
+func (s *samples) add(run int, n event.Reading) {
 	if !n.OK() {
 		return
 	}
@@ -187,7 +187,7 @@ type pointSamples struct {
 	good    []samples // good requests/s for each set of targets
 }
 
-func (g *pointSamples) add(name string, run int, n Number) {
+func (g *pointSamples) add(name string, run int, n event.Reading) {
 	if g.metrics[name] == nil {
 		g.metrics[name] = &samples{}
 	}

@@ -132,7 +132,7 @@ func TestUsage(t *testing.T) {
 	})
 	o := r.build(Meta{}).Host.RunUsage
 	for name, c := range map[string]struct {
-		got  Number
+		got  event.Reading
 		want float64
 	}{
 		"sampled": {o.Seconds, 4}, "CPU": {o.CPU, 0.2}, "memory": {o.MemoryUsed, 65}, "peak": {o.MemoryPeak, 80}, "share": {o.MemoryShare, 0.8},
@@ -166,7 +166,7 @@ func TestUsageOfSession(t *testing.T) {
 	sample(second, second/2)     // covers half a second that already counted
 	o := r.build(Meta{}).Host.RunUsage
 	for name, c := range map[string]struct {
-		got  Number
+		got  event.Reading
 		want float64
 	}{
 		"sampled": {o.Seconds, 1}, "CPU": {o.CPU, 0.5}, "reads of the engine": {o.Engine.ReadOps, 10}, "reads of llmtop": {o.Self.ReadOps, 87.5},

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/clean"
-	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // MaxDocument is the largest document that is read, in bytes: a token takes about 120.
@@ -87,20 +85,6 @@ func countObjects(src []byte) (n int) {
 	return n
 }
 
-// UnmarshalJSON reads a number; null becomes "not reported" until restoreAbsences sets its reason.
-func (n *Number) UnmarshalJSON(src []byte) error {
-	*n = Number{}
-	if bytes.Equal(src, []byte("null")) {
-		return nil
-	}
-	var v float64
-	if err := json.Unmarshal(src, &v); err != nil {
-		return err
-	}
-	*n = Number(event.MeasuredValue(v))
-	return nil
-}
-
 // UnmarshalJSON reads the object that MarshalJSON writes, in order.
 func (p *Parts) UnmarshalJSON(src []byte) error {
 	*p = nil
@@ -112,9 +96,4 @@ func (p *Parts) UnmarshalJSON(src []byte) error {
 		return fmt.Errorf("ttft_components_s: %w", err)
 	}
 	return nil
-}
-
-// Positive returns the number if it is finite and above 0.
-func (n Number) Positive() (float64, bool) {
-	return n.V, n.OK() && n.V > 0 && !math.IsInf(n.V, 1)
 }

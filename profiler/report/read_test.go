@@ -62,7 +62,7 @@ func TestReadKeepsReasons(t *testing.T) {
 				t.Errorf("%s of the %s report:\n%s\nafter reading:\n%s", format, name, was, is)
 			}
 		}
-		again := func(origin event.Origin, n Number) {
+		again := func(origin event.Origin, n event.Reading) {
 			if n.OK() || n.Origin != origin {
 				t.Errorf("%s: %v, want the reason %q", name, n, origin)
 			}

@@ -68,34 +68,34 @@ type Report struct {
 
 // Machine is the machine of the run. Unknown fields are null.
 type Machine struct {
-	OS      *string `json:"os"`
-	Arch    *string `json:"arch"`
-	CPU     *string `json:"cpu"`
-	Cores   *int    `json:"cores"`
-	Memory  Number  `json:"memory_bytes"`
-	Limited bool    `json:"limited"` // a cgroup limits memory or cores
+	OS      *string       `json:"os"`
+	Arch    *string       `json:"arch"`
+	CPU     *string       `json:"cpu"`
+	Cores   *int          `json:"cores"`
+	Memory  event.Reading `json:"memory_bytes"`
+	Limited bool          `json:"limited"` // a cgroup limits memory or cores
 }
 
 // Totals are sums over the session. Numbers that a polled server does not report are absent.
 type Totals struct {
-	Queued          Number            `json:"queued"`
-	Running         Number            `json:"running"`
-	Finished        Number            `json:"finished"`
-	Cancelled       Number            `json:"cancelled"`
-	Failed          Number            `json:"failed"`
-	PromptTokens    Number            `json:"prompt_tokens"`
-	CachedTokens    Number            `json:"cached_tokens"`
-	PaddingTokens   Number            `json:"padding_tokens"`
-	GeneratedTokens Number            `json:"generated_tokens"`
+	Queued          event.Reading     `json:"queued"`
+	Running         event.Reading     `json:"running"`
+	Finished        event.Reading     `json:"finished"`
+	Cancelled       event.Reading     `json:"cancelled"`
+	Failed          event.Reading     `json:"failed"`
+	PromptTokens    event.Reading     `json:"prompt_tokens"`
+	CachedTokens    event.Reading     `json:"cached_tokens"`
+	PaddingTokens   event.Reading     `json:"padding_tokens"`
+	GeneratedTokens event.Reading     `json:"generated_tokens"`
 	AtLeast         bool              `json:"generated_tokens_at_least,omitempty"` // GeneratedTokens is a lower bound
 	PromptAtLeast   bool              `json:"prompt_tokens_at_least,omitempty"`    // some requests did not report theirs
 	CachedAtLeast   bool              `json:"cached_tokens_at_least,omitempty"`    // the same
-	FinishedSeen    *Number           `json:"finished_at_least,omitempty"`         // a lower bound, if Finished is absent; see store.MissedByPolls
-	Steps           Number            `json:"steps"`
-	Stalls          Number            `json:"stalls"`
-	Duration        Number            `json:"duration_s"`
+	FinishedSeen    *event.Reading    `json:"finished_at_least,omitempty"`         // a lower bound, if Finished is absent; see store.MissedByPolls
+	Steps           event.Reading     `json:"steps"`
+	Stalls          event.Reading     `json:"stalls"`
+	Duration        event.Reading     `json:"duration_s"`
 	Covered         float64           `json:"covered_s,omitempty"` // s of Duration that the counts of a server cover
-	TTPS            Number            `json:"ttps"`
+	TTPS            event.Reading     `json:"ttps"`
 	Absent          map[string]string `json:"absent,omitempty"`
 	Origin          map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
 }
@@ -105,7 +105,7 @@ type Group struct {
 	Name      string            `json:"name"`
 	Requests  uint64            `json:"requests"`
 	Generated uint64            `json:"generated_tokens"`
-	TPS       Number            `json:"tps"`
+	TPS       event.Reading     `json:"tps"`
 	Absent    map[string]string `json:"absent,omitempty"`
 }
 
@@ -121,14 +121,14 @@ type Omissions struct {
 
 // Loss is what one cause took from requests: a row of the ranking of causes, the largest first.
 type Loss struct {
-	Key      string `json:"key"`
-	Text     string `json:"text"`
-	Evidence string `json:"evidence"` // of the largest single loss
-	Remedy   string `json:"remedy"`
-	Lost     Number `json:"lost_s"`
-	Share    Number `json:"share"`      // of all lost time
-	Observed Number `json:"time_share"` // of all time of decoding, pacing and TTFT
-	N        uint64 `json:"n"`          // stalls, slow seconds and slow first tokens
+	Key      string        `json:"key"`
+	Text     string        `json:"text"`
+	Evidence string        `json:"evidence"` // of the largest single loss
+	Remedy   string        `json:"remedy"`
+	Lost     event.Reading `json:"lost_s"`
+	Share    event.Reading `json:"share"`      // of all lost time
+	Observed event.Reading `json:"time_share"` // of all time of decoding, pacing and TTFT
+	N        uint64        `json:"n"`          // stalls, slow seconds and slow first tokens
 }
 
 // losses returns the significant causes of the session.
@@ -138,7 +138,7 @@ func losses(s *store.Snapshot) []Loss {
 		row := &verdict.Causes[l.Cause]
 		out = append(out, Loss{
 			Key: row.Key, Text: row.Text, Evidence: s.Losses.Worst[l.Cause].Evidence, Remedy: verdict.Remedy(s.Remedied(), row.Remedy),
-			Lost: nanos(l.NS), Share: Number(event.DerivedValue(l.Share)), Observed: Number(event.DerivedValue(l.Observed)), N: l.N,
+			Lost: nanos(l.NS), Share: event.DerivedValue(l.Share), Observed: event.DerivedValue(l.Observed), N: l.N,
 		})
 	}
 	return out
@@ -184,7 +184,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
 	}
 	for _, g := range s.Counts.Groups {
-		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: Number(g.TPS)}
+		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: g.TPS}
 		out.Absent = absences(out)
 		r.Groups = append(r.Groups, out)
 	}
@@ -223,22 +223,22 @@ func machine(s *store.Snapshot, meta Meta) (m Machine) {
 	if cores := len(s.Host.Cores); cores > 0 {
 		m.Cores = &cores
 	}
-	m.Memory, m.Limited = Number(s.Host.MemTotal), s.Host.Limited
+	m.Memory, m.Limited = s.Host.MemTotal, s.Host.Limited
 	return m
 }
 
 func totals(s *store.Snapshot) Totals {
 	c := s.Totals()
 	t := Totals{
-		Queued: Number(c.Queued), Running: Number(c.Running),
-		Finished: Number(c.Finished), Cancelled: Number(c.Cancelled), Failed: Number(c.Failed),
-		PromptTokens: Number(c.Prompt), CachedTokens: Number(c.Cached), PaddingTokens: Number(c.Padding), GeneratedTokens: Number(c.Generated), AtLeast: c.AtLeast && c.Generated.OK(),
+		Queued: c.Queued, Running: c.Running,
+		Finished: c.Finished, Cancelled: c.Cancelled, Failed: c.Failed,
+		PromptTokens: c.Prompt, CachedTokens: c.Cached, PaddingTokens: c.Padding, GeneratedTokens: c.Generated, AtLeast: c.AtLeast && c.Generated.OK(),
 		PromptAtLeast: c.PromptAtLeast && c.Prompt.OK(), CachedAtLeast: c.CachedAtLeast && c.Cached.OK(),
-		Steps: Number(c.Steps), Stalls: Number(c.Stalls),
-		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
+		Steps: c.Steps, Stalls: c.Stalls,
+		Duration: nanos(int64(s.Now - s.Started)), TTPS: s.Throughput.SessionTTPS,
 	}
 	if c.FinishedSeen.OK() {
-		seen := Number(c.FinishedSeen)
+		seen := c.FinishedSeen
 		t.FinishedSeen = &seen
 	}
 	t.Covered = float64(s.Counts.Covered) / 1e9

@@ -28,24 +28,24 @@ type Request struct {
 	Cold      bool            `json:"cold"`
 	Probe     bool            `json:"probe,omitempty"`  // probe of llmtop: not in percentiles and totals of an aggregate-only engine
 	Polled    bool            `json:"polled,omitempty"` // polled from a slot: its tokens are those of the last poll
-	Enqueued  Number          `json:"enqueued_s"`       // since the start of the session
-	Prompt    Number          `json:"prompt_tokens"`
-	Cached    Number          `json:"cached_tokens"`
-	Padding   Number          `json:"padding_tokens"`
+	Enqueued  event.Reading   `json:"enqueued_s"`       // since the start of the session
+	Prompt    event.Reading   `json:"prompt_tokens"`
+	Cached    event.Reading   `json:"cached_tokens"`
+	Padding   event.Reading   `json:"padding_tokens"`
 	Generated int             `json:"generated_tokens"`
 
-	Connect     Number `json:"connect_s"` // wait for a connection before it was enqueued
-	TTFT        Number `json:"ttft_s"`
-	STIL        Number `json:"stil_s"`
-	Prefill     Number `json:"prefill_s"`
-	Decode      Number `json:"decode_s"`
-	E2EL        Number `json:"e2el_s"`
-	TPOT        Number `json:"tpot_s"`
-	Paced       Number `json:"paced_s"`
-	PrefillRate Number `json:"prefill_tokens_per_s"`
-	DecodeRate  Number `json:"decode_tokens_per_s"`
-	TPS         Number `json:"tps"`
-	Overall     Number `json:"overall_tokens_per_s"`
+	Connect     event.Reading `json:"connect_s"` // wait for a connection before it was enqueued
+	TTFT        event.Reading `json:"ttft_s"`
+	STIL        event.Reading `json:"stil_s"`
+	Prefill     event.Reading `json:"prefill_s"`
+	Decode      event.Reading `json:"decode_s"`
+	E2EL        event.Reading `json:"e2el_s"`
+	TPOT        event.Reading `json:"tpot_s"`
+	Paced       event.Reading `json:"paced_s"`
+	PrefillRate event.Reading `json:"prefill_tokens_per_s"`
+	DecodeRate  event.Reading `json:"decode_tokens_per_s"`
+	TPS         event.Reading `json:"tps"`
+	Overall     event.Reading `json:"overall_tokens_per_s"`
 
 	Absent    map[string]string `json:"absent,omitempty"`
 	Parts     Parts             `json:"ttft_components_s"`
@@ -79,7 +79,7 @@ func (p Parts) load() string {
 // Part is one TTFT component.
 type Part struct {
 	Name string
-	Time Number
+	Time event.Reading
 }
 
 // MarshalJSON writes an object, or null if there are no parts.
@@ -116,16 +116,16 @@ func partName(s event.Stage) string {
 
 // Layer is the prefill time of one layer.
 type Layer struct {
-	Attention Number `json:"attention_s"`
-	Router    Number `json:"router_s"`
-	Experts   Number `json:"experts_s"`
+	Attention event.Reading `json:"attention_s"`
+	Router    event.Reading `json:"router_s"`
+	Experts   event.Reading `json:"experts_s"`
 }
 
 // Stall is a gap far above the median.
 type Stall struct {
-	Index int    `json:"index"`
-	At    Number `json:"t_s"` // since the request was enqueued
-	Gap   Number `json:"gap_s"`
+	Index int           `json:"index"`
+	At    event.Reading `json:"t_s"` // since the request was enqueued
+	Gap   event.Reading `json:"gap_s"`
 	Cause
 }
 
@@ -134,8 +134,8 @@ type Cause struct {
 	Cause    string           `json:"cause"` // key
 	Text     string           `json:"text"`
 	Evidence string           `json:"evidence"`
-	Lost     Number           `json:"lost_s"`
-	Explains Number           `json:"explained_s"`          // of the lost time
+	Lost     event.Reading    `json:"lost_s"`
+	Explains event.Reading    `json:"explained_s"`          // of the lost time
 	Request  *event.RequestID `json:"by_request,omitempty"` // whose prompt was processed, if known
 }
 
@@ -153,30 +153,30 @@ func cause(x *verdict.Explanation) *Cause {
 // Wait is a part of the time before the first token, with the request that held it up.
 type Wait struct {
 	Cause   string           `json:"cause"` // key
-	Wait    Number           `json:"wait_s"`
+	Wait    event.Reading    `json:"wait_s"`
 	Request *event.RequestID `json:"by_request,omitempty"` // nil: several, or unknown
 }
 
 // Token is a token, or several that came with one timestamp.
 type Token struct {
-	ID       *int32      `json:"id"` // null if the engine does not report ids
-	Index    int32       `json:"index"`
-	N        int32       `json:"n,omitempty"`         // tokens of the timestamp, if more than one
-	At       Number      `json:"t_s"`                 // since the request was enqueued
-	Gap      Number      `json:"gap_s"`               // of each token; null for the first
-	Handover Number      `json:"handover_s,omitzero"` // until its text was handed over, from its time on
-	Step     uint64      `json:"step,omitempty"`      // number of the forward pass; 0 unknown
-	Text     *string     `json:"text"`
-	LogProb  Number      `json:"logprob"`
-	Top      []Candidate `json:"top_logprobs"`
-	Experts  []uint16    `json:"experts,omitempty"` // picks, layer by layer
+	ID       *int32        `json:"id"` // null if the engine does not report ids
+	Index    int32         `json:"index"`
+	N        int32         `json:"n,omitempty"`         // tokens of the timestamp, if more than one
+	At       event.Reading `json:"t_s"`                 // since the request was enqueued
+	Gap      event.Reading `json:"gap_s"`               // of each token; null for the first
+	Handover event.Reading `json:"handover_s,omitzero"` // until its text was handed over, from its time on
+	Step     uint64        `json:"step,omitempty"`      // number of the forward pass; 0 unknown
+	Text     *string       `json:"text"`
+	LogProb  event.Reading `json:"logprob"`
+	Top      []Candidate   `json:"top_logprobs"`
+	Experts  []uint16      `json:"experts,omitempty"` // picks, layer by layer
 }
 
 // Candidate is an alternative for a token.
 type Candidate struct {
-	ID      int32  `json:"id"`
-	Text    string `json:"text"`
-	LogProb Number `json:"logprob"`
+	ID      int32         `json:"id"`
+	Text    string        `json:"text"`
+	LogProb event.Reading `json:"logprob"`
 }
 
 // requests returns the requests of a snapshot in the order in which they were enqueued, at most MaxRequests, and how many
@@ -197,9 +197,9 @@ func requests(s *store.Snapshot) (out []Request, tokens uint64) {
 
 // interval returns the time between two events, one of which is the enqueueing of the request: absent if llmtop was not
 // connected then.
-func interval(f *store.Request, from, to event.Time) Number {
+func interval(f *store.Request, from, to event.Time) event.Reading {
 	if f.MissedStart {
-		return Number(event.Absent(event.NotReported))
+		return event.Absent(event.NotReported)
 	}
 	return nanos(int64(to - from))
 }
@@ -210,16 +210,16 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 		ID: f.ID, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
 		Enqueued: interval(f, s.Started, f.Enqueued),
 		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
-		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Inferred: f.QueueInferred(), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
-		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
-		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
+		TTFT: f.TTFT, STIL: f.STIL, Inferred: f.QueueInferred(), Prefill: f.Prefill, Decode: f.Decode,
+		E2EL: f.E2EL, TPOT: f.TPOT, Paced: f.Paced,
+		PrefillRate: f.PrefillRate, DecodeRate: f.DecodeRate, TPS: f.TPS, Overall: f.Overall,
 		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, stages: stageRows(f),
 	}
 	if s.Totals().Padding.OK() && !f.Polled {
-		out.Padding = Number(event.MeasuredValue(float64(f.PadTokens)))
+		out.Padding = event.MeasuredValue(float64(f.PadTokens))
 	}
 	if f.PromptTokens > 0 && !f.AnyCached {
-		out.Cached = Number(event.MeasuredValue(float64(f.CachedTokens)))
+		out.Cached = event.MeasuredValue(float64(f.CachedTokens))
 	}
 	out.Absent = absences(out)
 	for _, p := range f.Parts {
@@ -243,7 +243,7 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), *cause(st.Explanation)})
 	}
 	out.addTokens(f)
-	out.Connect = Number(event.Absent(event.NotReported))
+	out.Connect = event.Absent(event.NotReported)
 	if f.Asked != 0 {
 		out.Connect = nanos(max(int64(f.Enqueued-f.Asked), 0))
 	}
@@ -271,10 +271,10 @@ func (q *Request) addTokens(f *store.Request) {
 			out.Handover = nanos(int64(t.Handover))
 		}
 		if t.HasLP {
-			out.LogProb = Number(event.MeasuredValue(float64(t.LogP)))
+			out.LogProb = event.MeasuredValue(float64(t.LogP))
 		}
 		for _, top := range t.Top {
-			out.Top = append(out.Top, Candidate{top.ID, top.Text, Number(event.MeasuredValue(float64(top.LogP)))})
+			out.Top = append(out.Top, Candidate{top.ID, top.Text, event.MeasuredValue(float64(top.LogP))})
 		}
 		text.WriteString(t.Text)
 		q.Tokens, q.TokensCut = append(q.Tokens, out), q.TokensCut-uint64(t.N)

@@ -12,12 +12,12 @@ import (
 
 // RunUsage is the resource use of the machine and of two processes over all samples: means over time, peaks, and sums.
 type RunUsage struct {
-	Seconds     Number            `json:"sampled_s"`
-	CPU         Number            `json:"cpu_share"` // of the machine
-	Frequency   Number            `json:"frequency_hz"`
-	MemoryUsed  Number            `json:"memory_used_bytes"`
-	MemoryPeak  Number            `json:"memory_peak_bytes"`
-	MemoryShare Number            `json:"memory_peak_share"` // of all memory
+	Seconds     event.Reading     `json:"sampled_s"`
+	CPU         event.Reading     `json:"cpu_share"` // of the machine
+	Frequency   event.Reading     `json:"frequency_hz"`
+	MemoryUsed  event.Reading     `json:"memory_used_bytes"`
+	MemoryPeak  event.Reading     `json:"memory_peak_bytes"`
+	MemoryShare event.Reading     `json:"memory_peak_share"` // of all memory
 	Engine      ProcessRunUsage   `json:"engine"`
 	Self        ProcessRunUsage   `json:"llmtop"`
 	GPUs        []AcceleratorUse  `json:"gpus"`
@@ -26,23 +26,23 @@ type RunUsage struct {
 
 // ProcessRunUsage is the resource use of one process.
 type ProcessRunUsage struct {
-	CPU         Number            `json:"cpu_cores"`
-	Utilisation Number            `json:"cpu_utilisation"` // of the machine's cores
-	RSS         Number            `json:"rss_bytes"`
-	Peak        Number            `json:"peak_rss_bytes"`
-	Read        Number            `json:"disk_read_bytes"`
-	Write       Number            `json:"disk_write_bytes"`
-	ReadOps     Number            `json:"disk_read_ops"`
-	WriteOps    Number            `json:"disk_write_ops"`
+	CPU         event.Reading     `json:"cpu_cores"`
+	Utilisation event.Reading     `json:"cpu_utilisation"` // of the machine's cores
+	RSS         event.Reading     `json:"rss_bytes"`
+	Peak        event.Reading     `json:"peak_rss_bytes"`
+	Read        event.Reading     `json:"disk_read_bytes"`
+	Write       event.Reading     `json:"disk_write_bytes"`
+	ReadOps     event.Reading     `json:"disk_read_ops"`
+	WriteOps    event.Reading     `json:"disk_write_ops"`
 	Absent      map[string]string `json:"absent,omitempty"`
 }
 
 // AcceleratorUse is the use of one GPU.
 type AcceleratorUse struct {
 	Name       string            `json:"name"`
-	Util       Number            `json:"utilisation"`
-	Power      Number            `json:"power_w"`
-	MemoryPeak Number            `json:"memory_peak_bytes"`
+	Util       event.Reading     `json:"utilisation"`
+	Power      event.Reading     `json:"power_w"`
+	MemoryPeak event.Reading     `json:"memory_peak_bytes"`
 	Absent     map[string]string `json:"absent,omitempty"`
 }
 
@@ -52,20 +52,20 @@ func runUsage(u *store.HostUsage) RunUsage {
 		u = new(store.HostUsage)
 	}
 	out := RunUsage{
-		CPU: Number(u.CPU.Mean()), Frequency: Number(u.Frequency.Mean()), MemoryUsed: Number(u.Memory.Mean()), MemoryPeak: Number(u.Memory.Highest()),
+		CPU: u.CPU.Mean(), Frequency: u.Frequency.Mean(), MemoryUsed: u.Memory.Mean(), MemoryPeak: u.Memory.Highest(),
 		Engine: processRunUsage(&u.Engine, u.Cores), Self: processRunUsage(&u.Self, u.Cores), GPUs: []AcceleratorUse{},
 	}
 	if u.Nanos > 0 {
 		out.Seconds = Measured(float64(u.Nanos) / 1e9)
 	}
-	if all := Number(u.MemoryTotal.Highest()); out.MemoryPeak.OK() {
+	if all := u.MemoryTotal.Highest(); out.MemoryPeak.OK() {
 		if v, ok := all.Positive(); ok {
 			out.MemoryShare = Measured(out.MemoryPeak.V / v)
 		}
 	}
 	for i := range u.GPUs {
 		g := &u.GPUs[i]
-		use := AcceleratorUse{Name: g.Name, Util: Number(g.Util.Mean()), Power: Number(g.Power.Mean()), MemoryPeak: Number(g.Memory.Highest())}
+		use := AcceleratorUse{Name: g.Name, Util: g.Util.Mean(), Power: g.Power.Mean(), MemoryPeak: g.Memory.Highest()}
 		use.Absent = absences(use)
 		out.GPUs = append(out.GPUs, use)
 	}
@@ -75,8 +75,8 @@ func runUsage(u *store.HostUsage) RunUsage {
 
 func processRunUsage(u *store.ProcessUsage, cores int) ProcessRunUsage {
 	out := ProcessRunUsage{
-		CPU: Number(u.CPU.Mean()), RSS: Number(u.RSS.Mean()), Peak: Number(u.Peak.Highest()),
-		Read: Number(u.Read.Sum()), Write: Number(u.Write.Sum()), ReadOps: Number(u.ReadOps.Sum()), WriteOps: Number(u.WriteOps.Sum()),
+		CPU: u.CPU.Mean(), RSS: u.RSS.Mean(), Peak: u.Peak.Highest(),
+		Read: u.Read.Sum(), Write: u.Write.Sum(), ReadOps: u.ReadOps.Sum(), WriteOps: u.WriteOps.Sum(),
 	}
 	if out.CPU.OK() && cores > 0 {
 		out.Utilisation = Measured(out.CPU.V / float64(cores))
@@ -88,15 +88,15 @@ func processRunUsage(u *store.ProcessUsage, cores int) ProcessRunUsage {
 // reading is a number with its name and its format.
 type reading struct {
 	name string
-	n    Number
+	n    event.Reading
 	f    func(float64) string
 }
 
 // joinReadings lists readings, separated by commas: "4.00 kB, calls not reported". If all are absent for the same
 // reason, it returns the reason.
 func joinReadings(all ...reading) string {
-	reason := all[0].n.absence()
-	if !slices.ContainsFunc(all, func(r reading) bool { return r.n.OK() || r.n.absence() != reason }) {
+	reason := all[0].n.Absence()
+	if !slices.ContainsFunc(all, func(r reading) bool { return r.n.OK() || r.n.Absence() != reason }) {
 		return reason
 	}
 	var parts []string
@@ -104,14 +104,14 @@ func joinReadings(all ...reading) string {
 		if r.n.OK() {
 			parts = append(parts, r.f(r.n.V))
 		} else {
-			parts = append(parts, r.name+" "+r.n.absence())
+			parts = append(parts, r.name+" "+r.n.Absence())
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // withShare formats a number and, if both are available, its share of a total: "1.50 cores, 75 %".
-func withShare(n Number, f func(float64) string, share Number) string {
+func withShare(n event.Reading, f func(float64) string, share event.Reading) string {
 	if !n.OK() || !share.OK() {
 		return format(n, f)
 	}
@@ -138,7 +138,7 @@ func hostSection(r *Report) section {
 		return s
 	}
 	cores := func(v float64) string { return metric.Rate(v) + " cores" }
-	transfers := func(bytes, ops Number) string {
+	transfers := func(bytes, ops event.Reading) string {
 		return joinReadings(
 			reading{"bytes", bytes, metric.Bytes},
 			reading{"calls", ops, callCount})
@@ -152,7 +152,7 @@ func hostSection(r *Report) section {
 		{"disk written", transfers(p.Write, p.WriteOps), ""},
 	}
 	for i, g := range u.GPUs {
-		all := Number{}
+		all := event.Reading{}
 		if i < len(h.GPUs) {
 			all = numberNamed(event.GPUFields[:], h.GPUs[i].Readings[:], "memory_bytes")
 		}

@@ -15,15 +15,15 @@ const session = metric.Session
 
 // EngineInfo is the engine that ran the model.
 type EngineInfo struct {
-	Name    string  `json:"name"`
-	Version *string `json:"version"`
-	Device  string  `json:"device"`
-	Kernels *string `json:"kernels"`
-	Threads Number  `json:"threads"`
-	Slots   Number  `json:"slots"`
-	Pace    Number  `json:"pace_tokens_per_s"` // null: unlimited
-	State   string  `json:"state"`
-	Reason  string  `json:"reason"`
+	Name    string        `json:"name"`
+	Version *string       `json:"version"`
+	Device  string        `json:"device"`
+	Kernels *string       `json:"kernels"`
+	Threads event.Reading `json:"threads"`
+	Slots   event.Reading `json:"slots"`
+	Pace    event.Reading `json:"pace_tokens_per_s"` // null: unlimited
+	State   string        `json:"state"`
+	Reason  string        `json:"reason"`
 	// LastLog holds the last log lines of a failed engine, the oldest first.
 	LastLog []string `json:"last_log,omitempty"`
 	// Connection is the state of the connection to an attached engine at the end; null if llmtop runs the engine
@@ -33,10 +33,10 @@ type EngineInfo struct {
 
 // Connection is the connection to an attached engine.
 type Connection struct {
-	State    string `json:"state"`
-	Since    Number `json:"since_s"` // when State last changed, since the start of the session; null: at its start, or before
-	Why      string `json:"why"`     // why it is not connected
-	Restarts int    `json:"restarts"`
+	State    string        `json:"state"`
+	Since    event.Reading `json:"since_s"` // when State last changed, since the start of the session; null: at its start, or before
+	Why      string        `json:"why"`     // why it is not connected
+	Restarts int           `json:"restarts"`
 }
 
 // maxLog is how many lines EngineInfo.LastLog has at most.
@@ -44,33 +44,33 @@ const maxLog = 20
 
 // Model is the loaded model. Null is unknown.
 type Model struct {
-	Name         string      `json:"name"`
-	Path         *string     `json:"path"`
-	Architecture *string     `json:"architecture"`
-	Quantisation *string     `json:"quantisation"`
-	Parameters   Number      `json:"parameters"`
-	Active       Number      `json:"active_parameters"`
-	Bytes        Number      `json:"size_bytes"`
-	Layers       Number      `json:"layers"`
-	Width        Number      `json:"width"`
-	Heads        Number      `json:"heads"`
-	KVHeads      Number      `json:"kv_heads"`
-	HeadDim      Number      `json:"head_dim"`
-	Vocab        Number      `json:"vocab"`
-	Experts      Number      `json:"experts"` // 0: dense
-	ExpertsUsed  Number      `json:"experts_used"`
-	FeedForward  Number      `json:"feed_forward"`
-	Context      Number      `json:"context"`
-	TrainContext Number      `json:"train_context"`
-	KVBytes      Number      `json:"kv_bytes_per_token"`
-	WeightBytes  Number      `json:"weight_bytes_per_token"`
-	Load         []LoadStage `json:"load"`
+	Name         string        `json:"name"`
+	Path         *string       `json:"path"`
+	Architecture *string       `json:"architecture"`
+	Quantisation *string       `json:"quantisation"`
+	Parameters   event.Reading `json:"parameters"`
+	Active       event.Reading `json:"active_parameters"`
+	Bytes        event.Reading `json:"size_bytes"`
+	Layers       event.Reading `json:"layers"`
+	Width        event.Reading `json:"width"`
+	Heads        event.Reading `json:"heads"`
+	KVHeads      event.Reading `json:"kv_heads"`
+	HeadDim      event.Reading `json:"head_dim"`
+	Vocab        event.Reading `json:"vocab"`
+	Experts      event.Reading `json:"experts"` // 0: dense
+	ExpertsUsed  event.Reading `json:"experts_used"`
+	FeedForward  event.Reading `json:"feed_forward"`
+	Context      event.Reading `json:"context"`
+	TrainContext event.Reading `json:"train_context"`
+	KVBytes      event.Reading `json:"kv_bytes_per_token"`
+	WeightBytes  event.Reading `json:"weight_bytes_per_token"`
+	Load         []LoadStage   `json:"load"`
 }
 
 // LoadStage is one stage of the model load.
 type LoadStage struct {
-	Stage string `json:"stage"`
-	Time  Number `json:"elapsed_s"`
+	Stage string        `json:"stage"`
+	Time  event.Reading `json:"elapsed_s"`
 	stage event.Stage
 	ns    int64
 }
@@ -133,39 +133,39 @@ func eachMember(src []byte, f func(name string, value []byte) error) error {
 
 // Distribution describes times in s. Percentiles are accurate to 1/64 of their value.
 type Distribution struct {
-	Count  uint64 `json:"count"`
-	Mean   Number `json:"mean"`
-	StdDev Number `json:"stddev"`
-	Min    Number `json:"min"`
-	P50    Number `json:"p50"`
-	P90    Number `json:"p90"`
-	P95    Number `json:"p95"`
-	P99    Number `json:"p99"`
-	Max    Number `json:"max"`
+	Count  uint64        `json:"count"`
+	Mean   event.Reading `json:"mean"`
+	StdDev event.Reading `json:"stddev"`
+	Min    event.Reading `json:"min"`
+	P50    event.Reading `json:"p50"`
+	P90    event.Reading `json:"p90"`
+	P95    event.Reading `json:"p95"`
+	P99    event.Reading `json:"p99"`
+	Max    event.Reading `json:"max"`
 }
 
 // Throughput are rates; prefill, decode and busy share are of the last 10 s.
 type Throughput struct {
-	Prefill       Number            `json:"prefill_tokens_per_s"`
-	Decode        Number            `json:"decode_tokens_per_s"`
-	TTPS          Number            `json:"ttps"`
-	SessionTTPS   Number            `json:"session_ttps"`
-	Busy          Number            `json:"busy_share"`
-	Bandwidth     Number            `json:"bandwidth_bytes_per_s"`
-	PassExperts   Number            `json:"experts_per_pass"`
-	ReadBandwidth Number            `json:"read_bandwidth_bytes_per_s"`
-	ReadShare     Number            `json:"read_share"`
-	Requests      Number            `json:"requests_per_s"`
-	Goodput       Number            `json:"goodput_requests_per_s"`
+	Prefill       event.Reading     `json:"prefill_tokens_per_s"`
+	Decode        event.Reading     `json:"decode_tokens_per_s"`
+	TTPS          event.Reading     `json:"ttps"`
+	SessionTTPS   event.Reading     `json:"session_ttps"`
+	Busy          event.Reading     `json:"busy_share"`
+	Bandwidth     event.Reading     `json:"bandwidth_bytes_per_s"`
+	PassExperts   event.Reading     `json:"experts_per_pass"`
+	ReadBandwidth event.Reading     `json:"read_bandwidth_bytes_per_s"`
+	ReadShare     event.Reading     `json:"read_share"`
+	Requests      event.Reading     `json:"requests_per_s"`
+	Goodput       event.Reading     `json:"goodput_requests_per_s"`
 	Absent        map[string]string `json:"absent,omitempty"`
 	Origin        map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
 }
 
 // KV is the last report of the KV cache, in cells; a cell holds one token.
 type KV struct {
-	Used      Number            `json:"used_cells"`
-	Total     Number            `json:"total_cells"`
-	Usage     Number            `json:"usage"`
+	Used      event.Reading     `json:"used_cells"`
+	Total     event.Reading     `json:"total_cells"`
+	Usage     event.Reading     `json:"usage"`
 	Residency *Distribution     `json:"residency_s"`
 	Absent    map[string]string `json:"absent,omitempty"`
 	Origin    map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
@@ -178,7 +178,7 @@ func engine(s *store.Snapshot) EngineInfo {
 		Threads: optionalNumber(e.Device.Threads), Slots: optionalNumber(e.Slots), State: e.State.String(), Reason: e.Reason,
 	}
 	if e.Pace > 0 {
-		out.Pace = Number(event.MeasuredValue(e.Pace))
+		out.Pace = event.MeasuredValue(e.Pace)
 	}
 	if e.State == event.EngineFailed {
 		for _, line := range s.Log[max(len(s.Log)-maxLog, 0):] {
@@ -208,7 +208,7 @@ func model(s *store.Snapshot) *Model {
 		KVBytes: optionalNumber(m.KVBytes), WeightBytes: optionalNumber(m.WeightBytes), Load: []LoadStage{},
 	}
 	if s.Dense() || m.Experts > 0 { // otherwise it is unknown whether the model has experts
-		out.Experts, out.ExpertsUsed = Number(event.MeasuredValue(float64(m.Experts))), Number(event.MeasuredValue(float64(m.ExpertsUsed)))
+		out.Experts, out.ExpertsUsed = event.MeasuredValue(float64(m.Experts)), event.MeasuredValue(float64(m.ExpertsUsed))
 	}
 	for _, span := range s.Load {
 		out.Load = append(out.Load, LoadStage{span.Label(), nanos(int64(span.Dur())), span.Stage, int64(span.Dur())})
@@ -237,11 +237,11 @@ func distribution(s metric.Summary) *Distribution {
 		return nil
 	}
 	d := &Distribution{
-		Count: s.Count, Mean: Number(event.DerivedValue(s.Mean / 1e9)), Min: nanos(s.Min), Max: nanos(s.Max),
+		Count: s.Count, Mean: event.DerivedValue(s.Mean / 1e9), Min: nanos(s.Min), Max: nanos(s.Max),
 		P50: nanos(s.P50), P90: nanos(s.P90), P95: nanos(s.P95), P99: nanos(s.P99),
 	}
 	if s.Count > 1 {
-		d.StdDev = Number(event.DerivedValue(s.StdDev / 1e9))
+		d.StdDev = event.DerivedValue(s.StdDev / 1e9)
 	}
 	return d
 }
@@ -249,9 +249,9 @@ func distribution(s metric.Summary) *Distribution {
 func throughput(s *store.Snapshot) Throughput {
 	t := &s.Throughput
 	out := Throughput{
-		Prefill: Number(t.Prefill), Decode: Number(t.Decode), TTPS: Number(t.TTPS), SessionTTPS: Number(t.SessionTTPS),
-		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), PassExperts: Number(t.PassExperts), ReadBandwidth: Number(t.ReadBandwidth), ReadShare: Number(t.ReadShare),
-		Requests: Number(t.Requests), Goodput: Number(s.Latency.Goodput),
+		Prefill: t.Prefill, Decode: t.Decode, TTPS: t.TTPS, SessionTTPS: t.SessionTTPS,
+		Busy: t.BusyShare, Bandwidth: t.Bandwidth, PassExperts: t.PassExperts, ReadBandwidth: t.ReadBandwidth, ReadShare: t.ReadShare,
+		Requests: t.Requests, Goodput: s.Latency.Goodput,
 	}
 	out.Absent, out.Origin = absences(out), originsOf(s, out)
 	return out
@@ -267,24 +267,24 @@ func (k *KV) describe() string {
 }
 
 // usedOfTotal formats two readings as "1 of 2". If one is absent, it returns the other one, or the reason once.
-func usedOfTotal(used, total Number, f func(float64) string) string {
+func usedOfTotal(used, total event.Reading, f func(float64) string) string {
 	switch {
 	case used.OK() && total.OK():
 		return f(used.V) + " of " + f(total.V)
 	case total.OK():
-		return used.absence() + " (total " + f(total.V) + ")"
+		return used.Absence() + " (total " + f(total.V) + ")"
 	}
 	return format(used, f)
 }
 
 func kv(s *store.Snapshot) KV {
 	k := &s.KV
-	out := KV{Usage: Number(k.Usage), Residency: distribution(k.Residency)}
+	out := KV{Usage: k.Usage, Residency: distribution(k.Residency)}
 	if k.Used > 0 || k.Total > 0 { // some know only the cells in use
-		out.Used, out.Total = Number(event.MeasuredValue(float64(k.Used))), optionalNumber(k.Total)
+		out.Used, out.Total = event.MeasuredValue(float64(k.Used)), optionalNumber(k.Total)
 	}
 	if r := s.Aggregates; r != nil && out.Total.OK() {
-		out.Used, out.Total = Number(r.KVUsed), Number(r.KVTotal)
+		out.Used, out.Total = r.KVUsed, r.KVTotal
 	}
 	out.Absent, out.Origin = absences(out), originsOf(s, out)
 	return out

@@ -13,12 +13,12 @@ type Speculation struct {
 	Passes     uint64            `json:"passes"`           // that verified drafts
 	Drafted    []uint64          `json:"drafted_tokens"`   // by position in the draft
 	Accepted   []uint64          `json:"accepted_tokens"`  // by position in the draft
-	Share      Number            `json:"accepted_share"`   // of the drafted tokens
-	PerPass    Number            `json:"tokens_per_pass"`  // that a request gets of a pass with drafts
-	DraftTime  Number            `json:"draft_time_s"`     // in which drafts were computed
-	VerifyTime Number            `json:"verify_time_s"`    // of the passes that verified them
-	DraftShare Number            `json:"draft_time_share"` // of the time of drafts and of the passes that verify them
-	Gain       Number            `json:"gain_ratio"`       // speed with drafts / without
+	Share      event.Reading     `json:"accepted_share"`   // of the drafted tokens
+	PerPass    event.Reading     `json:"tokens_per_pass"`  // that a request gets of a pass with drafts
+	DraftTime  event.Reading     `json:"draft_time_s"`     // in which drafts were computed
+	VerifyTime event.Reading     `json:"verify_time_s"`    // of the passes that verified them
+	DraftShare event.Reading     `json:"draft_time_share"` // of the time of drafts and of the passes that verify them
+	Gain       event.Reading     `json:"gain_ratio"`       // speed with drafts / without
 	Compared   string            `json:"compared_with"`    // what the gain is measured against, or what it lacks
 	Modelled   bool              `json:"gain_modelled"`
 	Absent     map[string]string `json:"absent,omitempty"`
@@ -32,8 +32,8 @@ func speculation(from *event.Speculation) *Speculation {
 	p := metric.ProfitOf(from)
 	out := &Speculation{
 		Passes: p.Passes, Drafted: append([]uint64{}, from.Drafted...), Accepted: append([]uint64{}, from.Accepted...),
-		Share: Number(p.Accepted), PerPass: Number(p.PerPass), DraftTime: nanos(from.DraftTime), VerifyTime: nanos(p.Verify), DraftShare: Number(p.DraftShare),
-		Gain: Number(p.Gain), Compared: p.Missing, Modelled: p.Gain.OK() && p.Plain == 0,
+		Share: p.Accepted, PerPass: p.PerPass, DraftTime: nanos(from.DraftTime), VerifyTime: nanos(p.Verify), DraftShare: p.DraftShare,
+		Gain: p.Gain, Compared: p.Missing, Modelled: p.Gain.OK() && p.Plain == 0,
 	}
 	if p.Gain.OK() {
 		out.Compared = verdict.Compared(&p)

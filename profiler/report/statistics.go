@@ -11,18 +11,18 @@ import (
 // Statistics describes samples that are all kept, so its percentiles are exact: interpolated linearly between the two
 // nearest samples, like numpy's.
 type Statistics struct {
-	Count  int      `json:"count"`
-	Mean   Number   `json:"mean"`
-	StdDev Number   `json:"stddev"` // of samples; null for a single one
-	Low    Number   `json:"mean_low"`
-	High   Number   `json:"mean_high"` // 95 % confidence interval of the mean: over runs if there are at least fewestRuns, otherwise over samples; null for too few
-	Min    Number   `json:"min"`
-	P50    Number   `json:"p50"`
-	P90    Number   `json:"p90"`
-	P95    Number   `json:"p95"`
-	P99    Number   `json:"p99"`
-	Max    Number   `json:"max"`
-	TooFew []string `json:"too_few"` // percentiles with less than one expected sample beyond them
+	Count  int           `json:"count"`
+	Mean   event.Reading `json:"mean"`
+	StdDev event.Reading `json:"stddev"` // of samples; null for a single one
+	Low    event.Reading `json:"mean_low"`
+	High   event.Reading `json:"mean_high"` // 95 % confidence interval of the mean: over runs if there are at least fewestRuns, otherwise over samples; null for too few
+	Min    event.Reading `json:"min"`
+	P50    event.Reading `json:"p50"`
+	P90    event.Reading `json:"p90"`
+	P95    event.Reading `json:"p95"`
+	P99    event.Reading `json:"p99"`
+	Max    event.Reading `json:"max"`
+	TooFew []string      `json:"too_few"` // percentiles with less than one expected sample beyond them
 }
 
 // fewestRuns is the fewest runs from which the variation between runs is estimated.
@@ -82,7 +82,7 @@ func (s *samples) interval(out *Statistics, mean, dev float64) {
 }
 
 // Measured returns a measured number; it is absent if v is not finite.
-func Measured(v float64) Number { return Number(event.DerivedValue(v)) }
+func Measured(v float64) event.Reading { return event.DerivedValue(v) }
 
 // moments returns the mean and the standard deviation of a sample.
 func moments(v []float64) (mean, dev float64) {
@@ -107,7 +107,7 @@ func percentile(sorted []float64, share float64) float64 {
 }
 
 // value returns a statistic by its JSON name.
-func (s *Statistics) value(name string) Number {
+func (s *Statistics) value(name string) event.Reading {
 	switch name {
 	case "mean":
 		return s.Mean
@@ -126,7 +126,7 @@ func (s *Statistics) value(name string) Number {
 	case "max":
 		return s.Max
 	}
-	return Number{}
+	return event.Reading{}
 }
 
 // cell formats a statistic, with "?" if there are too few samples; "-" if it is absent.

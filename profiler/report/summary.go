@@ -104,7 +104,7 @@ func headSection(r *Report) section {
 }
 
 // perToken formats a token rate as time per token.
-func perToken(n Number) string {
+func perToken(n event.Reading) string {
 	if v, ok := n.Positive(); ok {
 		return ", " + metric.Seconds(1/v) + " per token"
 	}
@@ -123,7 +123,7 @@ func latencySection(r *Report) section {
 		}
 		cells := []string{store.Latencies[id].Name, fmt.Sprint(d.Count)}
 		for _, n := range []struct {
-			v     Number
+			v     event.Reading
 			share float64
 		}{{d.Mean, 0}, {d.StdDev, 0}, {d.P50, 0}, {d.P90, 0.90}, {d.P95, 0.95}, {d.P99, 0.99}, {d.Max, 0}} {
 			words := short(n.v, metric.Seconds)

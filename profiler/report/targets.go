@@ -40,10 +40,10 @@ func ParseTargets(text string) (Targets, error) {
 // Compliance is the share of requests that met each target, 0 to 1; null without a target. A request that failed, was
 // cancelled or lacks the number met none. TPOT is that of store.JudgedTPOT.
 type Compliance struct {
-	TTFT Number `json:"ttft_share"`
-	TPOT Number `json:"tpot_share"`
-	E2EL Number `json:"e2el_share"`
-	All  Number `json:"all_share"`
+	TTFT event.Reading `json:"ttft_share"`
+	TPOT event.Reading `json:"tpot_share"`
+	E2EL event.Reading `json:"e2el_share"`
+	All  event.Reading `json:"all_share"`
 }
 
 // tally counts the requests that met targets.
@@ -58,14 +58,14 @@ func (t *tally) add(q *Request) bool {
 	if q == nil || q.State != "finished" {
 		return false
 	}
-	meets := func(n Number, target time.Duration, count *int) bool {
+	meets := func(n event.Reading, target time.Duration, count *int) bool {
 		if target > 0 && !(n.OK() && n.V <= target.Seconds()) {
 			return false
 		}
 		*count++
 		return true
 	}
-	tpot := Number(store.JudgedTPOT(event.Reading(q.TPOT), event.Reading(q.Decode), event.Reading(q.E2EL), q.Generated, q.Cold))
+	tpot := store.JudgedTPOT(event.Reading(q.TPOT), event.Reading(q.Decode), event.Reading(q.E2EL), q.Generated, q.Cold)
 	ttft := q.TTFT
 	if !ttft.OK() {
 		ttft = q.E2EL // the answer was not streamed: its text came with its end
@@ -91,9 +91,9 @@ func (t Targets) MetWithConnection(q *Request) bool {
 }
 
 func (t *tally) compliance() Compliance {
-	share := func(n int, target time.Duration) Number {
+	share := func(n int, target time.Duration) event.Reading {
 		if target <= 0 || t.requests == 0 {
-			return Number{}
+			return event.Reading{}
 		}
 		return Measured(float64(n) / float64(t.requests))
 	}

@@ -46,9 +46,9 @@ func plain(s string) string {
 }
 
 // format formats a number with f, or returns the reason for its absence.
-func format(n Number, f func(float64) string) string {
+func format(n event.Reading, f func(float64) string) string {
 	if !n.OK() {
-		return n.absence()
+		return n.Absence()
 	}
 	return f(n.V)
 }
@@ -81,7 +81,7 @@ func (e *EngineInfo) describe() string {
 // shape returns the available properties of a model's size and form.
 func (m *Model) shape() (words []string) {
 	for _, part := range []struct {
-		n    Number
+		n    event.Reading
 		f    func(float64) string
 		unit string
 	}{{m.Parameters, metric.Count, " parameters"}, {m.Bytes, metric.Bytes, ""}, {m.Layers, metric.Count, " layers"}} {
@@ -107,7 +107,7 @@ func withSpace(s *string) string {
 }
 
 // short formats a number for a column: "-" if it is absent.
-func short(n Number, f func(float64) string) string {
+func short(n event.Reading, f func(float64) string) string {
 	if !n.OK() {
 		return "-"
 	}
@@ -162,17 +162,17 @@ func (w writer) bars(parts Parts, total float64, dominant string) {
 }
 
 // perSecond formats a token rate with its unit, or returns the reason for its absence.
-func perSecond(n Number) string {
+func perSecond(n event.Reading) string {
 	if !n.OK() {
-		return n.absence()
+		return n.Absence()
 	}
 	return metric.Rate(n.V) + " tokens/s"
 }
 
 // rateWhile formats a token rate with the time that it covers, or returns the reason for its absence.
-func rateWhile(n Number, while string) string {
+func rateWhile(n event.Reading, while string) string {
 	if !n.OK() {
-		return n.absence()
+		return n.Absence()
 	}
 	return perSecond(n) + " " + while
 }

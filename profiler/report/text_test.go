@@ -64,7 +64,7 @@ func TestTextListsOnlySomeRequests(t *testing.T) {
 // TestReadingsHaveEachReasonOnce checks that absent readings are named, and that a common reason is not repeated.
 func TestReadingsHaveEachReasonOnce(t *testing.T) {
 	plain := func(v float64) string { return fmt.Sprint(v) }
-	none, denied := Number(event.Absent(event.NotReported)), Number(event.Absent(event.NotPermitted))
+	none, denied := event.Absent(event.NotReported), event.Absent(event.NotPermitted)
 	for want, got := range map[string]string{
 		"1, 2":                                   joinReadings(reading{"a", Measured(1), plain}, reading{"b", Measured(2), plain}),
 		"1, b not reported":                      joinReadings(reading{"a", Measured(1), plain}, reading{"b", none, plain}),

@@ -20,9 +20,9 @@ func plural[T int | int64 | uint64](n T, noun string) string {
 }
 
 // formatCount formats a count, or returns the reason for its absence.
-func formatCount(n Number) string {
+func formatCount(n event.Reading) string {
 	if !n.OK() {
-		return n.absence()
+		return n.Absence()
 	}
 	return strconv.FormatFloat(n.V, 'f', -1, 64)
 }
@@ -71,7 +71,7 @@ func (t *Totals) bound(name string) string {
 }
 
 // orMore marks the text of a number that is a lower bound: "3.7+ tokens/s".
-func (t *Totals) orMore(name string, n Number, text string) string {
+func (t *Totals) orMore(name string, n event.Reading, text string) string {
 	if _, ok := n.Positive(); !ok || t.bound(name) != boundAbove {
 		return text
 	}
@@ -82,7 +82,7 @@ func (t *Totals) orMore(name string, n Number, text string) string {
 // named is a number with its name.
 type named struct {
 	name string
-	n    Number
+	n    event.Reading
 }
 
 // formatCounts lists the available counts, then the names of the others with the reason: "3 finished (not reported:
@@ -95,7 +95,7 @@ func formatCounts(all []named, write func(name, n string) string) string {
 			present = append(present, write(c.name, formatCount(c.n)))
 			continue
 		}
-		why := c.n.absence()
+		why := c.n.Absence()
 		if missing[why] == nil {
 			reasons = append(reasons, why)
 		}
