@@ -272,7 +272,8 @@ func (c *claims) report(r *report.Report) {
 			}
 		}
 	}
-	for id, d := range r.Percentiles {
+	for id := range store.NumLatencies {
+		d := r.Latency(id)
 		if d == nil {
 			continue
 		}

@@ -93,8 +93,8 @@ func TestColdRequestsAreNotOfTheSession(t *testing.T) {
 	for _, q := range r.Requests {
 		generated += q.Generated
 	}
-	if r.Totals.Finished.V != float64(len(r.Requests)) || r.Totals.GeneratedTokens.V != float64(generated) || r.Percentiles[store.ColdTTFT].Count != 1 {
-		t.Errorf("%d requests with %d tokens; totals %+v, cold TTFT %+v", len(r.Requests), generated, r.Totals, r.Percentiles[store.ColdTTFT])
+	if r.Totals.Finished.V != float64(len(r.Requests)) || r.Totals.GeneratedTokens.V != float64(generated) || r.Latency(store.ColdTTFT).Count != 1 {
+		t.Errorf("%d requests with %d tokens; totals %+v, cold TTFT %+v", len(r.Requests), generated, r.Totals, r.Latency(store.ColdTTFT))
 	}
 	cold := r.Bench.Points[len(r.Bench.Points)-1]
 	if len(r.Bench.Cold) != 2 || len(cold.Runs) != 2 || cold.ColdTTFT == nil || cold.ColdTTFT.Count != 2 {
@@ -152,8 +152,8 @@ func TestBenchAndReplayAgree(t *testing.T) {
 	if !reflect.DeepEqual(live.Experts, replayed.Experts) {
 		t.Error("router picks differ")
 	}
-	if !reflect.DeepEqual(live.Percentiles, replayed.Percentiles) {
-		t.Errorf("percentiles: live %+v, replayed %+v", live.Percentiles, replayed.Percentiles)
+	if !reflect.DeepEqual(live.Latencies, replayed.Latencies) {
+		t.Errorf("latencies: live %+v, replayed %+v", live.Latencies, replayed.Latencies)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestOneColdRequest(t *testing.T) {
 					t.Errorf("%s, %s: request %d of %d is cold %v, its parts are %v", name, command[0], i, len(r.Requests), q.Cold, q.Parts)
 				}
 			}
-			if warm, cold := r.Percentiles[store.TTFT], r.Percentiles[store.ColdTTFT]; warm == nil || warm.Count != 2 || cold == nil || cold.Count != 1 {
+			if warm, cold := r.Latency(store.TTFT), r.Latency(store.ColdTTFT); warm == nil || warm.Count != 2 || cold == nil || cold.Count != 1 {
 				t.Errorf("%s, %s: TTFT %+v, cold %+v", name, command[0], warm, cold)
 			}
 		}

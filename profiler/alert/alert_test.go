@@ -2,6 +2,8 @@ package alert
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +136,7 @@ func TestErrorsNameTheField(t *testing.T) {
 // TestEveryMeasureIsARule parses every example and evaluates it on an empty snapshot.
 func TestEveryMeasureIsARule(t *testing.T) {
 	names := map[string]bool{}
-	for _, m := range Measures() {
+	for _, m := range measures {
 		if names[m.Name] {
 			t.Errorf("two measures are named %s", m.Name)
 		}
@@ -153,8 +155,25 @@ func TestEveryMeasureIsARule(t *testing.T) {
 	}
 }
 
+// TestDocsDefineMeasures checks that the documentation defines every measure; of latencies it lists the median.
+func TestDocsDefineMeasures(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range measures {
+		name := regexp.MustCompile("^lost_to_.*").ReplaceAllString(m.Name, "lost_to_KEY")
+		if median := regexp.MustCompile("_(p95|p99|max|mean)$").ReplaceAllString(name, "_p50"); byName(median) != nil {
+			name = median
+		}
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/metrics.md does not define the measure %s", m.Name)
+		}
+	}
+}
+
 func FuzzCondition(f *testing.F) {
-	for _, m := range Measures() {
+	for _, m := range measures {
 		f.Add(m.Example())
 	}
 	f.Add("kv > 5 % and rss <= 1e9B")

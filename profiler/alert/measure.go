@@ -144,14 +144,6 @@ func usedMemory(s *store.Snapshot, _ metric.Window) amount {
 	return amount{Reading: event.DerivedValue(used.V / total.V)}
 }
 
-// Measures returns all numbers that rules can use.
-func Measures() (out []metric.Column) {
-	for i := range measures {
-		out = append(out, measures[i].Column)
-	}
-	return out
-}
-
 // byName returns the measure with a name, or nil if absent.
 func byName(name string) *measure {
 	i := slices.IndexFunc(measures, func(m measure) bool { return m.Name == name })

@@ -10,18 +10,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Aggregates holds the aggregate metrics of a server over the session.
+// Aggregates holds the aggregate metrics of a server over the session, besides its latencies.
 type Aggregates struct {
-	Numbers    []ReportedNumber    `json:"numbers"` // reported ones
-	Missing    []string            `json:"missing"` // names of numbers that it does not report
-	NotRead    []NotRead           `json:"not_read,omitempty"`
-	Histograms []ReportedHistogram `json:"times"`
-	Parts      Parts               `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
-	Adapters   []string            `json:"lora_adapters,omitempty"`
-	Ranks      []ReportedRank      `json:"ranks,omitempty"`
-	Experts    *ReportedExperts    `json:"expert_ranks,omitempty"`
-	Earlier    *ReportedEarlier    `json:"earlier,omitempty"`
-	Models     []ReportedModel     `json:"models_in_memory,omitempty"`
+	Numbers  []ReportedNumber `json:"numbers"` // reported ones
+	Missing  []string         `json:"missing"` // names of numbers that it does not report
+	NotRead  []NotRead        `json:"not_read,omitempty"`
+	Parts    Parts            `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
+	Adapters []string         `json:"lora_adapters,omitempty"`
+	Ranks    []ReportedRank   `json:"ranks,omitempty"`
+	Experts  *ReportedExperts `json:"expert_ranks,omitempty"`
+	Earlier  *ReportedEarlier `json:"earlier,omitempty"`
+	Models   []ReportedModel  `json:"models_in_memory,omitempty"`
 }
 
 // NotRead is an endpoint or a metric of a server that the numbers do not include, and why.
@@ -67,13 +66,13 @@ type ReportedExperts struct {
 
 // ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
 type ReportedEarlier struct {
-	Finished  event.Reading  `json:"finished"`
-	Failed    event.Reading  `json:"failed"`
-	Prompt    event.Reading  `json:"prompt_tokens"`
-	Cached    event.Reading  `json:"cached_tokens"`
-	Generated event.Reading  `json:"generated_tokens"`
-	Counts    []EarlierItem  `json:"counts"`
-	Times     []ReportedTime `json:"times"`
+	Finished  event.Reading `json:"finished"`
+	Failed    event.Reading `json:"failed"`
+	Prompt    event.Reading `json:"prompt_tokens"`
+	Cached    event.Reading `json:"cached_tokens"`
+	Generated event.Reading `json:"generated_tokens"`
+	Counts    []EarlierItem `json:"counts"`
+	Latencies []Latency     `json:"latencies"`
 }
 
 // EarlierItem is a count of ReportedEarlier.
@@ -82,41 +81,12 @@ type EarlierItem struct {
 	Value event.Reading `json:"value"`
 }
 
-// ReportedTime is what a server has counted of a duration, in s.
-type ReportedTime struct {
-	Name  string         `json:"name"`
-	Count uint64         `json:"count"`
-	Mean  event.Reading  `json:"mean"` // exact; null without samples
-	P50   *BoundQuantile `json:"p50"`  // null without samples or buckets
-	P90   *BoundQuantile `json:"p90"`
-	P95   *BoundQuantile `json:"p95"`
-	P99   *BoundQuantile `json:"p99"`
-}
-
-// ReportedHistogram is a histogram of a server over the session, in s. Bounds are the upper ends of the buckets; the
-// last bucket has none.
-type ReportedHistogram struct {
-	ReportedTime
-	Origin string    `json:"origin"`
-	Bounds []float64 `json:"bounds_s"` // null: no buckets, or they have changed
-	Counts []uint64  `json:"counts"`   // one more than Bounds
-}
-
-// newReportedTime converts a distribution to s.
-func newReportedTime(name string, d metric.Distribution) ReportedTime {
-	out := ReportedTime{name, d.Count, event.Reading{}, boundQuantile(d.P50), boundQuantile(d.P90), boundQuantile(d.P95), boundQuantile(d.P99)}
-	if d.Count > 0 {
-		out.Mean = nanos(int64(d.Mean))
-	}
-	return out
-}
-
-// aggregates converts aggregate metrics; nil for an engine with per-request metrics.
-func aggregates(r *store.Aggregates) *Aggregates {
+// aggregates converts aggregate metrics; zero for an engine with per-request metrics.
+func aggregates(r *store.Aggregates) Aggregates {
 	if r == nil {
-		return nil
+		return Aggregates{}
 	}
-	out := &Aggregates{Numbers: []ReportedNumber{}, Missing: []string{}, Histograms: []ReportedHistogram{}}
+	out := Aggregates{Numbers: []ReportedNumber{}, Missing: []string{}}
 	for i := range r.Numbers {
 		n := &r.Numbers[i]
 		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, n.Value, n.Max, n.Last, n.Last.Origin.String()})
@@ -130,9 +100,6 @@ func aggregates(r *store.Aggregates) *Aggregates {
 		if e.Reason != "" {
 			out.NotRead = append(out.NotRead, NotRead{e.Name, e.Reason})
 		}
-	}
-	for i := range r.Histograms {
-		out.Histograms = append(out.Histograms, reportedHistogram(&r.Histograms[i]))
 	}
 	if parts := r.Parts(session); !parts.Apart && !parts.Undivided() {
 		for _, p := range parts.Parts {
@@ -171,7 +138,7 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 	}
 	out := &ReportedEarlier{
 		Finished: e.Finished, Failed: e.Failed, Prompt: e.Prompt, Cached: e.Cached, Generated: e.Generated,
-		Counts: []EarlierItem{}, Times: []ReportedTime{},
+		Counts: []EarlierItem{}, Latencies: []Latency{},
 	}
 	for _, n := range e.Counts {
 		out.Counts = append(out.Counts, EarlierItem{n.Name, n.Reading})
@@ -180,18 +147,8 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 		var b metric.Buckets
 		b.Add(&e.Histograms[i])
 		if sum := b.Summary(); sum.Count > 0 {
-			out.Times = append(out.Times, newReportedTime(e.Histograms[i].Name, sum))
+			out.Latencies = append(out.Latencies, counted(e.Histograms[i].Name, sum))
 		}
-	}
-	return out
-}
-
-// reportedHistogram converts a histogram to s.
-func reportedHistogram(t *store.WindowedHistogram) ReportedHistogram {
-	bounds, counts := t.Session()
-	out := ReportedHistogram{ReportedTime: newReportedTime(t.Name, t.Summary(session)), Origin: event.Reported.String(), Counts: counts}
-	for _, ns := range bounds {
-		out.Bounds = append(out.Bounds, float64(ns)/1e9)
 	}
 	return out
 }
@@ -207,9 +164,6 @@ func notRead(list []NotRead) string {
 
 // reportedSections returns the tables of numbers and histograms.
 func reportedSections(r *Report) []section {
-	if r.Reported == nil {
-		return nil
-	}
 	numbers := section{title: "Aggregate metrics of the server", left: 1, header: []string{"", "session", "max", "last", "origin"}}
 	for _, n := range r.Reported.Numbers {
 		_, unit := metric.Named(n.Name)
@@ -227,13 +181,9 @@ func reportedSections(r *Report) []section {
 	if len(r.Reported.Adapters) > 0 {
 		numbers.words = append(numbers.words, "LoRA adapters: "+strings.Join(r.Reported.Adapters, ", ")+".")
 	}
-	times := section{title: "Latency reported by the server, whole session", left: 1, header: append([]string{""}, histogramHeader...)}
-	for i := range r.Reported.Histograms {
-		t := &r.Reported.Histograms[i]
-		times.rows = append(times.rows, append([]string{t.Name}, t.cells()...))
-	}
+	times := countedSection("Latency reported by the server, whole session", r.latenciesOf(event.Reported))
 	if len(times.rows) > 0 {
-		times.words = []string{histogramNote}
+		times.words = []string{countedNote}
 	}
 	return append([]section{numbers, r.Reported.modelsSection(), r.Reported.ranksSection(), r.Reported.Experts.section(), times}, r.Reported.Earlier.sections()...)
 }
@@ -290,28 +240,12 @@ func (e *ReportedEarlier) sections() []section {
 			counts.rows = append(counts.rows, []string{n.Name, metric.Count(n.Value.V)})
 		}
 	}
-	times := section{title: "Latency before llmtop watched the server", left: 1, header: append([]string{""}, histogramHeader...)}
-	for i := range e.Times {
-		times.rows = append(times.rows, append([]string{e.Times[i].Name}, e.Times[i].cells()...))
-	}
-	return []section{counts, times}
-}
-
-// histogramHeader are the columns of ReportedTime.cells.
-var histogramHeader = []string{"samples", "mean", "p50", "p90", "p95", "p99"}
-
-const histogramNote = "Means are exact, percentiles are interpolated within the server's buckets; < and > mark percentiles in the first and the last bucket."
-
-// cells returns the numbers as text.
-func (t *ReportedTime) cells() []string {
-	return []string{
-		metric.Count(float64(t.Count)), short(t.Mean, metric.Seconds), t.P50.cell(), t.P90.cell(), t.P95.cell(), t.P99.cell(),
-	}
+	return []section{counts, countedSection("Latency before llmtop watched the server", e.Latencies)}
 }
 
 // ttftParts returns the components of the mean TTFT, nil if the server has no TTFT histogram.
 func (r *Aggregates) ttftParts() Parts {
-	if r == nil || len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != partName(event.StageNone) {
+	if len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != partName(event.StageNone) {
 		return nil
 	}
 	return r.Parts

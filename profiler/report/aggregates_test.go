@@ -74,17 +74,17 @@ func TestReportOfAServer(t *testing.T) {
 	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
 		t.Errorf("TTFT components: %+v", p)
 	}
-	if e := r.Reported.Earlier; e == nil || e.Finished.V != 102 || e.Failed.OK() || e.Counts[0].Value.V != 7 || e.Times[0].Mean.V != 0.21 {
+	if e := r.Reported.Earlier; e == nil || e.Finished.V != 102 || e.Failed.OK() || e.Counts[0].Value.V != 7 || e.Latencies[0].Mean.V != 0.21 {
 		t.Errorf("earlier: %+v", e)
 	}
-	h := r.Reported.Histograms[0]
-	if h.Count != 10 || h.Mean.V != 0.21 || len(h.Bounds) != 2 || h.Bounds[1] != 0.25 || len(h.Counts) != 3 || h.Counts[0] != 8 {
+	h := r.Latency(store.TTFT)
+	if h.Count != 10 || h.Mean.V != 0.21 || len(h.Edges) != 2 || h.Edges[1] != 0.25 || len(h.Counts) != 3 || h.Counts[0] != 8 {
 		t.Errorf("histogram: %+v", h)
 	}
-	if h.Origin != "reported" || h.P50 == nil || *h.P50 != (BoundQuantile{0.1, "below"}) || h.P99 == nil || h.P99.Bound != "within" {
-		t.Errorf("percentiles: %+v and %+v, origin %q", h.P50, h.P99, h.Origin)
+	if h.Origin != "reported" || h.P50.OK() || h.AtMost["p50"] != 0.1 || !h.P99.OK() || len(h.AtMost) != 1 || h.Above != nil {
+		t.Errorf("percentiles: %+v", h)
 	}
-	if q := r.Reported.Histograms[1]; q.P50 != nil || q.Mean.V != 0.02 {
+	if q := r.Latency(store.STIL); q.P50.OK() || q.AtMost != nil || q.Mean.V != 0.02 {
 		t.Errorf("without buckets there are no percentiles: %+v", q)
 	}
 	again, err := Read(bytes.NewReader(written(t, r)))
@@ -186,8 +186,8 @@ func TestReportOfARequestInASlot(t *testing.T) {
 	if err := writeReportedCSV(r, &table); err != nil || !strings.Contains(table.String(), ",finished,1,above,derived\n") {
 		t.Errorf("CSV: %v in\n%s", err, table.String())
 	}
-	if r.Percentiles[store.TPOT] != nil || r.Undistributed["tpot_s"] == "" || r.Totals.FinishedSeen == nil || r.Totals.FinishedSeen.V != 1 {
-		t.Errorf("percentiles %+v, absent %v, finished %+v", r.Percentiles[store.TPOT], r.Undistributed, r.Totals.FinishedSeen)
+	if r.Latency(store.TPOT) != nil || r.Undistributed["tpot_s"] == "" || r.Totals.FinishedSeen == nil || r.Totals.FinishedSeen.V != 1 {
+		t.Errorf("percentiles %+v, absent %v, finished %+v", r.Latency(store.TPOT), r.Undistributed, r.Totals.FinishedSeen)
 	}
 	if r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" || r.Totals.PaddingTokens.OK() { // other requests may have ended between polls
 		t.Errorf("totals: %+v", r.Totals)

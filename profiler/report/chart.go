@@ -53,7 +53,7 @@ const (
 func allCharts(r *Report) []chart {
 	var out []chart
 	all := []chart{timelineChart(r), seriesChart(r), slowestChart(r), tokensChart(r), partsChart(r), gapsChart(r), outputChart(r), expertsChart(r), r.Fleet.ttftChart()}
-	for _, c := range append(all, r.Reported.charts()...) {
+	for _, c := range append(all, latencyCharts(r)...) {
 		if len(c.Boxes) > 0 {
 			out = append(out, c)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // served returns a report of three requests in one slot: the second waits for the first, and the third runs after both.
@@ -75,7 +74,7 @@ func TestChartsOfRequests(t *testing.T) {
 // TestKeyNumbers checks the summary of the page, and that an absent number has no place in it.
 func TestKeyNumbers(t *testing.T) {
 	r := served()
-	r.Percentiles[store.TTFT] = &Distribution{Count: 3, P50: Measured(.1), P99: Measured(.5)}
+	r.Latencies = []Latency{{Name: "ttft_s", Distribution: Distribution{Count: 3, P50: Measured(.1), P99: Measured(.5)}}}
 	var got []string
 	for _, k := range kpis(r) {
 		got = append(got, k.Name+": "+k.Value)

@@ -56,9 +56,6 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 	if t.FinishedSeen != nil && !t.Finished.OK() {
 		row("finished", t.FinishedSeen.V, boundAbove, event.Derived.String())
 	}
-	if r.Reported == nil {
-		return rows
-	}
 	for _, n := range r.Reported.Numbers {
 		if n.Value.OK() {
 			row(n.Name, n.Value.V, t.bound(n.Name), n.Origin)
@@ -67,20 +64,8 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin)
 		}
 	}
-	for i := range r.Reported.Histograms {
-		h := &r.Reported.Histograms[i]
-		row(h.Name+"_count", float64(h.Count), boundWithin, h.Origin)
-		if h.Mean.OK() {
-			row(h.Name+"_mean_s", h.Mean.V, boundWithin, event.Derived.String())
-		}
-		for _, q := range []struct {
-			name string
-			at   *BoundQuantile
-		}{{"p50", h.P50}, {"p90", h.P90}, {"p95", h.P95}, {"p99", h.P99}} {
-			if q.at != nil {
-				row(h.Name+"_"+q.name+"_s", q.at.Seconds, q.at.Bound, event.Derived.String())
-			}
-		}
+	for i := range r.Latencies {
+		r.Latencies[i].rows(row)
 	}
 	return rows
 }

@@ -91,9 +91,12 @@ func (r *Report) eachReport(f func(r *Report, replica string)) {
 	}
 }
 
-// servers reports whether some of the engines have aggregate metrics.
+// Counted reports whether a server counts numbers of the run by itself.
+func (r *Report) Counted() bool { return len(r.Reported.Numbers)+len(r.Reported.Missing) > 0 }
+
+// servers reports whether some of the engines count numbers by themselves.
 func (r *Report) servers() (some bool) {
-	r.eachReport(func(r *Report, _ string) { some = some || r.Reported != nil })
+	r.eachReport(func(r *Report, _ string) { some = some || r.Counted() })
 	return some
 }
 

@@ -154,6 +154,6 @@ func TestCellsAreNoFormulas(t *testing.T) {
 	cells(r, (*Report).WriteCSV)
 	cells(r, (*Report).WriteTokensCSV)
 	r = wholeRun().build(Meta{})
-	r.Reported = &Aggregates{Numbers: []ReportedNumber{{Name: formula, Value: event.MeasuredValue(-1), Origin: formula}}}
+	r.Reported = Aggregates{Numbers: []ReportedNumber{{Name: formula, Value: event.MeasuredValue(-1), Origin: formula}}}
 	cells(r, (*Report).WriteCSV)
 }

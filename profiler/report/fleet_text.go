@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -144,19 +145,15 @@ func fieldTitle(name string) string {
 
 // histogramsSection returns the histograms of the replicas that report some.
 func (f *Fleet) histogramsSection() section {
-	s := section{title: "Latency reported by the servers, whole session", left: 2, header: append([]string{"replica", ""}, histogramHeader...)}
+	s := section{title: "Latency reported by the servers, whole session", left: 2, header: append([]string{"replica", ""}, countedHeader...)}
 	for i := range f.Replicas[:min(len(f.Replicas), listed)] {
 		r := &f.Replicas[i]
-		if r.Report.Reported == nil {
-			continue
-		}
-		for j := range r.Report.Reported.Histograms {
-			t := &r.Report.Reported.Histograms[j]
-			s.rows = append(s.rows, append([]string{r.Name, t.Name}, t.cells()...))
+		for _, l := range r.Report.latenciesOf(event.Reported) {
+			s.rows = append(s.rows, append([]string{r.Name, l.title()}, l.countedCells()...))
 		}
 	}
 	if len(s.rows) > 0 {
-		s.words = []string{histogramNote}
+		s.words = []string{countedNote}
 	}
 	if n := len(f.Replicas); n > listed {
 		s.words = append(s.words, fmt.Sprintf("The first %d of %d replicas.", listed, n))
@@ -169,10 +166,11 @@ func (f *Fleet) missingSection() section {
 	s := section{title: "Not reported by the servers", left: 2, header: []string{"replica", ""}}
 	for i := range f.Replicas[:min(len(f.Replicas), listed)] {
 		r := &f.Replicas[i]
-		if t := r.Report.Reported; t != nil && len(t.Missing) > 0 {
+		t := &r.Report.Reported
+		if len(t.Missing) > 0 {
 			s.rows = append(s.rows, []string{r.Name, strings.Join(t.Missing, ", ")})
 		}
-		if t := r.Report.Reported; t != nil && len(t.NotRead) > 0 {
+		if len(t.NotRead) > 0 {
 			s.rows = append(s.rows, []string{r.Name, "not read: " + notRead(t.NotRead)})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"html"
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -140,9 +139,11 @@ type kpi struct {
 
 // kpis returns the key numbers that the report has, with what their targets were.
 func kpis(r *Report) (out []kpi) {
-	for id, d := range r.Percentiles {
-		if name := store.Latencies[id].Name; d != nil && d.P50.OK() && slices.Contains([]string{"TTFT", "TPOT", "ITL", "E2EL"}, name) {
-			out = append(out, kpi{name + " p50", short(d.P50, metric.Seconds), "p99 " + short(d.P99, metric.Seconds)})
+	for _, id := range []store.LatencyID{store.TTFT, store.ITL, store.TPOT, store.E2EL} {
+		if l := r.Latency(id); l != nil {
+			if cells := l.cells("p50", "p99"); cells[0] != "-" {
+				out = append(out, kpi{id.Row().Name + " p50", cells[0], "p99 " + cells[1]})
+			}
 		}
 	}
 	if v, ok := r.Totals.TTPS.Positive(); ok {

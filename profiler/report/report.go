@@ -46,8 +46,8 @@ type Report struct {
 	Model         *Model            `json:"model"`
 	Requests      []Request         `json:"requests"`
 	Totals        Totals            `json:"totals"`
-	Percentiles   Percentiles       `json:"percentiles"`
-	Undistributed map[string]string `json:"percentiles_absent,omitempty"` // why latencies that requests have are not in Percentiles
+	Latencies     []Latency         `json:"latencies"`
+	Undistributed map[string]string `json:"latencies_absent,omitempty"` // why latencies that requests have are not in Latencies
 	Groups        []Group           `json:"groups"`
 	Throughput    Throughput        `json:"throughput"`
 	KV            KV                `json:"kv"`
@@ -59,7 +59,7 @@ type Report struct {
 	Omitted       Omissions         `json:"cut"`
 	Causes        []Loss            `json:"causes"`
 	Verdicts      []Verdict         `json:"verdicts"`
-	Reported      *Aggregates       `json:"reported,omitempty"`    // null unless the engine is a server with aggregate metrics
+	Reported      Aggregates        `json:"reported,omitzero"`     // what a server reports besides
 	Fleet         *Fleet            `json:"fleet,omitempty"`       // null unless several engines were watched
 	Ops           *Ops              `json:"ops,omitempty"`         // null if operations were not timed
 	Speculation   *Speculation      `json:"speculation,omitempty"` // null without speculative decoding
@@ -162,7 +162,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		Command:       meta.Command,
 		Configuration: meta.Configuration,
 		Engine:        engine(s), Model: model(s),
-		Totals: totals(s), Percentiles: percentiles(&s.Latency), Undistributed: undistributed(s),
+		Totals: totals(s), Latencies: latencies(s), Undistributed: undistributed(s),
 		Groups:     []Group{},
 		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},

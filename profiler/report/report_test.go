@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,6 +203,10 @@ func TestSections(t *testing.T) {
 	at := func(path string) any {
 		var v any = doc
 		for _, name := range strings.Split(path, ".") {
+			if list, ok := v.([]any); ok { // of latencies
+				v = list[slices.IndexFunc(list, func(l any) bool { return l.(map[string]any)["name"] == name })]
+				continue
+			}
 			v = v.(map[string]any)[name]
 		}
 		return v
@@ -210,8 +215,8 @@ func TestSections(t *testing.T) {
 		"schema_version": 1.0, "version": "v1", "partial": true, "configuration.temp": "0.8",
 		"started": "2023-11-14T22:13:20.001Z", "machine.cores": 2.0, "machine.memory_bytes": 8e9,
 		"totals.finished": 3.0, "totals.cancelled": 1.0, "totals.queued": 1.0, "totals.generated_tokens": 11.0, "totals.prompt_tokens": 24.0,
-		"percentiles.cold_ttft_s.count": 1.0, "percentiles.ttft_s.count": 2.0, "percentiles.ttft_s.max": .019, "percentiles.itl_s.count": 8.0,
-		"percentiles.itl_s.p50": .005, "percentiles.cold_ttft_s.stddev": nil,
+		"latencies.cold_ttft_s.count": 1.0, "latencies.ttft_s.count": 2.0, "latencies.ttft_s.max": .019, "latencies.itl_s.count": 8.0,
+		"latencies.itl_s.p50": .005, "latencies.cold_ttft_s.stddev": nil,
 		"kv.usage": .1, "kv.residency_s.max": .02, "lost.token": 3.0, "lost.stage": 0.0,
 		"experts.decode.tokens": 8.0, "host.engine.pid": 42.0, "model.architecture": "qwen3moe", "model.vocab": nil,
 	} {

@@ -75,36 +75,6 @@ type LoadStage struct {
 	ns    int64
 }
 
-// Percentiles are the distributions of the latencies over the whole session; nil if nothing was recorded.
-type Percentiles [store.NumLatencies]*Distribution
-
-// MarshalJSON writes an object with the JSON names of the catalogue.
-func (p Percentiles) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for id, d := range p {
-		v, err := json.Marshal(d)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, `"`+store.Latencies[id].JSON+`":`...)
-		out = append(append(out, v...), ',')
-	}
-	out[len(out)-1] = '}'
-	return out, nil
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (p *Percentiles) UnmarshalJSON(src []byte) error {
-	return eachMember(src, func(name string, v []byte) error {
-		for id := range p {
-			if store.Latencies[id].JSON == name {
-				return json.Unmarshal(v, &p[id])
-			}
-		}
-		return nil
-	})
-}
-
 // eachMember calls f with each member of an object, in order; never for null.
 func eachMember(src []byte, f func(name string, value []byte) error) error {
 	d := json.NewDecoder(bytes.NewReader(src))
@@ -129,19 +99,6 @@ func eachMember(src []byte, f func(name string, value []byte) error) error {
 		}
 	}
 	return nil
-}
-
-// Distribution describes times in s. Percentiles are accurate to 1/64 of their value.
-type Distribution struct {
-	Count  uint64        `json:"count"`
-	Mean   event.Reading `json:"mean"`
-	StdDev event.Reading `json:"stddev"`
-	Min    event.Reading `json:"min"`
-	P50    event.Reading `json:"p50"`
-	P90    event.Reading `json:"p90"`
-	P95    event.Reading `json:"p95"`
-	P99    event.Reading `json:"p99"`
-	Max    event.Reading `json:"max"`
 }
 
 // Throughput are rates; prefill, decode and busy share are of the last 10 s.
@@ -216,34 +173,12 @@ func model(s *store.Snapshot) *Model {
 	return out
 }
 
-func percentiles(l *store.Latency) (out Percentiles) {
-	for id := range out {
-		out[id] = distribution(store.Latencies[id].In(l)[session])
-	}
-	return out
-}
-
 // undistributed returns why there is no distribution of a latency that single requests have, by its JSON name.
 func undistributed(s *store.Snapshot) map[string]string {
 	if s.Counts.Polled == 0 || s.Latency.TPOT[session].Count > 0 {
 		return nil
 	}
 	return map[string]string{store.Latencies[store.TPOT].JSON: store.MissedByPolls}
-}
-
-// distribution converts a summary to s; nil if nothing was recorded. A single value has no standard deviation.
-func distribution(s metric.Summary) *Distribution {
-	if s.Count == 0 {
-		return nil
-	}
-	d := &Distribution{
-		Count: s.Count, Mean: event.DerivedValue(s.Mean / 1e9), Min: nanos(s.Min), Max: nanos(s.Max),
-		P50: nanos(s.P50), P90: nanos(s.P90), P95: nanos(s.P95), P99: nanos(s.P99),
-	}
-	if s.Count > 1 {
-		d.StdDev = event.DerivedValue(s.StdDev / 1e9)
-	}
-	return d
 }
 
 func throughput(s *store.Snapshot) Throughput {

@@ -111,40 +111,6 @@ func perToken(n event.Reading) string {
 	return ""
 }
 
-// latencySection returns the latencies of all requests of the session.
-func latencySection(r *Report) section {
-	s := section{title: "Latency", left: 1, header: []string{"", "samples", "mean", "stddev", "p50", "p90", "p95", "p99", "max"}}
-	if r.Bench != nil {
-		s.title += " of all requests of the session, including the warm-up"
-	}
-	for id, d := range r.Percentiles {
-		if d == nil {
-			continue
-		}
-		cells := []string{store.Latencies[id].Name, fmt.Sprint(d.Count)}
-		for _, n := range []struct {
-			v     event.Reading
-			share float64
-		}{{d.Mean, 0}, {d.StdDev, 0}, {d.P50, 0}, {d.P90, 0.90}, {d.P95, 0.95}, {d.P99, 0.99}, {d.Max, 0}} {
-			words := short(n.v, metric.Seconds)
-			if tooFew(float64(d.Count), n.share) {
-				words += "?"
-			}
-			cells = append(cells, words)
-		}
-		s.rows = append(s.rows, cells)
-	}
-	if len(s.rows) > 0 && r.Bench == nil {
-		s.words = []string{"A ? marks a percentile of too few samples."}
-	}
-	for id := range r.Percentiles {
-		if why := r.Undistributed[store.Latencies[id].JSON]; why != "" {
-			s.words = append(s.words, store.Latencies[id].Name+" of all requests: not reported, "+why+".")
-		}
-	}
-	return s
-}
-
 // partsSection returns the TTFT components of the session's requests; the points of a benchmark have their own.
 func partsSection(r *Report) section {
 	s := section{title: "Where TTFT goes", left: 1, header: []string{"component", "mean", "share", ""}}
@@ -182,7 +148,7 @@ func ttftParts(r *Report) (means Parts, note string) {
 	}
 	means, cold := meanParts(requestPointers(r))
 	switch {
-	case r.Reported != nil: // only probes are measured completely
+	case !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.Parts) > 0 && !q.Probe }):
 		note = "of llmtop's probes"
 	case cold:
 		note = means.load()
@@ -202,7 +168,7 @@ func requestPointers(r *Report) []*Request {
 func throughputSection(r *Report) section {
 	t := &r.Throughput
 	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", r.Totals.orMore("ttps", t.SessionTTPS, rateWhile(t.SessionTTPS, "over the whole run"))}}}
-	if r.Reported != nil || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
+	if r.Counted() || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
 		return s
 	}
 	s.rows = append(s.rows,
