@@ -45,7 +45,8 @@ belongs() { # belongs WHAT FILE...: whether the files were installed
 	local what=$1 file
 	shift
 	for file in usr/bin/llmtop usr/share/man/man1/llmtop.1 usr/share/man/man1/llmtop-bench.1 \
-		usr/share/bash-completion/completions/llmtop usr/share/fish/vendor_completions.d/llmtop.fish "$@"; do
+		usr/share/bash-completion/completions/llmtop usr/share/fish/vendor_completions.d/llmtop.fish \
+		usr/share/doc/llmtop/licenses/go/LICENSE "$@"; do
 		[ -s "$root/$file" ] || fail "$what: $file is missing"
 	done
 }
@@ -105,7 +106,7 @@ try_apk() { # its program needs nothing but the kernel
 try_archive() { # try_archive SUFFIX ROOT
 	local file what="archive$1"
 	file=$(find_one "llmtop_*_linux_$go_arch$1.tar.gz") && empty_root "$2" && tar -C "$root" -xzf "$file" || return
-	[ -s "$root/man/llmtop.1" ] && [ -s "$root/completions/llmtop.bash" ] && [ -s "$root/LICENSE" ] || fail "$what: files"
+	[ -s "$root/man/llmtop.1" ] && [ -s "$root/completions/llmtop.bash" ] && [ -s "$root/LICENSE" ] && [ -s "$root/licenses/go/LICENSE" ] || fail "$what: files"
 	runs "$what" /llmtop && echo "$what: run"
 }
 
