@@ -34,7 +34,8 @@ func DriftOf(before, after []uint64) (d Drift, ok bool) {
 	ofA, ofB := 1/float64(a), 1/float64(b)
 	spread := 2 / math.Pi * (ofA + ofB)
 	for i := range before {
-		p, q := float64(before[i])*ofA, float64(after[i])*ofB
+		// The conversions keep a processor that fuses multiply and subtract from a change where there is none.
+		p, q := float64(float64(before[i])*ofA), float64(float64(after[i])*ofB)
 		d.Moved += math.Abs(q-p) / 2
 		m := (p + q) / 2
 		d.Chance += math.Sqrt(spread*m*(1-m)) / 2
