@@ -70,7 +70,7 @@ model() { # the built-in model, as a file
 
 builtin() { "$llmtop" run --headless --seed 1 -p 'In the beginning' -p 'And God said' -n 200 --out "$scratch/report.json" >/dev/null 2>>"$scratch/log"; }
 socket() {
-	PYTHONPATH=sdk/python LLMTOP_LISTEN=unix:$scratch/engine.sock start python3 "$data/engine$1.py" "$((seconds + 4))"
+	LLMTOP_LISTEN=unix:$scratch/engine.sock start python3 -B sdk/python/testdata/run.py "$1" "$((seconds + 4))"
 	for ((i = 0; i < 100; i++)); do [[ -S $scratch/engine.sock ]] && break || sleep 0.1; done
 	watch "unix:$scratch/engine.sock"
 }

@@ -2,12 +2,11 @@
 
     import llmtop
 
-    with llmtop.serve(name="my-engine") as top:
-        with top.request(prompt_tokens=12, group="my-adapter") as r:
-            with r.stage("prompt", tokens=12):
-                ...
-            for token in ...:
-                r.token(token)
+    top = llmtop.serve("my-engine", path="model.gguf")
+    with top.request(prompt_tokens=12) as r:
+        with top.step(prompt=12, request=r) as s:
+            ...
+        r.token(token, step=s)
 
 Hugging Face transformers:  watch = top.watch(model);  with watch.streamer() as s: model.generate(..., streamer=s)
 vLLM: point an entry point of the group "vllm.stat_logger_plugins" at llmtop:VLLMStatLogger.
@@ -20,6 +19,7 @@ All times are ns of time.perf_counter_ns, which is monotonic.
 
 import asyncio
 import atexit
+import contextlib
 import hmac
 import itertools
 import json
@@ -42,7 +42,7 @@ try:
 except ImportError:  # Windows, where Python has no Unix sockets
     fcntl = None
 
-__all__ = ["Error", "Emitter", "Request", "Streamer", "VLLMStatLogger", "Watch", "serve"]
+__all__ = ["Error", "Emitter", "Request", "Step", "Streamer", "VLLMStatLogger", "Watch", "model_from", "serve"]
 __version__ = "1.0"
 
 PROTOCOL = "1.0"
@@ -60,7 +60,8 @@ SECOND = 1_000_000_000
 STARTED = time.time_ns()
 
 _CONTROLS = ("generate", "cancel", "pause", "resume", "hooks", "sample")
-_KIND_CAPS = {"stage": "stages", "token": "tokens", "experts": "experts", "kv": "kv", "step": "steps", "host": "host", "counters": "counters"}
+_KIND_CAPS = {"stage": "stages", "token": "tokens", "experts": "experts", "kv": "kv", "step": "steps", "host": "host", "counters": "counters", "ops": "ops"}
+_PARTS = {"embed": 0, "attention": 1, "router": 2, "experts": 3, "lm_head": 4, "sample": 5}
 _TOTALS = {"finished": "requests_finished", "cancelled": "requests_cancelled", "failed": "requests_failed"}
 _now = time.perf_counter_ns
 
@@ -345,7 +346,7 @@ class _State:
         elif kind == "counters":
             self.own.update(fields["c"])
             self.count.update(fields["c"])
-        elif kind in ("model", "experts", "kv", "host"):
+        elif kind in ("model", "experts", "kv", "host", "ops", "speculation"):
             self.latest[kind] = fields
 
     def _fold_token(self, at, r, d, n):
@@ -392,7 +393,7 @@ class _State:
         events = [{"t": "sync"}]
         events += [self.latest[k] for k in ("model",) if k in self.latest]
         events += self.load
-        events += [self.latest[k] for k in ("experts", "kv", "host") if k in self.latest]
+        events += [self.latest[k] for k in ("experts", "kv", "host", "ops", "speculation") if k in self.latest]
         events.append({"t": "count", "a": _now() - origin, "c": self.counters()})
         for r, live in self.live.items():
             events += live.events(r, origin)
@@ -480,6 +481,7 @@ class Emitter:
     """An open event socket. All methods may be called from any thread and return immediately.
 
     name, version, model (a dict with the keys of the protocol's model), device, slots: describe the engine in hello.
+    path: the model's file, or its folder: llmtop on the same machine reads the model's description from it.
     token: required from readers; mandatory beyond loopback. text: send the text of prompts and tokens.
     buffer: bytes kept for one reader. queue: events kept for the writer thread.
     on_generate(message), on_cancel(request), on_pause(), on_resume(), on_hooks(names), on_sample(every): handlers of
@@ -487,8 +489,8 @@ class Emitter:
     the reader. on_generate returns the Request, or its id.
     """
 
-    def __init__(self, name=None, listen=None, *, version="", token=None, model=None, device=None, slots=None, text=False, caps=(), buffer=BUFFER,
-                 queue=QUEUE, on_generate=None, on_cancel=None, on_pause=None, on_resume=None, on_hooks=None, on_sample=None):  # fmt: skip
+    def __init__(self, name=None, listen=None, *, version="", token=None, model=None, path=None, device=None, slots=None, text=False, caps=(),
+                 buffer=BUFFER, queue=QUEUE, on_generate=None, on_cancel=None, on_pause=None, on_resume=None, on_hooks=None, on_sample=None):  # fmt: skip
         name = name or os.path.basename(sys.argv[0] or "") or "python"
         self.origin = _now()
         self.text = text
@@ -510,16 +512,20 @@ class Emitter:
         self._peers = []
         self._replies = deque()
         self._controls = None
+        self._picks = None
+        self._complained = set()  # kinds of calls that have failed
+        self._shape = {}  # keys of the model
         self._tickers = []
         self._ticked = self._counted = 0
         self._closing = None  # reason, once close was called
         self._listener, self.address, self._remove = _listen(listen or os.environ.get("LLMTOP_LISTEN") or _default_address(name), self._token)
         self._trusted = self.address.startswith("unix:") or self._token is not None  # may control
+        self._offered = self._offers()
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        if model:
-            self.model(**model)
+        if model or path is not None:
+            self.model(**dict(model or {}, **_given(path=path)))
             self._take(1)  # included in hello
         self._thread = threading.Thread(target=self._run, name="llmtop", daemon=True)
         self._thread.start()
@@ -555,12 +561,57 @@ class Emitter:
         for r, token in pairs:
             r.token(token, at=at)
 
-    def step(self, dur, decode=None, prompt=None, number=None, parts=None, fpm=None, at=None):
-        """A forward pass that ended now and took dur ns, with the given numbers of decode tokens and prompt tokens.
+    def step(self, dur=None, decode=None, prompt=None, number=None, parts=None, fpm=None, at=None, request=None):
+        """Without dur: a context manager that times a forward pass over decode tokens and prompt tokens, see Step.
 
-        parts: ns of [embed, attention, router, experts, lm_head, sample]. fpm: forward-pass metrics with SGLang's names.
+        With dur: a pass that ended now, or at at, and took dur ns. parts: ns of [embed, attention, router, experts,
+        lm_head, sample]. number: from 1; default: the next one. fpm: forward-pass metrics with SGLang's names. request:
+        the Request, if the pass works for that one only; without decode and prompt: for its whole prompt before its
+        first token, and then for one token.
         """
+        if dur is None:
+            if request is not None and decode is None and prompt is None:
+                decode, prompt = (1, None) if request.out else (None, request._uncached())
+            return Step(self, decode, prompt, number or next(self._steps), request, fpm)
         self._emit("step", at, _given(t="step", a=0, dur=int(dur), s=number or next(self._steps), n=decode, m=prompt, x=parts, fpm=fpm))
+        return None
+
+    def picks(self, layer, ids, phase="decode"):
+        """Counts the experts that the router of a layer picked: ids of one token, or tokens x experts used, as a list or
+        an array of numpy or torch. phase: prompt or decode. Needs layers and experts of the model.
+
+        Tensors stay on their device: they are copied there, counted there, and read ten times a second. Returns the copy.
+        Step.picks also keeps it for Step.picked.
+        """
+        try:
+            if self._picks is None:
+                self._picks = _Picks(self)
+            return self._picks.add(layer, _copied(ids), phase)
+        except Exception as e:
+            return self._complain("picks", e)
+
+    def ops(self, passes, rows, slowdown=None):
+        """Times of operations in passes forward passes, cumulative: rows of (operation, layer or -1, calls, ns), the
+        longest first. slowdown: time of a timed pass / time of one that is not timed."""
+        rows = list(rows)[:4096]
+        names = list(OrderedDict.fromkeys(row[0] for row in rows))[:256]
+        place = {name: n for n, name in enumerate(names)}
+        _, layers, calls, times = zip(*[row for row in rows if row[0] in place]) if rows else ((),) * 4
+        slowdown = None if slowdown is None else [slowdown, "derived"]
+        self._emit("ops", None, _given(t="ops", a=0, passes=passes, slowdown=slowdown, ops=names, k=[place[row[0]] for row in rows if row[0] in place],
+                                       l=layers, n=calls, d=times))  # fmt: skip
+
+    def draft(self, drafted, accepted, time=0, passes=()):
+        """Speculative decoding, cumulative: drafted tokens, and those of them that were accepted, by position in the
+        draft. time: ns in which drafts were computed. passes: (whether drafts were computed, requests, computed tokens,
+        passes, ns, generated tokens) of each shape of decode pass."""
+        columns = dict(zip("srnpdk", zip(*passes))) if passes else dict.fromkeys("srnpdk", ())
+        columns["s"] = [int(drafts) for drafts in columns["s"]]
+        self._emit("speculation", None, dict(t="draft", a=0, drafted=list(drafted), accepted=list(accepted), time=int(time), **columns))
+
+    def usage(self, interval, **readings):
+        """What the engine's threads did in the last interval ns, with the keys of the protocol's usage."""
+        self._emit("usage", None, dict({"t": "usage", "a": 0, "interval": int(interval)}, **readings))
 
     def experts(self, layers, experts, used=None, prompt=None, decode=None, prompt_tokens=None, decode_tokens=None, every=None):
         """Router picks: layers x experts counts in one list, cumulative since the model was loaded."""
@@ -581,9 +632,19 @@ class Emitter:
         """A sample of the machine, with the keys of the protocol's host."""
         self._emit("host", None, dict({"t": "host", "a": 0}, **readings))
 
+    def sample_host(self):
+        """Samples the machine and this process once a second from now on, from /proc. For engines on another machine:
+        llmtop samples engines on its own."""
+        if not any(isinstance(getattr(t, "__self__", None), _HostSampler) for t in self._tickers):
+            self._tickers.append(_HostSampler(self).tick)
+
     def model(self, **about):
-        """A model was loaded. about has the keys of the protocol's model."""
-        self._emit("model", None, dict({"t": "model", "a": 0}, **_given(**about)))
+        """A model was loaded. about has the keys of the protocol's model; see model_from."""
+        about = _given(**about)
+        if "path" in about:
+            about["path"] = os.path.abspath(os.fspath(about["path"]))
+        self._shape, self._picks = about, None
+        self._emit("model", None, dict({"t": "model", "a": 0}, **about))
 
     def engine(self, **about):
         """Changes of the engine's description or state, for example state="paused"."""
@@ -606,6 +667,12 @@ class Emitter:
     def streamer(self, **options):
         """A streamer for generate() of transformers that stamps tokens, see Streamer. watch(model).streamer() does more."""
         return Streamer(self, **options)
+
+    def _complain(self, what, error):
+        """Logs an error in a call of the engine, once for each kind of call: it must not end the engine."""
+        if what not in self._complained:
+            self._complained.add(what)
+            self.log("llmtop: %s: %s: %s" % (what, type(error).__name__, error))
 
     def _emit(self, kind, at, fields):
         if fields is not None:
@@ -748,7 +815,7 @@ class Emitter:
                 self._tickers.remove(ticker)
                 self.log("llmtop: %s: %s" % (type(e).__name__, e))
         offers = self._offers()
-        if offers != getattr(self, "_offered", offers):
+        if offers != self._offered:
             self._put(("engine", None))
         self._offered = offers
         if now - self._counted > SECOND and self._state.new_totals:
@@ -942,7 +1009,7 @@ class Request:
     prompt: its text, sent if text is true (default: text of the Emitter). at: stamp of its arrival.
     """
 
-    __slots__ = ("top", "id", "out", "prompt_tokens", "cached", "pad", "text", "state", "_put", "_queue")
+    __slots__ = ("top", "id", "out", "prompt_tokens", "cached", "pad", "text", "state", "_put", "_queue", "_reuse")
 
     def __init__(self, top, prompt_tokens=None, *, group=None, label=None, name=None, max_tokens=None, prompt=None, text=None, cold=None, probe=None,
                  at=None):  # fmt: skip
@@ -950,6 +1017,7 @@ class Request:
         self.id = next(top._ids)
         self.out = 0  # tokens so far
         self.prompt_tokens, self.cached, self.pad = prompt_tokens, None, None
+        self._reuse = None
         self.text = top.text if text is None else text
         self._put, self._queue = top._put, top._queue
         about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe)
@@ -988,10 +1056,13 @@ class Request:
 
     def token(self, id=None, logprob=None, n=1, text=None, step=None, sampling=None, picks=None, top=None, at=None):
         """A token left the sampler. id: its vocabulary id. n: number of tokens with this stamp, of which id is the first.
-        logprob: natural logarithm. step: number of the forward pass. sampling: ns spent. picks: experts that the router
+        logprob: natural logarithm. step: the Step that made it, or its number. sampling: ns spent. picks: experts that the router
         picked, layer by layer. top: alternatives, as [[id, logprob], ...]. at: stamp, by default now."""
         i = self.out
         self.out = i + n
+        if isinstance(step, Step):
+            at = _now() if at is None else int(at)
+            step, sampling = step._made(self, at, not i, sampling)
         if n == 1 and logprob is None and text is None and step is None and sampling is None and picks is None and top is None:
             self._put((_now() if at is None else int(at), self.id, i, id))
         else:
@@ -1007,6 +1078,16 @@ class Request:
         if ids:
             self.token(ids[0], n=len(ids), at=at)
 
+    def _uncached(self):
+        return None if self.prompt_tokens is None else max(self.prompt_tokens - (self.cached or 0), 0)
+
+    def reuse(self, cached, request=None, why=None, **where):
+        """cached tokens of the prompt came from a cache. request: the earlier Request with the same beginning, or its
+        id; why: the reason why no more was reused. where: other keys of the protocol's reuse."""
+        self.cached = cached
+        if request is not None or why is not None:
+            self._reuse = _given(why=why, **{"with": getattr(request, "id", request)}, **where)
+
     def finish(self, why=None, at=None):
         """It has ended: why is "stop" if the model ended the text, "length" at the limit."""
         self._leave("finished", why, at)
@@ -1021,7 +1102,7 @@ class Request:
 
     def _leave(self, state, why, at):
         if self.state not in _TOTALS:
-            counts = {"why": why, "in": self.prompt_tokens, "cached": self.cached, "pad": self.pad, "out": self.out}
+            counts = {"why": why, "in": self.prompt_tokens, "cached": self.cached, "pad": self.pad, "out": self.out, "reuse": self._reuse}
             self._enter(state, at, _given(**counts))
 
 
@@ -1039,6 +1120,314 @@ class _Stage:
     def __exit__(self, *error):
         now = _now()
         self.top._emit("stage", now, dict(self.fields, dur=now - self.began))
+
+
+class Step:
+    """A forward pass that is timed from the beginning to the end of its block, used by one thread at a time.
+
+    number: as in the protocol. decode, prompt: its numbers of tokens; they may be set until the end of the block. request:
+    the Request, if the pass works for that one only. Then its time is that request's prompt stage. On an accelerator the
+    block, and each part, has to wait for the device, otherwise it measures only the launches: leave them out there.
+    A pass that raises is reported without its numbers of tokens.
+    """
+
+    __slots__ = ("top", "number", "decode", "prompt", "request", "fpm", "began", "ended", "body", "ns", "layers", "picked_by", "token_at")
+
+    def __init__(self, top, decode, prompt, number, request, fpm):
+        self.top, self.decode, self.prompt, self.number, self.request, self.fpm = top, decode, prompt, number, request, fpm
+        self.began = self.ended = self.body = self.token_at = None
+        self.ns = [0] * 6  # of each part
+        self.layers = {}  # (layer, name) -> ns
+        self.picked_by = {}  # layer -> ids
+
+    def __enter__(self):
+        self.began = _now()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        now = self.ended = _now()
+        self.body = now - self.ns[4] - self.ns[5]  # the end of the layers: the LM head and sampling come after them
+        if kind is not None:
+            self.decode = self.prompt = None
+        parts = list(self.ns) if any(self.ns) else None
+        self.top.step(now - self.began, self.decode, self.prompt, self.number, parts, self.fpm, now)
+        if kind is None and self.request is not None and self.prompt:
+            self._emit_stages()
+
+    def part(self, name, layer=None):
+        """A context manager that times a part of the pass: embed, attention, router, experts, lm_head or sample. With a
+        layer, also that of the request. Any other name is a stage of its own."""
+        return _Part(self, name, layer) if name in _PARTS else _Stage(self.top, getattr(self.request, "id", None), name, None, layer)
+
+    def picks(self, layer, ids):
+        """As Emitter.picks, for this pass."""
+        self.picked_by[layer] = self.top.picks(layer, ids, "prompt" if self.prompt else "decode")
+
+    def picked(self, row=-1):
+        """The picks of a token, by default the last one, layer by layer, for picks of Request.token; None without. Reads
+        those of torch with one copy from the device. Call it once the token is known: until then it waits."""
+        try:
+            rows = [self.picked_by[layer][row] for layer in sorted(self.picked_by)]
+            if not rows or len({len(row) for row in rows}) > 1 or len(rows) != self.top._shape["layers"]:
+                return None
+            if hasattr(rows[0], "new_tensor"):
+                rows = sys.modules["torch"].stack(rows).tolist()
+            self.top._caps.add("picks")
+            return [int(e) for row in rows for e in sorted(row)]
+        except Exception as e:
+            self.top._complain("picked", e)
+            return None
+
+    def _made(self, request, at, first, sampling):
+        """The number of the pass, and the ns of sampling a token of a request that the pass has made."""
+        alone = self.request is request or (self.decode or 0) == 1 and not self.prompt
+        if sampling is None and alone and self.ns[5]:
+            sampling = self.ns[5]
+        if first and self.request is request and self.prompt:
+            if self.ended is None:
+                self.token_at = at
+            else:
+                request.staged("first_token", max(at - self.body, 0), at=at)
+        return self.number, sampling
+
+    def _emit_stages(self):
+        """Emits the time to first token by components, as far as it is of this pass."""
+        r, n, embed, ended = self.request, self.prompt, self.ns[0], self.body
+        if embed:
+            r.staged("embed", embed, n, at=self.began + embed)
+        r.staged("prompt", max(ended - self.began - embed, 0), n, at=ended)
+        for (layer, name), ns in self.layers.items():
+            r.staged(name, ns, n, layer, ended)
+        if self.token_at is not None:
+            r.staged("first_token", max(self.token_at - ended, 0), at=self.token_at)
+
+
+class _Part:
+    """A part of a pass. ns: how long it took, after its end."""
+
+    __slots__ = ("step", "name", "layer", "began", "ns")
+
+    def __init__(self, step, name, layer):
+        self.step, self.name, self.layer = step, name, layer
+
+    def __enter__(self):
+        self.began = _now()
+        return self
+
+    def __exit__(self, *error):
+        self.ns = ns = _now() - self.began
+        step = self.step
+        step.ns[_PARTS[self.name]] += ns
+        if self.layer is not None and step.prompt and step.request is not None:
+            key = self.layer, self.name
+            step.layers[key] = step.layers.get(key, 0) + ns
+
+
+def _copied(ids):
+    """A copy of picks, tokens x experts used, of one token, of several, or of several sequences. Engines compute into the
+    same buffers again."""
+    if hasattr(ids, "new_tensor"):
+        return ids.detach().reshape(-1, ids.shape[-1]).clone()
+    if hasattr(ids, "reshape"):
+        return ids.reshape(-1, ids.shape[-1]).copy()
+    while ids and isinstance(ids[0], (list, tuple)) and ids[0] and isinstance(ids[0][0], (list, tuple)):
+        ids = [row for of in ids for row in of]
+    return [tuple(row) for row in (ids if ids and isinstance(ids[0], (list, tuple)) else [ids] if ids else [])]
+
+
+class _Picks:
+    """Picks that an engine hands over layer by layer. The layers of a pass are counted together: it has ended when a layer
+    comes that is not after the last one."""
+
+    def __init__(self, top):
+        self.top, self.lock = top, threading.Lock()
+        self.layers, self.experts = top._shape.get("layers"), top._shape.get("experts")
+        if not self.layers or not self.experts:
+            raise ValueError("the model needs layers and experts: serve(..., model={'layers': ..., 'experts': ...})")
+        self.used = top._shape.get("experts_used")
+        self.rows = {"prompt": [0] * self.layers, "decode": [0] * self.layers}  # tokens by layer
+        self.lists = _ListCounts(self.layers, self.experts)
+        self.tensors = None  # _TorchCounts
+        self.open = []  # (layer, ids) of tensors of the pass in progress
+        self.phase = self.copy = self.stream = None
+        self.layer = -1  # the last one
+        self.flushed = self.last = 0
+        self.dirty = False
+        top._tickers.append(self.tick)
+
+    def add(self, layer, ids, phase):
+        """Counts a copy of the picks, and returns it."""
+        if not 0 <= layer < self.layers or phase not in self.rows:
+            raise ValueError("layer %r of %d, phase %r" % (layer, self.layers, phase))
+        with self.lock:
+            if self.open and (phase != self.phase or layer <= self.open[-1][0]):
+                self._count()
+            if layer <= self.layer and _now() - self.flushed > SECOND // 10:
+                self._count()
+                self._flush()
+            self.layer, self.phase, self.dirty, self.last = layer, phase, True, _now()
+            if hasattr(ids, "new_tensor"):
+                self.open.append((layer, ids))
+                if ids.is_cuda:
+                    self.stream = sys.modules["torch"].cuda.current_stream(ids.device)
+            else:
+                self.lists.add(phase, [(layer, ids)], None)
+            self.rows[phase][layer] += len(ids)
+        return ids
+
+    def _count(self):
+        """Counts the tensors of the pass in progress."""
+        picked, self.open = self.open, []
+        if picked:
+            self.tensors = self.tensors or _TorchCounts(self.layers, self.experts)
+            self.tensors.add(self.phase, picked, None)
+
+    def _flush(self, wait=False):
+        """Emits the counts. Those on an accelerator are copied meanwhile, and emitted by tick; wait: now."""
+        self.dirty, self.flushed = False, _now()
+        tokens = {phase: max(rows) for phase, rows in self.rows.items()}
+        of_lists = [list(counts) for counts in self.lists.lists()]
+        copy = None if wait or self.tensors is None else self.tensors.begin_copy()
+        self.copy = None if copy is None else (copy, of_lists, tokens)
+        if copy is None:
+            self._emit(None if self.tensors is None else self.tensors.lists(), of_lists, tokens)
+
+    def _emit(self, of_tensors, of_lists, tokens):
+        if of_tensors is not None:
+            of_lists = [[a + b for a, b in zip(*pair)] for pair in zip(of_tensors, of_lists)]
+        self.top.experts(self.layers, self.experts, self.used, *of_lists, tokens["prompt"], tokens["decode"])
+
+    def tick(self):
+        """Emits copies that have arrived, and the last counts of an idle engine."""
+        if self.top._picks is not self:  # another model
+            self.top._tickers.remove(self.tick)
+            return
+        with self.lock:
+            closing = self.top._closing is not None
+            if self.copy is not None and not closing:
+                copy, of_lists, tokens = self.copy
+                counts = self.tensors.end_copy(copy)
+                if counts is not None:
+                    self.copy = None
+                    self._emit(counts, of_lists, tokens)
+            elif self.dirty and _now() - self.last > SECOND // 5 or closing and (self.dirty or self.copy):
+                with sys.modules["torch"].cuda.stream(self.stream) if self.stream else contextlib.nullcontext():
+                    self._count()
+                    self._flush(wait=True)
+
+
+class _HostSampler:
+    """Samples the machine and this process from /proc. What cannot be read is left out."""
+
+    def __init__(self, top):
+        self.top, self.was = top, None
+
+    def tick(self):
+        """Runs ten times a second, and samples once a second."""
+        now = _now()
+        if self.was is not None and now - self.was["at"] < SECOND - SECOND // 20:
+            return
+        if sys.platform != "linux":
+            raise OSError("sample_host needs /proc, which only Linux has")
+        sums = self._sums()
+        sums["at"] = now
+        if self.was is not None:
+            self._report(sums, self.was, now - self.was["at"])
+        self.was = sums
+
+    def _sums(self):
+        """What /proc counts, by name."""
+        sums = {}
+        for line in _read("/proc/stat").splitlines():
+            if line.startswith("cpu"):
+                name, *ticks = line.split()
+                ticks = list(map(int, ticks[:8]))
+                sums[name] = sum(ticks), ticks[3] + ticks[4], ticks[7]
+            elif line.startswith("procs_running"):
+                sums["runnable"] = int(line.split()[1])
+        rows = [line.partition(":") for line in _read("/proc/net/dev").splitlines()[2:]]
+        counts = [row.split() for name, _, row in rows if name.strip() != "lo"]
+        if counts:
+            sums["net_in"], sums["net_out"] = (sum(int(c[n]) for c in counts) for n in (0, 8))
+        for name, of in (("cpu", "cpu"), ("mem", "memory"), ("io", "io")):
+            found = re.search(r"some .*total=(\d+)", _read("/proc/pressure/" + of))
+            if found:
+                sums[name + "_pressure"] = int(found.group(1)) * 1000
+        stat = _read("/proc/self/stat").rpartition(")")[2].split()
+        sums["minor_faults"], sums["faults"], sums["threads"] = int(stat[7]), int(stat[9]), int(stat[17])
+        sums["process"] = (int(stat[11]) + int(stat[12])) * SECOND // os.sysconf("SC_CLK_TCK")
+        io = dict(re.findall(r"(\w+): (\d+)", _read("/proc/self/io")))
+        for name, of in (("read", "read_bytes"), ("write", "write_bytes"), ("read_ops", "syscr"), ("write_ops", "syscw")):
+            if of in io:
+                sums[name] = int(io[of])
+        sums["waits"] = self._waits()
+        return sums
+
+    def _waits(self):
+        """ns that each thread waited for a core; None for a process with many threads, which are not read."""
+        threads = os.listdir("/proc/self/task")
+        if len(threads) > 256:
+            return None
+        rows = ((t, _read("/proc/self/task/%s/schedstat" % t).split()) for t in threads)
+        return {t: int(row[1]) for t, row in rows if len(row) > 1}
+
+    def _report(self, now, was, ns):
+        def rate(name, unit=SECOND, digits="derived"):
+            return {name: [(now[name] - was[name]) * unit / ns, digits]} if name in now and name in was else {}
+
+        def share(name, n):
+            spent = now[name][0] - was[name][0]
+            part = now[name][n] - was[name][n]
+            return min(max(part / spent, 0), 1) if spent > 0 else 0
+
+        machine, engine = {}, {"pid": os.getpid(), "interval": ns, "cpu": [(now["process"] - was["process"]) / ns, "derived"]}
+        if "cpu" in now and "cpu" in was:
+            machine.update(cpu=[1 - share("cpu", 1), "derived"], steal=[share("cpu", 2), "derived"])
+            machine["cores"] = [1 - share(c, 1) for c in now if c[3:].isdigit() and c in was]
+        for name in ("cpu_pressure", "mem_pressure", "io_pressure"):
+            machine.update(rate(name, 1))
+        machine.update(rate("net_in"), **rate("net_out"))
+        if "runnable" in now:
+            machine["runnable"] = [now["runnable"], "reported"]
+        machine["load1"] = [os.getloadavg()[0], "reported"]
+        machine.update(_memory())
+        for name in ("read", "write", "read_ops", "write_ops", "faults", "minor_faults"):
+            engine.update(rate(name))
+        for name in ("read", "write"):
+            if name in now:
+                engine[name + "_sum"] = [now[name], "reported"]
+        status = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+)", _read("/proc/self/status")))
+        engine.update({name: [int(status[of]) * 1024, "reported"] for name, of in (("rss", "VmRSS"), ("peak", "VmHWM")) if of in status})
+        engine["threads"] = [now["threads"], "reported"]
+        if now["waits"] is not None and was["waits"] is not None:
+            waited = sum(max(waits - was["waits"].get(t, 0), 0) for t, waits in now["waits"].items())
+            engine["run_wait"] = [waited / ns, "derived"]
+        self.top.host(interval=ns, engine=engine, **machine)
+
+
+def _memory():
+    """Memory in use and its limit: the lowest of the machine's and those of the process's control groups."""
+    about = dict(re.findall(r"(MemTotal|MemAvailable):\s+(\d+)", _read("/proc/meminfo")))
+    if len(about) < 2:
+        return {}
+    total, available = int(about["MemTotal"]) * 1024, int(about["MemAvailable"]) * 1024
+    used, limited = total - available, None
+    group = _read("/proc/self/cgroup").rpartition("0::")[2].strip()
+    while group.startswith("/"):
+        limit, current = (_read("/sys/fs/cgroup%s/memory.%s" % (group.rstrip("/"), of)).strip() for of in ("max", "current"))
+        if limit.isdigit() and current.isdigit() and int(limit) < total:
+            total, used, limited = int(limit), int(current), True
+        group = group.rpartition("/")[0] or ("/" if group != "/" else "")
+    return _given(mem_total=[total, "reported"], mem_used=[used, "derived"], limited=limited)
+
+
+def _read(path):
+    """A file of the system, empty if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
 
 
 def _arguments(message):
@@ -1074,6 +1463,55 @@ if hasattr(os, "register_at_fork"):
 
 
 # Hugging Face transformers
+
+
+def model_from(source, **more):
+    """The description of a model, for serve(model=...) and Emitter.model: a dict with the keys of the protocol's model.
+
+    source: a config of Hugging Face transformers, its dict, a model that has one, or the path of a config.json or its
+    folder. more: other keys, which take precedence. Keys that the config does not have are left out.
+    """
+    about = {}
+    if isinstance(source, (str, os.PathLike)):
+        about["path"] = os.fspath(source)
+        name = os.path.join(source, "config.json") if os.path.isdir(source) else source
+        about["name"] = os.path.basename(os.path.dirname(os.path.abspath(name)))
+        with open(name, encoding="utf-8") as f:
+            source = json.load(f)
+    model, config = (source, source.config) if hasattr(source, "config") and not isinstance(source, dict) else (None, source)
+    config = _Config(config) if isinstance(config, dict) else config
+    text = getattr(config, "text_config", None) or config
+    text = _Config(text) if isinstance(text, dict) else text
+    quantised = getattr(config, "quantization_config", None)
+    quantised = quantised.get("quant_method") if isinstance(quantised, dict) else getattr(quantised, "quant_method", None)
+    dtype = quantised or getattr(model, "dtype", None) or getattr(config, "dtype", None) or getattr(config, "torch_dtype", None)
+    width, heads = (_first([text], *names) for names in (("hidden_size", "n_embd"), ("num_attention_heads", "n_head")))
+    latent = _first([text], "kv_lora_rank") is not None  # then heads have other sizes
+    about.update(_given(
+        name=getattr(config, "_name_or_path", None) or (about.get("name") if model is None else type(model).__name__),
+        architecture=getattr(config, "model_type", None),
+        quantisation=str(dtype).replace("torch.", "") if dtype else None,
+        parameters=model.num_parameters() if hasattr(model, "num_parameters") else None,
+        layers=_first([text], "num_hidden_layers", "n_layer"),
+        experts=_first([text], "n_routed_experts", "num_experts", "num_local_experts"),
+        experts_used=_first([text], "num_experts_per_tok", "moe_top_k"),
+        width=width,
+        heads=heads,
+        kv_heads=_first([text], "num_key_value_heads"),
+        head_dim=_first([text], "head_dim") or (width // heads if width and heads and not width % heads and not latent else None),
+        feed_forward=_first([text], "moe_intermediate_size", "intermediate_size"),
+        vocabulary=_first([text], "vocab_size"),
+        trained_context=_first([text], "max_position_embeddings", "n_positions"),
+    ))  # fmt: skip
+    return dict(about, **more)
+
+
+class _Config:
+    """A config.json with attributes."""
+
+    def __init__(self, values):
+        self.__dict__.update(values)
+
 
 # Router modules: paths (Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, MiniMax-M2, DeepSeek-V3 and GLM4-MoE: mlp.gate; Mixtral
 # before version 5: block_sparse_moe.gate; GPT-OSS: mlp.router; Granite-MoE: block_sparse_moe.router; Llama 4:
@@ -1134,7 +1572,7 @@ def _place(output, indices):
 
 
 class _ListCounts:
-    """Counts picks of tensors that offer only tolist()."""
+    """Counts picks of lists, arrays of numpy, and tensors that offer only tolist()."""
 
     def __init__(self, layers, experts):
         self.experts = experts
@@ -1144,11 +1582,17 @@ class _ListCounts:
         """Counts the picks of a pass: (layer, indices) pairs; real marks the tokens that are not padding, None: all."""
         counts = self.picks[phase]
         for layer, indices in picked:
-            for t, row in enumerate(indices.tolist()):
+            first = layer * self.experts
+            if real is None and hasattr(indices, "ravel") and indices.size > 256:  # numpy's arrays
+                flat = indices.ravel()
+                for e, n in enumerate(sys.modules["numpy"].bincount(flat[(flat >= 0) & (flat < self.experts)], minlength=self.experts).tolist()):
+                    counts[first + e] += n
+                continue
+            for t, row in enumerate(indices.tolist() if hasattr(indices, "tolist") else indices):
                 if real is None or real[t]:
                     for e in row:
                         if 0 <= e < self.experts:
-                            counts[layer * self.experts + e] += 1
+                            counts[first + e] += 1
 
     def lists(self):
         return self.picks["prompt"], self.picks["decode"]
@@ -1213,10 +1657,31 @@ class _TorchCounts:
         self._settle()
         return self._list("prompt"), self._list("decode")
 
-    def _list(self, phase):
-        """Waits for the device."""
+    def begin_copy(self):
+        """Begins to copy the counts from an accelerator: tables in the memory of the host by phase, and the events after
+        which they are complete. None if that would wait for a device."""
+        import torch
+
+        self._settle()
+        if any(device.type != "cuda" for _, device, _ in self.tables):
+            return None
+        copies, events = [], []
+        for (phase, device, _), (table, _, _) in self.tables.items():
+            with torch.cuda.device(device), torch.inference_mode(False):
+                copies.append((phase, torch.empty(table.shape, dtype=table.dtype, pin_memory=True).copy_(table, non_blocking=True)))
+                events.append(torch.cuda.Event())
+                events[-1].record()
+        return copies, events
+
+    def end_copy(self, copy):
+        """The counts of begin_copy, None if they have not arrived."""
+        copies, events = copy
+        return tuple(self._list(phase, copies) for phase in ("prompt", "decode")) if all(e.query() for e in events) else None
+
+    def _list(self, phase, tables=None):
+        """Waits for the device, unless tables are copies: (phase, table) pairs."""
         total = [0] * (self.layers * self.experts)
-        for (of, _, _), (table, _, _) in self.tables.items():
+        for of, table in tables or [(of, table) for (of, _, _), (table, _, _) in self.tables.items()]:
             if of == phase:
                 rows = table.reshape(self.layers, self.experts + 1)[:, : self.experts].reshape(-1).tolist()
                 total = [a + b for a, b in zip(total, rows)]
@@ -1311,24 +1776,8 @@ class Watch:
         self.ends = sorted(self.eos | self.pad)  # inputs of rows of a batch that have ended
         device = getattr(self.model, "device", None)
         self.timed = device is None or str(device).startswith("cpu")
-        quantised = getattr(config, "quantization_config", None)
-        quantised = quantised.get("quant_method") if isinstance(quantised, dict) else getattr(quantised, "quant_method", None)
-        dtype = getattr(self.model, "dtype", None)
-        self.about = _given(
-            name=getattr(config, "_name_or_path", None) or type(self.model).__name__,
-            architecture=getattr(config, "model_type", None),
-            quantisation=str(quantised or dtype).replace("torch.", "") if quantised or dtype else None,
-            parameters=self.model.num_parameters() if hasattr(self.model, "num_parameters") else None,
-            layers=self.layers or None,
-            experts=self.experts or None,
-            experts_used=self.used,
-            width=_first([text], "hidden_size"),
-            heads=_first([text], "num_attention_heads"),
-            kv_heads=_first([text], "num_key_value_heads"),
-            head_dim=_first([text], "head_dim"),
-            vocabulary=_first([text], "vocab_size"),
-            context=_first([text], "max_position_embeddings"),
-        )
+        about = model_from(self.model, **_given(layers=self.layers or None, experts=self.experts or None, experts_used=self.used))
+        self.about = dict(about, **_given(context=about.get("trained_context")))
 
     def _wrap(self):
         """Replaces forward of the model: a hook would not get keyword arguments in older versions of torch, nor

@@ -9,7 +9,7 @@ _here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(_here, "..", "..", "docs", "event.schema.json"), encoding="utf-8") as f:
     SCHEMA = json.load(f)
 KINDS = {"tok": "token", "req": "request", "stage": "stage", "step": "step", "experts": "experts", "kv": "kv", "count": "counters",
-         "engine": "engine", "model": "model", "host": "host", "log": "log"}  # fmt: skip
+         "engine": "engine", "model": "model", "host": "host", "log": "log", "ops": "ops", "draft": "speculation", "usage": "usage"}  # fmt: skip
 _TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 

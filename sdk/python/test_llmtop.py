@@ -1,5 +1,6 @@
 """Tests of the emitter: python3 -m unittest, in this folder. No packages are needed."""
 
+import asyncio
 import gc
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 
 import llmtop
@@ -207,6 +209,275 @@ class Lines(Case):
         self.right(r)
         got = [(t["a"], t["r"], t["i"], t["d"]) for line in r.of("tok") for t in tokens_of(line)]
         self.assertEqual(got, [(1000 * (i + 1), q.id, i, d) for i in range(40) for q, d in ((a, i), (b, 100 + i))])
+
+
+class Passes(Case):
+    def run_engine(self, work, **options):
+        """The lines that a reader gets of an engine that does work."""
+        top = self.serve(**options)
+        r = self.reader(top)
+        r.until("synced")
+        work(top)
+        top.close(timeout=10)
+        r.rest()
+        self.right(r)
+        return r
+
+    def test_step_of_a_request_gives_its_stages(self):
+        def work(top):
+            with top.request(prompt_tokens=5) as q:
+                q.dispatch()
+                with top.step(prompt=5, request=q) as s:
+                    with s.part("embed"):
+                        time.sleep(0.002)
+                    for layer in range(2):
+                        with s.part("attention", layer=layer):
+                            time.sleep(0.003)
+                        s.picks(layer, [[0, 1]] * 4 + [[3, 2]])
+                    with s.part("lm_head"):
+                        time.sleep(0.004)
+                    with s.part("rotary"):  # one of the engine's own
+                        pass
+                with s.part("sample"):
+                    time.sleep(0.001)
+                q.token(7, step=s, picks=s.picked())
+                with top.step(decode=1) as s:
+                    s.picks(0, [1, 3])
+                    with s.part("sample"):
+                        pass
+                q.token(8, step=s, picks=s.picked())  # not all layers
+
+        r = self.run_engine(work, model={"layers": 2, "experts": 4, "experts_used": 2})
+        first, second = r.of("step")
+        self.assertEqual((first["m"], first.get("n"), second["n"], second.get("m"), second["s"]), (5, None, 1, None, first["s"] + 1))
+        stages = [line for line in r.of("stage")]
+        self.assertEqual([(line["stage"], line.get("l")) for line in stages],
+                         [("rotary", None), ("embed", None), ("prompt", None), ("attention", 0), ("attention", 1), ("first_token", None)])  # fmt: skip
+        _, embed, prompt, *layers, ended = (line["dur"] for line in stages)
+        self.assertEqual(first["x"], [embed, sum(layers), 0, 0, first["x"][4], 0])
+        self.assertEqual(embed + prompt + first["x"][4], first["dur"])
+        self.assertGreaterEqual(prompt, sum(layers))
+        tokens = [t for line in r.of("tok") for t in tokens_of(line)]
+        self.assertEqual([(t["s"], t.get("e")) for t in tokens], [(first["s"], [2, 3, 2, 3]), (second["s"], None)])
+        self.assertGreaterEqual(tokens[0]["w"], 1_000_000)
+        self.assertEqual(tokens[0]["a"], stages[-1]["a"])
+        self.assertGreaterEqual(ended, first["x"][4] + tokens[0]["w"])
+        picks = r.of("experts")[-1]
+        self.assertEqual((picks["p"], picks["d"], picks["pt"], picks["dt"], picks["used"]), ([4, 4, 1, 1] * 2, [0, 1, 0, 1, 0, 0, 0, 0], 5, 1, 2))
+        self.assertIn("picks", r.of("engine")[-1]["caps"])
+
+    def test_step_of_several_requests_has_no_stages(self):
+        def work(top):
+            a, b = top.request(prompt_tokens=3), top.request(prompt_tokens=4)
+            with top.step(prompt=7) as s:
+                with s.part("attention", layer=0), s.part("sample"):
+                    pass
+            for q in (a, b):
+                q.token(1, step=s)
+            with top.step() as s:
+                s.decode = 2  # known only in the pass
+
+        r = self.run_engine(work)
+        self.assertEqual(r.of("stage"), [])
+        self.assertEqual([t.get("w") for line in r.of("tok") for t in tokens_of(line)], [None, None])
+        self.assertEqual(r.of("step")[1]["n"], 2)
+
+    def test_chunked_prompts_add_up(self):
+        def work(top):
+            with top.request(prompt_tokens=6) as q:
+                for _ in range(3):
+                    with top.step(prompt=2, request=q) as s:
+                        pass
+                q.token(1, step=s)
+
+        r = self.run_engine(work)
+        self.assertEqual([(line["stage"], line.get("n")) for line in r.of("stage")], [("prompt", 2)] * 3 + [("first_token", None)])
+
+    def test_step_that_raises_ends(self):
+        def work(top):
+            with self.assertRaises(ZeroDivisionError), top.request(prompt_tokens=4) as q:
+                with top.step(prompt=4, request=q) as s:
+                    with s.part("attention", layer=0):
+                        1 / 0
+
+        r = self.run_engine(work)
+        (step,) = r.of("step")
+        self.assertEqual((step.get("m"), step["x"][1] > 0, r.of("stage")), (None, True, []))
+        self.assertEqual(r.of("req")[-1]["why"], "ZeroDivisionError: division by zero")
+
+    def test_token_within_its_step(self):
+        def work(top):
+            with top.request(prompt_tokens=4) as q:
+                with top.step(prompt=4, request=q) as s:
+                    with s.part("sample"):
+                        pass
+                    q.token(1, step=s)
+
+        r = self.run_engine(work)
+        self.assertEqual({line["stage"] for line in r.of("stage")}, {"prompt", "first_token"})
+
+    def test_asyncio(self):
+        async def answer(top, n):
+            with top.request(prompt_tokens=n) as q:
+                with top.step(prompt=n, request=q) as s:
+                    await asyncio.sleep(0.01)
+                q.token(n, step=s)
+                await asyncio.sleep(60 if n == 3 else 0)
+
+        async def serve_all(top):
+            tasks = [asyncio.ensure_future(answer(top, n)) for n in (1, 2, 3)]
+            await asyncio.wait(tasks[:2])
+            tasks[2].cancel()
+            await asyncio.wait(tasks)
+
+        r = self.run_engine(lambda top: asyncio.run(serve_all(top)))
+        self.assertEqual(sorted((q["in"], q["state"], q["out"]) for q in r.of("req") if q["state"] != "queued"),
+                         [(1, "finished", 1), (2, "finished", 1), (3, "cancelled", 1)])  # fmt: skip
+        self.assertEqual({line["r"]: line["n"] for line in r.of("stage") if line["stage"] == "prompt"}, {1: 1, 2: 2, 3: 3})
+
+    def test_picks_of_threads_add_up(self):
+        def work(top):
+            def decode():
+                for _ in range(200):
+                    for layer in range(3):
+                        top.picks(layer, [layer, 3], "decode")
+
+            threads = [threading.Thread(target=decode) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+
+        picks = self.run_engine(work, model={"layers": 3, "experts": 4}).of("experts")[-1]
+        self.assertEqual((picks["d"], picks["dt"], picks["pt"]), ([800, 0, 0, 800, 0, 800, 0, 800, 0, 0, 800, 800], 800, 0))
+
+    def test_errors_of_the_engine_are_logged_once(self):
+        def work(top):
+            for _ in range(3):
+                top.picks(0, [1])
+                top.picks(5, [1], "decode")
+            with top.step(prompt=1) as s:
+                s.picks(0, [[[1, 99]]])
+                s.picks(0, 7)
+                s.picks(0, object())
+            self.assertIsNone(s.picked())
+            self.assertIsNone(s.picked(row=12))
+
+        r = self.run_engine(work, model={"layers": 1, "experts": 4})
+        self.assertEqual(r.of("experts")[-1]["p"], [0, 1, 0, 0])
+        self.assertEqual(len(r.of("log")), 2)
+        r = self.run_engine(lambda top: top.picks(0, [1]), name="without")
+        self.assertIn("the model needs layers and experts", r.of("log")[0]["m"])
+
+    def test_picks_arrive_while_an_accelerator_works(self):
+        class Counts:  # of tensors on a device
+            ready = False
+
+            def begin_copy(self):
+                return self
+
+            def end_copy(self, copy):
+                return ([1, 0], [2, 0]) if self.ready else None
+
+            def lists(self):
+                return [1, 0], [3, 0]
+
+        top = self.serve(model={"layers": 1, "experts": 2})
+        r = self.reader(top)
+        top.picks(0, [1])
+        top._picks.tensors = counts = Counts()
+        top._picks.flushed = 0
+        top.picks(0, [1])
+        time.sleep(0.15)
+        top.count(own=1)
+        r.until(lambda line: "own" in line.get("c", ()))
+        self.assertEqual([line for line in r.of("experts") if sum(line["p"])], [])
+        counts.ready = True
+        self.assertEqual(r.until(lambda line: line["t"] == "experts" and sum(line["p"]))["d"], [2, 1])
+        counts.ready = False
+        top.close()
+        r.rest()
+        self.right(r)
+        self.assertEqual(r.of("experts")[-1]["d"], [3, 2])  # at the end it waits
+
+    def test_ops_draft_usage_and_reuse(self):
+        def work(top):
+            top.ops(120, [("MUL_MAT", 0, 480, 5_400_000), ("MUL_MAT", -1, 120, 900_000), ("ROPE", 0, 240, 81_000)], slowdown=2.5)
+            top.draft([10, 8], [9, 6], 800_000, [(True, 1, 4, 8, 9_600_000, 24), (False, 1, 1, 5, 4_000_000, 5)])
+            top.draft([1], [0])
+            top.usage(20_000_000, run=[1, "derived"], wait=[2, "derived"])
+            with top.request(prompt_tokens=9) as q:
+                q.reuse(0)
+            with top.request(prompt_tokens=9) as again:
+                again.reuse(6, q, "tokens", at=6)
+
+        r = self.run_engine(work)
+        (ops,), (draft, short), (usage,) = r.of("ops"), r.of("draft"), r.of("usage")
+        self.assertEqual((ops["ops"], ops["k"], ops["l"], ops["n"], ops["d"], ops["slowdown"]),
+                         (["MUL_MAT", "ROPE"], [0, 0, 1], [0, -1, 0], [480, 120, 240], [5_400_000, 900_000, 81_000], [2.5, "derived"]))  # fmt: skip
+        self.assertEqual([draft[k] for k in "srnpdk"], [[1, 0], [1, 1], [4, 1], [8, 5], [9_600_000, 4_000_000], [24, 5]])
+        self.assertEqual((draft["accepted"], short["s"], usage["interval"], usage["run"]), ([9, 6], [], 20_000_000, [1, "derived"]))
+        ends = [q for q in r.of("req") if q["state"] == "finished"]
+        self.assertEqual([(q["cached"], q.get("reuse")) for q in ends], [(0, None), (6, {"with": ends[0]["r"], "why": "tokens", "at": 6})])
+        self.assertIn("ops", r.of("engine")[-1]["caps"])
+
+    def test_path_is_absolute(self):
+        top = self.serve(path="model.gguf", model={"name": "m"})
+        self.assertEqual(self.reader(top).next()["model"], {"name": "m", "path": os.path.abspath("model.gguf")})
+
+    def test_sample_host(self):
+        if sys.platform != "linux":
+            self.skipTest("/proc exists only on Linux")
+        top = self.serve()
+        r = self.reader(top)
+        r.until("synced")
+        top.sample_host()
+        top.sample_host()  # has no effect
+        deadline = time.monotonic() + 20
+        while not r.of("host") and time.monotonic() < deadline:
+            sum(range(100_000))
+            if r.next() is None:
+                break
+        (host,) = r.of("host")
+        self.right(r)
+        self.assertEqual((host["engine"]["pid"], host["engine"]["interval"]), (os.getpid(), host["interval"]))
+        self.assertEqual(len(host["cores"]), os.cpu_count())
+        for name in ("cpu", "steal", "load1", "mem_total", "mem_used", "runnable"):
+            self.assertGreaterEqual(host[name][0], 0, name)
+        self.assertLess(host["mem_used"][0], host["mem_total"][0])
+        for name in ("cpu", "rss", "peak", "threads", "run_wait", "faults", "minor_faults"):
+            self.assertGreaterEqual(host["engine"][name][0], 0, name)
+        self.assertGreater(host["engine"]["rss"][0], 1 << 20)
+
+
+class ModelFrom(Case):
+    MOE = {"_name_or_path": "own/moe", "model_type": "qwen3_moe", "torch_dtype": "bfloat16", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 8,
+           "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 1000, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+           "intermediate_size": 256, "max_position_embeddings": 4096}  # fmt: skip
+
+    def test_config(self):
+        want = {"name": "own/moe", "architecture": "qwen3_moe", "quantisation": "bfloat16", "layers": 4, "width": 64, "heads": 8, "kv_heads": 2, "head_dim": 16,
+                "vocabulary": 1000, "experts": 8, "experts_used": 2, "feed_forward": 32, "trained_context": 4096}  # fmt: skip
+        self.assertEqual(llmtop.model_from(self.MOE), want)
+        config = types.SimpleNamespace(text_config=types.SimpleNamespace(**self.MOE), model_type="x", name_or_path="own/moe")
+        self.assertEqual(llmtop.model_from(config)["layers"], 4)
+        model = types.SimpleNamespace(config=types.SimpleNamespace(**self.MOE), dtype="torch.float16", num_parameters=lambda: 12345)
+        self.assertEqual({k: llmtop.model_from(model, kv_bytes=512)[k] for k in ("parameters", "quantisation", "kv_bytes")},
+                         {"parameters": 12345, "quantisation": "float16", "kv_bytes": 512})  # fmt: skip
+
+    def test_what_a_config_lacks_is_absent(self):
+        self.assertEqual(llmtop.model_from({}), {})
+        self.assertEqual(llmtop.model_from({"n_layer": 2, "n_embd": 12, "n_head": 3, "n_positions": 8}),
+                         {"layers": 2, "width": 12, "heads": 3, "head_dim": 4, "trained_context": 8})  # fmt: skip
+        latent = dict(self.MOE, kv_lora_rank=512)
+        del latent["head_dim"]
+        self.assertNotIn("head_dim", llmtop.model_from(latent))
+
+    def test_folder(self):
+        with open(self.folder + "/config.json", "w") as f:
+            json.dump({k: v for k, v in self.MOE.items() if k != "_name_or_path"}, f)
+        about = llmtop.model_from(self.folder)
+        self.assertEqual((about["path"], about["name"], about["layers"]), (self.folder, os.path.basename(self.folder), 4))
 
 
 class Sockets(Case):

@@ -3,9 +3,11 @@
 import glob
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,11 @@ import types
 
 import llmtop
 from test_hooks import EOS, Tensor, build, generate
+from reader import tokens_of
 from test_llmtop import Case, _here
+
+sys.path.insert(0, os.path.join(_here, "testdata"))
+import run
 
 with open(os.path.join(_here, "README.md"), encoding="utf-8") as f:
     SNIPPETS = re.findall(r"^```(\w+)\n(.*?)^```$", f.read(), re.M | re.S)
@@ -48,15 +54,65 @@ class Readme(Case):
         return found
 
     def test_each_snippet_has_a_test(self):
-        self.assertEqual([language for language, _ in SNIPPETS], ["sh", "python", "python", "sh"])
+        self.assertEqual([language for language, _ in SNIPPETS], ["sh", "python", "python", "python", "python", "sh"])
 
-    def test_own_engine(self):
-        snippet = self.snippet("python", "my-engine")
-        self.assertLessEqual(len(snippet.strip().splitlines()), 10)
-        r = self.run_python(snippet)
-        self.assertEqual([q["state"] for q in r.of("req")], ["queued", "finished"])
-        self.assertEqual((r.of("req")[0]["group"], r.of("req")[-1]["in"], r.of("req")[-1]["why"]), ("my-adapter", 12, "length"))
-        self.assertEqual((r.tokens, [s["stage"] for s in r.of("stage")]), ({1: 3}, ["prompt"]))
+    def engine(self, lines, source=run.TEXTS):
+        """Runs the engine with that many lines, and returns what a reader received."""
+        used = [line for line in run.engine(lines).splitlines() if re.search(r"\b(llmtop|top|r|s|timed|submit)\b[.(]|^import llmtop|on_\w+=|prompt_tokens", line)]
+        self.assertLessEqual(len(used), lines, used)
+        with tempfile.TemporaryDirectory() as folder:
+            run.toy.write(folder)
+            names = {"load": run.toy.Toy, "folder": folder, "texts": source() if callable(source) else source}
+            return self.run_python(run.engine(lines), **names)
+
+    def test_5_lines(self):
+        r = self.engine(5)
+        self.assertEqual([q["state"] for q in r.of("req")], ["queued", "finished"] * 3)
+        self.assertEqual(([q["in"] for q in r.of("req")[1::2]], r.tokens), ([len(t) for t in run.TEXTS], {1: 32, 2: 32, 3: 32}))
+        self.assertEqual([(s.get("m"), s.get("n")) for s in r.of("step")[:3]], [(len(run.TEXTS[0]), None), (None, 1), (None, 1)])
+        self.assertEqual([s["stage"] for s in r.of("stage")], ["prompt", "first_token"] * 3)
+        self.assertTrue(os.path.isabs(r.lines[0]["model"]["path"]))
+
+    def test_20_lines(self):
+        r = self.engine(20)
+        self.assertEqual([q["state"] for q in r.of("req")], ["queued", "dispatched", "finished"] * 3)
+        self.assertEqual([(q["cached"], q["pad"], q["why"]) for q in r.of("req")[2::3]], [(0, 0, "length")] * 3)
+        names = {s["stage"] for s in r.of("stage")}
+        self.assertEqual(names, {"model_load", "tokenize", "embed", "prompt", "attention", "router", "experts", "first_token"})
+        picks, prompts = r.of("experts")[-1], sum(map(len, run.TEXTS))
+        self.assertEqual((sum(picks["p"]), picks["pt"]), (prompts * run.toy.LAYERS * run.toy.USED, prompts))
+        tokens = [t for line in r.of("tok") for t in tokens_of(line)]
+        self.assertEqual({len(t["e"]) for t in tokens}, {run.toy.LAYERS * run.toy.USED})
+        self.assertEqual((picks["dt"], len(tokens)), (31 * 3, 32 * 3))
+        self.assertEqual((r.of("model")[-1]["architecture"], r.of("model")[-1]["context"]), ("toy_moe", run.toy.CONTEXT))
+        self.assertEqual(max(k["used"] for k in r.of("kv")), max(map(len, run.TEXTS)) + 31)
+        self.assertTrue(all(all(s["x"][:5]) for s in r.of("step")))
+
+    def test_60_lines(self):
+        asked = []
+
+        def texts():
+            """Asks for a prompt as llmtop does, and cancels it."""
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(self.address[5:])
+                sock.sendall(b'{"t":"generate","c":1,"prompt":"from llmtop"}\n')
+                for line in sock.makefile():
+                    if '"reply"' in line:
+                        asked.append(json.loads(line)["r"])
+                        break
+            yield from [run.TEXTS[0], run.TEXTS[0] + " a cat"]
+
+        r = self.engine(60, texts)
+        queued = [q for q in r.of("req") if q["state"] == "queued"]
+        self.assertEqual([q.get("label") for q in queued], ["llmtop", None, None])
+        self.assertEqual((queued[0]["r"], queued[0]["prompt"]), (asked[0], "from llmtop"))
+        ends = [q for q in r.of("req") if q["state"] == "finished"]
+        self.assertEqual([(q["out"], q["cached"]) for q in ends], [(32, 0), (32, 0), (32, 8)])
+        self.assertEqual(ends[-1]["reuse"], {"with": queued[1]["r"], "why": "tokens", "at": 8})
+        self.assertEqual({s.get("n") for s in r.of("step")}, {None, 1, 2})
+        self.assertTrue(all(t.get("p") for line in r.of("tok") for t in tokens_of(line)))
+        self.assertEqual(r.of("ops")[-1]["ops"], ["attention"])
+        self.assertEqual(set(r.lines[0]["caps"]) & {"generate", "cancel", "pause"}, {"generate", "cancel", "pause"})
 
     def test_transformers_with_a_stand_in(self):
         model = build()

@@ -266,6 +266,38 @@ class Torch(Case):
         want = [[e for b in blocks for e in b.picked[n].view(2, -1, USED)[row, -1].tolist()] for n in range(3) for row in range(2)]
         self.assertEqual([t["e"] for t in r.of("tok")], want)
 
+    def test_picks_of_an_engine(self):
+        """Tensors, arrays and lists, of one token and of many, in buffers that the engine uses again."""
+        top = self.serve(model={"layers": LAYERS, "experts": EXPERTS, "experts_used": USED})
+        r = self.reader(top)
+        want = {"prompt": torch.zeros(LAYERS, EXPERTS, dtype=torch.int64), "decode": torch.zeros(LAYERS, EXPERTS, dtype=torch.int64)}
+        kinds = [lambda ids: ids, lambda ids: ids.tolist(), lambda ids: ids.view(1, -1, USED), lambda ids: ids.to(torch.int32)]
+        try:
+            kinds.append(torch.Tensor.numpy)
+            kinds[-1](torch.zeros(1))
+        except RuntimeError:  # torch without numpy
+            kinds.pop()
+        tokens = {"prompt": 0, "decode": 0}
+        buffer = torch.zeros(300, USED, dtype=torch.int64)
+        for n, kind in enumerate(kinds * 3):
+            for phase, rows in (("prompt", 300 if n % 2 else 7), ("decode", 1)):
+                tokens[phase] += rows
+                last = []
+                with top.step(**{phase: rows}) as s:
+                    for layer in range(LAYERS):
+                        ids = buffer[:rows].random_(EXPERTS)
+                        s.picks(layer, kind(ids))
+                        want[phase][layer] += torch.bincount(ids.reshape(-1), minlength=EXPERTS)
+                        last += sorted(ids[-1].tolist())
+                self.assertEqual(s.picked(), last)
+        top.close(timeout=10)
+        r.rest()
+        self.right(r)
+        self.assertEqual(r.of("log"), [])
+        picks = r.of("experts")[-1]
+        self.assertEqual((picks["p"], picks["d"]), (want["prompt"].reshape(-1).tolist(), want["decode"].reshape(-1).tolist()))
+        self.assertEqual((picks["pt"], picks["dt"]), (tokens["prompt"], tokens["decode"]))
+
 
 if __name__ == "__main__":
     unittest.main()
