@@ -257,9 +257,9 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 112_200 // of Go, without tests and generated files
-	maxTypes    = 1_264
-	maxPackages = 93
+	maxLines    = 112_150 // of Go, without tests and generated files
+	maxTypes    = 1_259
+	maxPackages = 92
 )
 
 // TestTheHouseFitsItsBudgets counts the lines, types and packages of the tree.

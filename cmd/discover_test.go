@@ -11,22 +11,22 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/discover"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // someEngines returns a possible result of discovery.
 func someEngines() discover.Result {
 	return discover.Result{Took: 12 * time.Millisecond, Notes: []string{"12 processes could not be read: not permitted"}, Engines: []discover.Found{
 		{
-			Kind: identify.Ollama, Version: "0.33.0", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", PID: 100, Program: "ollama serve",
-			How: discover.ByProcess, Load: discover.Load{Running: event.Reading{Origin: event.Reported}},
+			Kind: engine.Ollama, Version: "0.33.0", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", PID: 100, Program: "ollama serve",
+			How: discover.ByProcess, Load: engine.Load{Running: event.Reading{Origin: event.Reported}},
 			Runners: []discover.Runner{{PID: 101, Address: "http://127.0.0.1:41233", Model: "sha256-0b28110b7a33" + strings.Repeat("7", 52), Probes: discover.Probes{Address: "pid:101"}}},
 		},
 		{
 			Kind: "mine", Address: "unix:/run/llmtop/mine.sock", Other: "http://127.0.0.1:8000", PID: 5, Model: "evil\x1b[31m\nname",
 			Probes: discover.Probes{Why: "its symbols are stripped"},
 		},
-		{Kind: identify.VLLM, Address: "http://127.0.0.1:8001", State: discover.NeedsKey, How: discover.ByProcess},
+		{Kind: engine.VLLM, Address: "http://127.0.0.1:8001", State: discover.NeedsKey, How: discover.ByProcess},
 		{Address: "http://127.0.0.1:1234", State: discover.NeedsKey, How: discover.ByPort},
 	}}
 }

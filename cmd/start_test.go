@@ -6,13 +6,13 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/runtime/source/discover"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // TestBlocked checks that an engine that needs a key can be watched with one, and that a server that may not be an
 // engine cannot.
 func TestBlocked(t *testing.T) {
-	vllm := discover.Found{Kind: identify.VLLM, Address: "http://127.0.0.1:8000", How: discover.ByProcess}
+	vllm := discover.Found{Kind: engine.VLLM, Address: "http://127.0.0.1:8000", How: discover.ByProcess}
 	with := func(change func(*discover.Found)) *discover.Found {
 		f := vllm
 		change(&f)

@@ -29,8 +29,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
@@ -110,8 +110,8 @@ func (w *pipeline) recorded(fill func(*pipeline)) {
 }
 
 // metrics reads scrapes in the Prometheus format of a kind of server, one second apart and separated by form feeds.
-func (w *pipeline) metrics(kind identify.Kind, texts []byte) {
-	g := gather.New(kind)
+func (w *pipeline) metrics(kind engine.Kind, texts []byte) {
+	g := gather.New(engine.Of(kind).Metrics)
 	for text := range bytes.SplitSeq(texts, []byte{'\f'}) {
 		if g.Read(bytes.NewReader(text)) != nil {
 			continue
@@ -514,17 +514,17 @@ func TestExtremesWithoutDecoder(t *testing.T) {
 
 // metricSamples are the engines whose metrics are read, each with a text that one has answered.
 var metricSamples = []struct {
-	kind identify.Kind
+	kind engine.Kind
 	file string
 }{
-	{identify.VLLM, "vllm"},
-	{identify.SGLang, "sglang"},
-	{identify.Llama, "llamacpp"},
-	{identify.TGI, "tgi"},
-	{identify.TensorRT, "tensorrt"},
-	{identify.LMDeploy, "lmdeploy"},
-	{identify.Triton, "triton"},
-	{identify.Dynamo, "dynamo"},
+	{engine.VLLM, "vllm"},
+	{engine.SGLang, "sglang"},
+	{engine.Llama, "llamacpp"},
+	{engine.TGI, "tgi"},
+	{engine.TensorRT, "tensorrt"},
+	{engine.LMDeploy, "lmdeploy"},
+	{engine.Triton, "triton"},
+	{engine.Dynamo, "dynamo"},
 }
 
 // throughRecording is set in the route of those inputs of FuzzPipeline that pass through a recording. The rest of the route

@@ -17,8 +17,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
 // family returns the metric that a line of a metrics text is of: without the suffixes of histograms and counters.
@@ -70,7 +70,7 @@ func grown(lines []string, types map[string]string) string {
 
 // numbersOf polls a text and then a grown one, and returns the numbers in the report, the exports and the catalogue that
 // alerts read: their names, and where they are.
-func numbersOf(t *testing.T, kind identify.Kind, lines []string, types map[string]string) map[string]bool {
+func numbersOf(t *testing.T, kind engine.Kind, lines []string, types map[string]string) map[string]bool {
 	t.Helper()
 	now := event.Time(1e9)
 	clock := func() event.Time { return now }
@@ -80,7 +80,7 @@ func numbersOf(t *testing.T, kind identify.Kind, lines []string, types map[strin
 	exported.Watch(s.Snapshot)
 	sink := event.Tee{s, exported}
 	sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{Name: string(kind), Caps: event.CapAggregates, State: event.EngineReady}})
-	g := gather.New(kind)
+	g := gather.New(engine.Of(kind).Metrics)
 	for i, text := range []string{strings.Join(lines, "\n") + "\n", grown(lines, types)} {
 		if err := g.Read(strings.NewReader(text)); err != nil {
 			return nil // nothing of this engine is left
@@ -137,9 +137,9 @@ func numbersOf(t *testing.T, kind identify.Kind, lines []string, types map[strin
 // TestEveryNumberOfAServerIsBacked removes series of each engine's sample: every number disappears with one of them, or
 // with those of which each is enough. A number that stays was made up.
 func TestEveryNumberOfAServerIsBacked(t *testing.T) {
-	for file, kind := range map[string]identify.Kind{
-		"vllm": identify.VLLM, "sglang": identify.SGLang, "llamacpp": identify.Llama, "tgi": identify.TGI, "tensorrt": identify.TensorRT,
-		"lmdeploy": identify.LMDeploy, "triton": identify.Triton, "dynamo": identify.Dynamo,
+	for file, kind := range map[string]engine.Kind{
+		"vllm": engine.VLLM, "sglang": engine.SGLang, "llamacpp": engine.Llama, "tgi": engine.TGI, "tensorrt": engine.TensorRT,
+		"lmdeploy": engine.LMDeploy, "triton": engine.Triton, "dynamo": engine.Dynamo,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "runtime", "source", "scrape", "gather", "testdata", file+".txt"))
 		if err != nil {
@@ -151,7 +151,7 @@ func TestEveryNumberOfAServerIsBacked(t *testing.T) {
 		}
 		lines := samples(string(text))
 		for _, line := range lines {
-			if _, ok := gather.KindOf(line[:strings.IndexAny(line, "{ ")]); ok {
+			if engine.WithMetric(line[:strings.IndexAny(line, "{ ")]) != nil {
 				known[family(line)] = true
 			}
 		}

@@ -26,7 +26,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/source/probe"
 	"github.com/llmtop/llmtop/runtime/source/prober"
-	"github.com/llmtop/llmtop/runtime/source/scrape"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/prober"
-	"github.com/llmtop/llmtop/runtime/source/scrape"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // crowdThreshold is the number of servers from which on their sessions have no samples of this machine.
@@ -67,12 +67,12 @@ func (w *watcher) probing(at string, ids *prober.RequestIDs, run source) (watchi
 type source = func(context.Context, event.Sink) error
 
 // ollamaRunners returns a function that lists the llama-servers of an Ollama on this machine; nil for another machine.
-func ollamaRunners(at string) func() []discover.Runner {
+func ollamaRunners(at string) func() map[string]string {
 	here, ok := remote.LocalAddress(at)
 	if !ok {
 		return nil
 	}
-	return func() []discover.Runner { return discover.Runners(here.Port()) }
+	return func() map[string]string { return discover.Runners(here.Port()) }
 }
 
 // neverSleeps returns a function that reports whether a llama-server on this machine was started without a way to sleep;

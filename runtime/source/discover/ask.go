@@ -1,60 +1,50 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
 	"sync"
 
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
-
-// Identity is a server's description of itself.
-type Identity struct {
-	Kind     identify.Kind // "" if it does not answer like an engine
-	Version  string
-	Model    string
-	Loading  bool
-	NeedsKey bool
-	Load     Load
-	Progress Progress // tokens generated; nil: not reported
-}
 
 // target is an address to query, and the process that listens there.
 type target struct {
-	at     netip.AddrPort
-	engine *engine // nil: a usual port without a known process
+	at      netip.AddrPort
+	process *process // nil: a usual port without a known process
 }
 
-// targets returns the addresses to query, and the engines without one.
+// targets returns the addresses to query, and the processes without one.
 func targets(opt Options, s *sight) (out []target) {
 	engines := s.engines()
 	var taken []uint16
 	for i := range engines {
 		e := &engines[i]
-		if e.program.kind == llmtop {
+		if e.program.Kind == engine.LLMTop {
 			for _, at := range e.ports {
 				taken = append(taken, at.Port())
 			}
 			continue
 		}
 		var at []netip.AddrPort
-		if !e.program.closed {
-			at = s.candidates(&e.process)
+		if !e.program.Closed {
+			at = s.candidates(e)
 		}
 		for _, a := range at {
 			taken = append(taken, a.Port())
 			out = append(out, target{reachable(a), e})
 		}
 		if len(at) == 0 {
-			out = append(out, target{engine: e})
+			out = append(out, target{process: e})
 		}
 		for _, r := range e.runners {
 			for _, a := range r.ports {
 				taken = append(taken, a.Port())
 			}
 		}
-		if e.program.closed {
+		if e.program.Closed {
 			for _, a := range e.ports {
 				taken = append(taken, a.Port())
 			}
@@ -68,7 +58,7 @@ func (opt *Options) ports() []uint16 {
 	if opt.Ports != nil {
 		return opt.Ports
 	}
-	return usualPorts()
+	return engine.UsualPorts()
 }
 
 // unasked returns a note for each usual port that is not asked, because a connection would start a server.
@@ -115,7 +105,7 @@ func ask(ctx context.Context, opt Options, all []target) (found []Found) {
 		if f == nil || f.State == Silent && slices.ContainsFunc(found, func(o Found) bool { return o.PID == f.PID }) {
 			continue
 		}
-		if all[i].engine != nil {
+		if all[i].process != nil {
 			found = slices.DeleteFunc(found, func(o Found) bool { return o.PID == f.PID && o.State == Silent })
 		}
 		found = append(found, *f)
@@ -126,12 +116,12 @@ func ask(ctx context.Context, opt Options, all []target) (found []Found) {
 // ask queries the server and returns the engine, or nil if absent.
 func (t target) ask(ctx context.Context, opt *Options) *Found {
 	f := &Found{How: ByPort}
-	if e := t.engine; e != nil {
-		f.How, f.Kind, f.PID, f.Program, f.Model = ByProcess, e.program.kind, e.pid, e.program.name, e.program.model(e.args)
+	if e := t.process; e != nil {
+		f.How, f.Kind, f.PID, f.Program, f.Model = ByProcess, e.program.Kind, e.pid, e.program.Name, e.program.Model(e.args)
 		for _, r := range e.runners {
 			f.Runners = append(f.Runners, r.runner())
 		}
-		if f.closed = e.program.closed; f.closed {
+		if f.closed = e.program.Closed; f.closed {
 			f.State = Elsewhere
 			return f
 		}
@@ -141,41 +131,29 @@ func (t target) ask(ctx context.Context, opt *Options) *Found {
 		}
 	}
 	f.Address = "http://" + t.at.String()
-	id, err := opt.identify(ctx, f.Address, t.engine != nil && t.engine.neverSleeps(opt.Root))
+	id, err := opt.identify(ctx, f.Address, t.process != nil && t.process.neverSleeps(opt.Root))
+	unknown := id.Kind == "" && id.State != NeedsKey
 	switch {
-	case t.engine == nil && (err != nil || id.Kind == "" && !id.NeedsKey):
+	case t.process == nil && (err != nil || unknown):
 		return nil
 	case err != nil:
 		f.State, f.Why = Silent, err.Error()
 		return f
-	case id.Kind == "" && !id.NeedsKey:
+	case unknown:
 		f.State, f.Why = Silent, "unknown answer"
 		return f
 	}
-	f.identified(&id)
+	f.State, f.Version, f.Load, f.tokens = id.State, id.Version, id.Load, id.tokens
+	if id.Kind != "" && (f.Kind == "" || id.Kind != engine.OpenAI) {
+		f.Kind = id.Kind
+	}
+	f.Model = cmp.Or(id.Model, f.Model)
 	return f
 }
 
-// identified stores the identity of the server.
-func (f *Found) identified(id *Identity) {
-	f.State, f.Version, f.Load, f.progress = Ready, id.Version, id.Load, id.Progress
-	switch {
-	case id.NeedsKey:
-		f.State = NeedsKey
-	case id.Loading:
-		f.State = Loading
-	}
-	if id.Kind != "" && (f.Kind == "" || id.Kind != identify.OpenAI) {
-		f.Kind = id.Kind
-	}
-	if id.Model != "" {
-		f.Model = id.Model
-	}
-}
-
 // unreachable returns why a process has no address.
-func (e *engine) unreachable() (State, string) {
-	if e.otherNetwork {
+func (p *process) unreachable() (State, string) {
+	if p.otherNetwork {
 		return Elsewhere, "runs in its own network, such as a container's: attach to its published port"
 	}
 	return Silent, "process listens on no port"
@@ -183,8 +161,8 @@ func (e *engine) unreachable() (State, string) {
 
 // runner describes a process started by Ollama.
 func (p *process) runner() Runner {
-	r := Runner{PID: p.pid, Model: p.program.model(p.args)}
-	switch port := p.configuredPort(); {
+	r := Runner{PID: p.pid, Model: p.program.Model(p.args)}
+	switch port := p.program.ConfiguredPort(p.args); {
 	case port != 0:
 		r.Address = "http://" + netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port).String()
 	case len(p.ports) > 0:

@@ -10,35 +10,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // Found is an engine, or something that may be one.
 type Found struct {
-	Kind    identify.Kind // from its answers, or else its command line; "": unknown
-	Version string        // "": not reported
-	Model   string        // "": not reported
-	Address string        // address for attach: unix:PATH, tcp:HOST:PORT or http://HOST:PORT; "": not reachable
-	Other   string        // another address of the same process, usually ""
-	PID     int           // 0: unknown
-	Program string        // name of the program from its command line; "": unknown
+	Kind    engine.Kind // from its answers, or else its command line; "": unknown
+	Version string      // "": not reported
+	Model   string      // "": not reported
+	Address string      // address for attach: unix:PATH, tcp:HOST:PORT or http://HOST:PORT; "": not reachable
+	Other   string      // another address of the same process, usually ""
+	PID     int         // 0: unknown
+	Program string      // name of the program from its command line; "": unknown
 	How     How
 	State   State
 	Why     string // reason of State, unless obvious
-	Load    Load
+	Load    engine.Load
 	Runners []Runner // worker processes
 	Probes  Probes
 
-	progress Progress // tokens generated; nil: not reported
-	closed   bool     // no inference server: only probes can watch it
-}
-
-// Load is the current load of an engine, as far as cheap requests report it.
-type Load struct {
-	Running event.Reading // requests
-	Waiting event.Reading // requests
-	Decode  event.Reading // tokens/s
+	tokens map[string]float64 // generated, by request; nil: not reported
+	closed bool               // no inference server: only probes can watch it
 }
 
 // Runner is a llama-server that Ollama started for a model. It reports more about the model than Ollama.
@@ -110,8 +102,8 @@ type Options struct {
 	Ports     []uint16      // usual ports to try; nil: those of all supported engines
 	Within    time.Duration // time limit for identifying servers; 0: 220 ms
 
-	identify func(ctx context.Context, base string, awake bool) (Identity, error) // nil: Watch.identify
-	inspect  func(pid int) (model string, err error)                              // nil: Watch.inspect, unless Root is set
+	identify func(ctx context.Context, base string, awake bool) (Found, error) // nil: Watch.identify
+	inspect  func(pid int) (model string, err error)                           // nil: Watch.inspect, unless Root is set
 }
 
 // within is the default time limit for identifying servers. With the rest of the search it stays below 300 ms.

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
@@ -31,7 +31,7 @@ func find(t *testing.T, tr *tree, ports ...uint16) Result {
 
 // row holds the fields of an engine that tests compare.
 type row struct {
-	kind           identify.Kind
+	kind           engine.Kind
 	model, version string
 	at             netip.AddrPort
 	pid            int
@@ -68,15 +68,15 @@ func TestEnginesAreFoundByProcess(t *testing.T) {
 	tr.process(30, 1, "python3|-m|sglang.launch_server|--model-path|Qwen/Qwen3-30B-A3B", sglang.at())
 	got := find(t, tr)
 	same(t, got,
-		row{identify.Llama, "qwen3-30b-a3b", "b10582-e85caa81e", llama.at(), 10, ByProcess, Ready},
-		row{identify.SGLang, "Qwen/Qwen3-30B-A3B", got.Engines[1].Version, sglang.at(), 30, ByProcess, Ready},
-		row{identify.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", vllm.at(), 20, ByProcess, Ready},
+		row{engine.Llama, "qwen3-30b-a3b", "b10582-e85caa81e", llama.at(), 10, ByProcess, Ready},
+		row{engine.SGLang, "Qwen/Qwen3-30B-A3B", got.Engines[1].Version, sglang.at(), 30, ByProcess, Ready},
+		row{engine.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", vllm.at(), 20, ByProcess, Ready},
 	)
-	if want := (Load{Running: event.Reading{V: 2, Origin: event.Reported}}); got.Engines[0].Load != want {
+	if want := (engine.Load{Running: event.Reading{V: 2, Origin: event.Reported}}); got.Engines[0].Load != want {
 		t.Errorf("llama.cpp's load is %+v", got.Engines[0].Load)
 	}
 	reported := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
-	if want := (Load{reported(6), reported(2), reported(388.1)}); got.Engines[1].Load != want {
+	if want := (engine.Load{reported(6), reported(2), reported(388.1)}); got.Engines[1].Load != want {
 		t.Errorf("SGLang's load is %+v", got.Engines[1].Load)
 	}
 	if got.Engines[2].Load.Running.OK() || len(got.Notes) != 0 {
@@ -99,7 +99,7 @@ func TestOllamaIsListedOnce(t *testing.T) {
 	tr.process(100, 1, "/usr/local/bin/ollama|serve", ollama.at())
 	tr.process(101, 100, "/usr/lib/ollama/llama-server|--model|/b/sha256-0b28|--port|"+port(child)+"|--host|127.0.0.1", child.at())
 	got := find(t, tr, ollama.at().Port(), child.at().Port())
-	same(t, got, row{identify.Ollama, "qwen3:30b-a3b", "0.33.0", ollama.at(), 100, ByProcess, Ready})
+	same(t, got, row{engine.Ollama, "qwen3:30b-a3b", "0.33.0", ollama.at(), 100, ByProcess, Ready})
 	if want := []Runner{{PID: 101, Address: child.URL, Model: "sha256-0b28"}}; !cmp.Equal(want, got.Engines[0].Runners) {
 		t.Errorf("it runs %+v, want %+v", got.Engines[0].Runners, want)
 	}
@@ -110,15 +110,15 @@ func TestOllamaIsListedOnce(t *testing.T) {
 
 // TestUsualPorts: a listener that answers like an engine is one, one that needs a key may be one, and others are not.
 func TestUsualPorts(t *testing.T) {
-	engine, locked := serve(t, 200, vllmAnswers(t)), serve(t, 401, answers{})
+	open, locked := serve(t, 200, vllmAnswers(t)), serve(t, 401, answers{})
 	page, json := serve(t, 200, answers{"/": "<html>", "/v1/models": "<html>"}), serve(t, 200, answers{"/v1/models": `{"users":[]}`})
 	own := serve(t, 200, vllmAnswers(t))
 	tr := newTree(t)
 	tr.process(7, 1, "/usr/local/bin/llmtop|proxy", own.at())
-	tr.listen(engine.at(), locked.at(), page.at(), json.at())
-	got := find(t, tr, engine.at().Port(), locked.at().Port(), page.at().Port(), json.at().Port(), own.at().Port(), 1)
+	tr.listen(open.at(), locked.at(), page.at(), json.at())
+	got := find(t, tr, open.at().Port(), locked.at().Port(), page.at().Port(), json.at().Port(), own.at().Port(), 1)
 	same(t, got,
-		row{identify.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", engine.at(), 0, ByPort, Ready},
+		row{engine.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", open.at(), 0, ByPort, Ready},
 		row{"", "", "", locked.at(), 0, ByPort, NeedsKey},
 	)
 	if got.Engines[1].Attachable() || got.Engines[1].Known() {
@@ -135,7 +135,7 @@ func TestLockedEngine(t *testing.T) {
 	tr := newTree(t)
 	tr.process(10, 1, "vllm|serve|org/model", locked.at())
 	got := find(t, tr)
-	same(t, got, row{identify.VLLM, "org/model", "", locked.at(), 10, ByProcess, NeedsKey})
+	same(t, got, row{engine.VLLM, "org/model", "", locked.at(), 10, ByProcess, NeedsKey})
 	if !got.Engines[0].Attachable() {
 		t.Error("it cannot be attached to with a key")
 	}
@@ -156,9 +156,9 @@ func TestSilentEngines(t *testing.T) {
 	tr.process(12, 1, "python3|-m|sglang.launch_server", page.at())
 	got := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Within: 2 * time.Second})
 	same(t, got,
-		row{identify.Llama, "", "", at, 10, ByProcess, Silent},
-		row{identify.SGLang, "", "", page.at(), 12, ByProcess, Silent},
-		row{identify.VLLM, "x", "", netip.AddrPort{}, 11, ByProcess, Silent},
+		row{engine.Llama, "", "", at, 10, ByProcess, Silent},
+		row{engine.SGLang, "", "", page.at(), 12, ByProcess, Silent},
+		row{engine.VLLM, "x", "", netip.AddrPort{}, 11, ByProcess, Silent},
 	)
 	for _, f := range got.Engines {
 		if f.Why == "" || f.Attachable() {
@@ -169,12 +169,12 @@ func TestSilentEngines(t *testing.T) {
 
 // TestWhatIsNotPermitted: it is noted, and the port on the command line is tried.
 func TestWhatIsNotPermitted(t *testing.T) {
-	engine := serve(t, 200, vllmAnswers(t))
+	open := serve(t, 200, vllmAnswers(t))
 	tr := newTree(t)
-	tr.process(10, 1, "vllm|serve|x|--port|"+port(engine), engine.at())
+	tr.process(10, 1, "vllm|serve|x|--port|"+port(open), open.at())
 	tr.remove("10/fd")
 	got := find(t, tr)
-	same(t, got, row{identify.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", engine.at(), 10, ByProcess, Ready})
+	same(t, got, row{engine.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", open.at(), 10, ByProcess, Ready})
 	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "the ports of 1 process could not be read") {
 		t.Errorf("notes: %q", got.Notes)
 	}
@@ -189,16 +189,16 @@ func TestWhatIsNotPermitted(t *testing.T) {
 
 // TestContainers: a process in its own network is reached by its published port, if any.
 func TestContainers(t *testing.T) {
-	engine := serve(t, 200, vllmAnswers(t))
+	open := serve(t, 200, vllmAnswers(t))
 	tr := newTree(t)
 	tr.process(10, 1, "vllm|serve|x")
 	tr.link("10/ns/net", "net:[2]")
-	same(t, find(t, tr), row{identify.VLLM, "x", "", netip.AddrPort{}, 10, ByProcess, Elsewhere})
-	tr.listen(engine.at())
-	same(t, find(t, tr, engine.at().Port()), row{identify.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", engine.at(), 10, ByPort, Ready})
+	same(t, find(t, tr), row{engine.VLLM, "x", "", netip.AddrPort{}, 10, ByProcess, Elsewhere})
+	tr.listen(open.at())
+	same(t, find(t, tr, open.at().Port()), row{engine.VLLM, "Qwen/Qwen3-30B-A3B", "0.22.0", open.at(), 10, ByPort, Ready})
 	tr.process(11, 1, "vllm|serve|y")
 	tr.link("11/ns/net", "net:[3]")
-	if got := find(t, tr, engine.at().Port()); len(got.Engines) != 3 {
+	if got := find(t, tr, open.at().Port()); len(got.Engines) != 3 {
 		t.Errorf("one of two containers was chosen: %+v", rows(got))
 	}
 }
@@ -228,7 +228,7 @@ func TestEventSockets(t *testing.T) {
 	mine, locked := got.Engines[0], got.Engines[1]
 	want := Found{
 		Kind: "mine", Version: "1.2", Model: "a model", Address: open.Address(), Other: server.URL, PID: 10, Program: "vllm serve", How: BySocket,
-		Load: Load{Running: event.Reading{V: 1, Origin: event.Reported}},
+		Load: engine.Load{Running: event.Reading{V: 1, Origin: event.Reported}},
 	}
 	if diff := cmp.Diff(want, mine, cmpopts.IgnoreUnexported(Found{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -279,15 +279,15 @@ func TestIdentifyIsAskedOnce(t *testing.T) {
 	}
 	all := make(chan struct{})
 	var arrived atomic.Int32
-	identified := func(ctx context.Context, _ string, _ bool) (Identity, error) {
+	identified := func(ctx context.Context, _ string, _ bool) (Found, error) {
 		if arrived.Add(1) == n {
 			close(all)
 		}
 		select {
 		case <-all:
-			return Identity{Kind: identify.Llama}, nil
+			return Found{Kind: engine.Llama}, nil
 		case <-ctx.Done():
-			return Identity{}, errors.New("the others were not asked meanwhile")
+			return Found{}, errors.New("the others were not asked meanwhile")
 		}
 	}
 	r := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, identify: identified, Within: 20 * time.Second})
@@ -350,7 +350,7 @@ func TestSleepersAreNotWoken(t *testing.T) {
 	texts["/props"] = strings.Replace(texts["/props"], `"is_sleeping": false`, `"is_sleeping": true`, 1)
 	f := serve(t, 200, texts)
 	id, err := new(Watch).identify(context.Background(), f.URL, false)
-	if err != nil || id.Kind != identify.Llama || id.Load.Running.OK() {
+	if err != nil || id.Kind != engine.Llama || id.Load.Running.OK() {
 		t.Errorf("%+v, %v", id, err)
 	}
 	for _, asked := range f.asked {

@@ -39,21 +39,23 @@ func (s *sight) owners() map[uint16]int {
 	return owners
 }
 
-// Runners returns the llama-servers that the Ollama at a port of this machine started and that have an address.
-func Runners(port uint16) []Runner {
+// Runners returns the addresses of the llama-servers that the Ollama at a port of this machine started, with the names of
+// their models' files.
+func Runners(port uint16) map[string]string {
 	seen := look("")
 	return seen.runnersOf(port)
 }
 
-func (s *sight) runnersOf(port uint16) (out []Runner) {
+func (s *sight) runnersOf(port uint16) map[string]string {
+	out := map[string]string{}
 	for _, e := range s.engines() {
 		// Ports of another user's Ollama are hidden: candidates has its usual one.
-		if !slices.ContainsFunc(s.candidates(&e.process), func(at netip.AddrPort) bool { return at.Port() == port }) {
+		if !slices.ContainsFunc(s.candidates(&e), func(at netip.AddrPort) bool { return at.Port() == port }) {
 			continue
 		}
 		for _, p := range e.runners {
 			if r := p.runner(); r.Address != "" {
-				out = append(out, r)
+				out[r.Address] = r.Model
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package discover
 import (
 	"maps"
 	"net/netip"
-	"slices"
 	"testing"
 )
 
@@ -51,20 +50,17 @@ func TestRunners(t *testing.T) {
 	tr.process(33, 30, "llama-server")
 	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
 	seen := look(tr.root)
-	want := []Runner{
-		{PID: 31, Address: "http://127.0.0.1:40000", Model: "sha256-1a"},
-		{PID: 32, Address: "http://127.0.0.1:40001", Model: "sha256-2b"},
-	}
-	if got := seen.runnersOf(11434); !slices.Equal(got, want) {
+	want := map[string]string{"http://127.0.0.1:40000": "sha256-1a", "http://127.0.0.1:40001": "sha256-2b"}
+	if got := seen.runnersOf(11434); !maps.Equal(got, want) {
 		t.Errorf("Ollama's llama-servers are %v, want %v", got, want)
 	}
 	tr.remove("30/fd") // another user's: its ports are hidden
 	seen = look(tr.root)
-	if got := seen.runnersOf(11434); !slices.Equal(got, want) {
+	if got := seen.runnersOf(11434); !maps.Equal(got, want) {
 		t.Errorf("another user's Ollama: its llama-servers are %v, want %v", got, want)
 	}
 	for _, port := range []uint16{8080, 40000, 1} {
-		if got := seen.runnersOf(port); got != nil {
+		if got := seen.runnersOf(port); len(got) > 0 {
 			t.Errorf("port %d leads to %v", port, got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/runtime/source/peer"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // found searches the real machine until the engine at an address is ready. It ignores other engines.
@@ -32,7 +32,7 @@ func found(t *testing.T, address string, ready func(*Found) bool) Found {
 func TestRealLlamaServer(t *testing.T) {
 	p := peer.LlamaServer(t, "")
 	f := found(t, p.URL, func(f *Found) bool { return f.State == Ready })
-	if f.Kind != identify.Llama || f.PID == 0 || f.How != ByProcess || f.Version == "" || f.Model == "" || !f.Load.Running.OK() || f.Load.Running.V != 0 {
+	if f.Kind != engine.Llama || f.PID == 0 || f.How != ByProcess || f.Version == "" || f.Model == "" || !f.Load.Running.OK() || f.Load.Running.V != 0 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -45,7 +45,7 @@ func TestRealLockedLlamaServer(t *testing.T) {
 	}
 	p := peer.LlamaServer(t, "", "--api-key-file", key)
 	f := found(t, p.URL, func(f *Found) bool { return f.State == NeedsKey })
-	if f.Kind != identify.Llama || f.Load.Running.OK() {
+	if f.Kind != engine.Llama || f.Load.Running.OK() {
 		t.Errorf("%+v", f)
 	}
 }
@@ -54,7 +54,7 @@ func TestRealLockedLlamaServer(t *testing.T) {
 func TestRealOllama(t *testing.T) {
 	p := peer.Ollama(t)
 	f := found(t, p.URL, func(f *Found) bool { return f.State == Ready })
-	if f.Kind != identify.Ollama || f.Version == "" || f.PID == 0 {
+	if f.Kind != engine.Ollama || f.Version == "" || f.PID == 0 {
 		t.Errorf("%+v", f)
 	}
 	body := `{"model":"` + peer.OllamaModel + `","prompt":"Once upon a time","stream":false,"options":{"num_predict":4}}`

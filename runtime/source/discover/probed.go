@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/llmtop/llmtop/runtime/source/probe"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // inspectAll finds out which of the engines probes can watch, and returns the engines. One that nothing else can watch
@@ -18,7 +19,7 @@ func (opt *Options) inspectAll(engines []Found) []Found {
 	var inspected sync.WaitGroup
 	for i := range engines {
 		f := &engines[i]
-		if f.PID != 0 && slices.Contains(linksLlama, f.Kind) {
+		if f.PID != 0 && engine.Of(f.Kind).LinksLlama {
 			inspected.Go(func() { f.Probes = opt.probes(f.PID, &f.Model) })
 		}
 		for j := range f.Runners {
@@ -49,7 +50,7 @@ func (opt *Options) probes(pid int, model *string) Probes {
 	path, err := opt.inspect(pid)
 	switch {
 	case err == nil:
-		*model = cmp.Or(*model, fileName(path))
+		*model = cmp.Or(*model, engine.FileName(path))
 		return Probes{Address: "pid:" + strconv.Itoa(pid)}
 	case errors.Is(err, os.ErrPermission):
 		return Probes{Why: fmt.Sprintf("needs root to look into process %d", pid)}

@@ -5,18 +5,19 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // process is a process of a known program.
 type process struct {
 	pid          int
 	ancestors    []int // nearest first, up to a limit
-	program      *program
+	program      *engine.Program
 	args         []string // arguments after the program
 	ports        []netip.AddrPort
-	hidden       bool // its ports are not readable
-	otherNetwork bool // it runs in another network namespace
+	hidden       bool      // its ports are not readable
+	otherNetwork bool      // it runs in another network namespace
+	runners      []process // Ollama's llama-servers
 }
 
 // sight is the result of reading the machine's processes.
@@ -59,22 +60,15 @@ func plural(n int, one, many string) string {
 	return fmt.Sprint(n, " ", many)
 }
 
-// engine is a process with its workers.
-type engine struct {
-	process
-	runners []process // Ollama's llama-servers
-}
-
 // engines groups processes: workers with their launcher, and llama-servers with their Ollama.
-func (s *sight) engines() []engine {
-	var out []engine
+func (s *sight) engines() (out []process) {
 	for _, p := range s.processes {
 		if s.leader(&p) == nil && !s.startedByOllama(&p) {
-			out = append(out, engine{process: p})
+			out = append(out, p)
 		}
 	}
 	for _, p := range s.processes {
-		if i := slices.IndexFunc(out, func(e engine) bool { return slices.Contains(p.ancestors, e.pid) }); i >= 0 {
+		if i := slices.IndexFunc(out, func(e process) bool { return slices.Contains(p.ancestors, e.pid) }); i >= 0 {
 			out[i].take(p)
 		}
 	}
@@ -84,7 +78,7 @@ func (s *sight) engines() []engine {
 // leader returns the ancestor of p that is of the same kind, or nil.
 func (s *sight) leader(p *process) *process {
 	for i := range s.processes {
-		if l := &s.processes[i]; l.program.kind == p.program.kind && slices.Contains(p.ancestors, l.pid) {
+		if l := &s.processes[i]; l.program.Kind == p.program.Kind && slices.Contains(p.ancestors, l.pid) {
 			return l
 		}
 	}
@@ -93,26 +87,23 @@ func (s *sight) leader(p *process) *process {
 
 // startedByOllama reports whether Ollama started p.
 func (s *sight) startedByOllama(p *process) bool {
-	return p.program.kind == identify.Llama && slices.ContainsFunc(s.processes, func(l process) bool {
-		return l.program.kind == identify.Ollama && slices.Contains(p.ancestors, l.pid)
+	return p.program.Kind == engine.Llama && slices.ContainsFunc(s.processes, func(l process) bool {
+		return l.program.Kind == engine.Ollama && slices.Contains(p.ancestors, l.pid)
 	})
 }
 
 // take adds a child process to the engine.
-func (e *engine) take(p process) {
+func (e *process) take(p process) {
 	switch {
-	case e.program.kind == identify.Ollama && p.program.kind == identify.Llama:
+	case e.program.Kind == engine.Ollama && p.program.Kind == engine.Llama:
 		e.runners = append(e.runners, p)
-	case e.program.kind == p.program.kind:
+	case e.program.Kind == p.program.Kind:
 		e.ports = append(e.ports, p.ports...)
-		if e.configuredPort() == 0 {
+		if e.program.ConfiguredPort(e.args) == 0 {
 			e.args = append(e.args, p.args...)
 		}
 	}
 }
-
-// configuredPort returns the port on the command line, or 0.
-func (p *process) configuredPort() uint16 { return p.program.configuredPort(p.args) }
 
 // maxPorts limits the ports of one process that are tried: engines open many internal ports.
 const maxPorts = 6
@@ -120,9 +111,9 @@ const maxPorts = 6
 // candidates returns the addresses at which to query an engine: its configured port, or else its usual one, or else all
 // its ports.
 func (s *sight) candidates(p *process) []netip.AddrPort {
-	want := p.configuredPort()
+	want := p.program.ConfiguredPort(p.args)
 	if want == 0 {
-		want = p.program.port
+		want = p.program.Port
 	}
 	named := func(all []netip.AddrPort) []netip.AddrPort {
 		i := slices.IndexFunc(all, func(a netip.AddrPort) bool { return a.Port() == want })

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 const (
@@ -43,9 +43,9 @@ func look(root string) (s sight) {
 		if errors.Is(err, fs.ErrPermission) {
 			s.unread++
 		}
-		p, rest := recognise(args)
+		p, rest := engine.Recognise(args)
 		if p == nil && len(args) > 0 && !isSelf(dir, root) && usesLlama(dir, args[0]) {
-			p, rest = &program{kind: identify.Llama, name: base(args[0]), closed: true}, args[1:]
+			p, rest = &engine.Program{Kind: engine.Llama, Name: engine.Base(args[0]), Closed: true}, args[1:]
 		}
 		if p == nil {
 			continue
@@ -74,7 +74,7 @@ func listens(root, name string, port uint16) bool {
 	home, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		dir := filepath.Join(proc, e.Name())
-		if args, err := commandLine(dir); err != nil || len(args) == 0 || base(args[0]) != name {
+		if args, err := commandLine(dir); err != nil || len(args) == 0 || engine.Base(args[0]) != name {
 			return false
 		}
 		var p process
@@ -85,7 +85,7 @@ func listens(root, name string, port uint16) bool {
 
 // usesLlama reports whether a process has llama.cpp's library mapped, or is one of its programs.
 func usesLlama(dir, program string) bool {
-	if strings.HasPrefix(base(program), "llama-") {
+	if strings.HasPrefix(engine.Base(program), "llama-") {
 		return true
 	}
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))

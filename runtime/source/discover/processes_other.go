@@ -9,6 +9,8 @@ import (
 
 	"github.com/shirou/gopsutil/v4/net"
 	processes "github.com/shirou/gopsutil/v4/process"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // Listens reports whether a program listens at a port of this machine. On this system that is not certain.
@@ -33,7 +35,7 @@ func look(string) (s sight) {
 			s.unread++
 			continue
 		}
-		p, rest := recognise(args)
+		p, rest := engine.Recognise(args)
 		if p == nil {
 			continue
 		}

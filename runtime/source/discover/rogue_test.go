@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/runtime/source/peer"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // TestRogues: identifying any listener takes a limited time, and a misbehaving one is not taken for an engine.
@@ -25,7 +26,7 @@ func TestRogues(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), within)
 			defer stop()
 			id, err := new(Watch).identify(ctx, s.URL, false)
-			if id.Kind != "" || id.Version != "" || id.Model != "" || id.Load != (Load{}) || id.NeedsKey != (way.Name == "wants a key") {
+			if id.Kind != "" || id.Version != "" || id.Model != "" || id.Load != (engine.Load{}) || (id.State == NeedsKey) != (way.Name == "wants a key") {
 				t.Errorf("identified as %+v, %v", id, err)
 			}
 			if way.Endless && err == nil {

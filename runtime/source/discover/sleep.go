@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // NeverSleeps reports whether the llama-server at a port of this machine was started without an option that lets its
@@ -24,7 +24,7 @@ func NeverSleeps(port uint16) bool {
 // neverSleeps reports whether a llama-server has neither an argument nor a variable that sets when its models sleep, or
 // names a file that may. Its environment is readable on Linux, with the rights of its user.
 func (p *process) neverSleeps(root string) bool {
-	if p.program.kind != identify.Llama || slices.ContainsFunc(p.args, func(arg string) bool {
+	if p.program.Kind != engine.Llama || slices.ContainsFunc(p.args, func(arg string) bool {
 		return strings.HasPrefix(arg, "--sleep-idle-seconds") || strings.HasPrefix(arg, "--models-")
 	}) {
 		return false

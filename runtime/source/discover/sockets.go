@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
@@ -19,7 +19,7 @@ func findSockets(ctx context.Context, opt Options) (found []Found, notes []strin
 		return nil, []string{err.Error()}
 	}
 	for _, s := range all {
-		f := Found{Kind: identify.Kind(s.Engine.Name), Version: s.Engine.Version, Model: s.Model.Name, Address: s.Address, PID: s.Engine.PID, How: BySocket}
+		f := Found{Kind: engine.Kind(s.Engine.Name), Version: s.Engine.Version, Model: s.Model.Name, Address: s.Address, PID: s.Engine.PID, How: BySocket}
 		switch {
 		case s.Refused:
 			f.Kind, f.State, f.Why = unnamed, NeedsKey, "it needs a token: set --token-file"
@@ -32,9 +32,9 @@ func findSockets(ctx context.Context, opt Options) (found []Found, notes []strin
 			f.Load.Running = event.ReportedValue(float64(len(s.Live)))
 		}
 		if s.Synced && s.Engine.Caps.Has(event.CapTokens) {
-			f.progress = Progress{}
+			f.tokens = map[string]float64{}
 			for id, tokens := range s.Live {
-				f.progress[fmt.Sprint(id)] = float64(tokens)
+				f.tokens[fmt.Sprint(id)] = float64(tokens)
 			}
 		}
 		found = append(found, f)
@@ -43,4 +43,4 @@ func findSockets(ctx context.Context, opt Options) (found []Found, notes []strin
 }
 
 // unnamed is the kind of an engine with an event socket that does not report its name.
-const unnamed identify.Kind = "event protocol"
+const unnamed engine.Kind = "event protocol"

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // findWaiting returns the listening addresses that only systemd has open. Where its open files cannot be read, these are
@@ -64,7 +66,7 @@ func activates(dir string) bool {
 		return err == nil
 	case "systemd-socket-": // cut by the kernel
 		args, _ := commandLine(dir)
-		return len(args) > 0 && base(args[0]) == "systemd-socket-activate"
+		return len(args) > 0 && engine.Base(args[0]) == "systemd-socket-activate"
 	}
 	return false
 }

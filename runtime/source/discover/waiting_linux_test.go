@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/source/probe"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // silent counts the connections to a port.
@@ -149,7 +149,7 @@ func TestProbes(t *testing.T) {
 				got[x.PID] += w.By + " "
 			}
 		}
-		if f.PID == 30 && (f.Kind != identify.Llama || f.Model != "a.gguf" || f.Address != "pid:30" || f.State != Ready && f.State != NeedsRoot) {
+		if f.PID == 30 && (f.Kind != engine.Llama || f.Model != "a.gguf" || f.Address != "pid:30" || f.State != Ready && f.State != NeedsRoot) {
 			t.Errorf("%+v", f)
 		}
 	}

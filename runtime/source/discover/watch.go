@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 )
 
 // Watch searches repeatedly. For engines that do not report their generation rate, it computes it from the tokens
@@ -14,9 +16,16 @@ type Watch struct {
 	Options Options
 	before  map[string]made // by address
 
-	mu       sync.Mutex           // guards the maps below
-	counters map[string]*counters // of servers by address
-	models   map[[2]uint64]string // of processes that link llama.cpp, by their number and start
+	mu      sync.Mutex           // guards the maps below
+	servers map[string]*server   // with metrics, by address
+	models  map[[2]uint64]string // of processes that link llama.cpp, by their number and start
+}
+
+// server is what is kept of a server with metrics: rates are the growth of counters between two reads.
+type server struct {
+	engine  *engine.Engine
+	metrics *gather.Gatherer
+	readAt  time.Time // zero: never
 }
 
 // complete sets what a search calls.
@@ -32,15 +41,12 @@ func (w *Watch) complete(opt *Options) {
 // made is the tokens generated up to a time.
 type made struct {
 	at     time.Time
-	tokens Progress
+	tokens map[string]float64 // by request
 }
 
-// Progress holds token counts, by request or for the engine as a whole.
-type Progress map[string]float64
-
-// since returns the tokens generated since before. ok is false if the number is unknown: after a restart, or if a
-// request ended in between, since its final count is unknown.
-func (p Progress) since(before Progress) (sum float64, ok bool) {
+// newTokens returns the tokens generated since before, by the counts of each request. ok is false if the number is unknown:
+// after a restart, or if a request ended in between, since its final count is unknown.
+func newTokens(p, before map[string]float64) (sum float64, ok bool) {
 	for key := range before {
 		if _, here := p[key]; !here {
 			return 0, false
@@ -64,7 +70,7 @@ func (w *Watch) Look(ctx context.Context) Result {
 	made := map[string]made{}
 	for i := range r.Engines {
 		f := &r.Engines[i]
-		if f.progress == nil {
+		if f.tokens == nil {
 			continue
 		}
 		made[f.Address] = w.rate(f, now)
@@ -77,12 +83,12 @@ func (w *Watch) Look(ctx context.Context) Result {
 func (w *Watch) rate(f *Found, now time.Time) made {
 	before, seen := w.before[f.Address]
 	seconds := now.Sub(before.at).Seconds()
-	switch tokens, ok := f.progress.since(before.tokens); {
+	switch tokens, ok := newTokens(f.tokens, before.tokens); {
 	case f.Load.Decode.OK():
 	case seen && ok && seconds > 0:
 		f.Load.Decode = event.Reading{V: tokens / seconds, Origin: event.Derived}
 	default:
 		f.Load.Decode = event.Absent(event.NotYet)
 	}
-	return made{now, f.progress}
+	return made{now, f.tokens}
 }

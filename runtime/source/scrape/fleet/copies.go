@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
 // A process may be scraped several times: by a pair of Prometheus servers whose series differ in a label such as replica,
@@ -34,7 +34,7 @@ type up struct {
 type scrape struct {
 	target target
 	at     float64 // Unix time in s
-	kind   identify.Kind
+	engine *engine.Engine
 	lines  []line
 }
 
@@ -110,7 +110,7 @@ func (i *instance) takeCopies(scrapes []scrape) (copies, others []scrape) {
 	}
 	first := &scrapes[0]
 	for j := range scrapes {
-		if other := &scrapes[j]; j == 0 || other.kind == first.kind && i.areCopies(first.target, other.target) {
+		if other := &scrapes[j]; j == 0 || other.engine == first.engine && i.areCopies(first.target, other.target) {
 			copies = append(copies, *other)
 		} else {
 			others = append(others, *other)

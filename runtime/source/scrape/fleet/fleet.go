@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/engine"
+	runtime "github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
 // Limits.
@@ -44,7 +44,7 @@ type Options struct {
 	Key      string        // sent to Prometheus only; "": none
 	Match    string        // selects targets, in the form that ParseMatch returns; "": all
 	Interval time.Duration // between queries for new samples
-	Clock    engine.Clock
+	Clock    runtime.Clock
 	// OnReplica is called once for each new replica and returns the sink for its events. It must not block.
 	OnReplica func(name string) event.Sink
 
@@ -212,14 +212,17 @@ func targetOf(p *Sample) target {
 // queryNames reads the names of the engine metrics that exist.
 func (s *Poller) queryNames(ctx context.Context) error {
 	var quoted []string
-	for _, p := range gather.MetricPrefixes {
-		quoted = append(quoted, regexp.QuoteMeta(p))
+	for _, e := range engine.Engines {
+		if e.Metrics != nil {
+			for _, stem := range e.Metrics.Stems {
+				quoted = append(quoted, regexp.QuoteMeta(stem))
+			}
+		}
 	}
 	var names []string
 	pattern := "(" + strings.Join(quoted, "|") + ").*"
 	err := s.query(ctx, "count by(__name__)("+selector("", pattern, s.opt.Match)+")", 0, func(p *Sample) {
-		name := p.Metric["__name__"]
-		if _, ok := gather.KindOf(name); ok {
+		if name := p.Metric["__name__"]; engine.WithMetric(name) != nil {
 			names = append(names, name)
 		}
 	})
@@ -268,8 +271,8 @@ func (s *Poller) queryMetrics(ctx context.Context, states map[target]targetState
 	}
 	var scrapes []scrape
 	for _, t := range slices.SortedFunc(maps.Keys(texts), target.compare) {
-		sc := scrape{target: t, at: states[t].at, kind: kindOf(texts[t]), lines: texts[t]}
-		if sc.kind == identify.Unknown || sc.at <= 0 {
+		sc := scrape{target: t, at: states[t].at, engine: engineOf(texts[t]), lines: texts[t]}
+		if sc.engine == nil || sc.at <= 0 {
 			continue
 		}
 		s.jobs[t.job] = true
@@ -320,7 +323,7 @@ func (s *Poller) feedReplica(r *replica, st scrape, now float64) {
 		s.noteScrapeInterval(st.at - r.scrapedAt)
 	}
 	r.source = st.target
-	r.read(st.kind, st.lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
+	r.read(st.engine, st.lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
 }
 
 // noteScrapeInterval records the time between two scrapes. The shortest one counts, because some scrapes may have been

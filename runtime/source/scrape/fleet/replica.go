@@ -7,14 +7,13 @@ import (
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
 // replica is one engine of the fleet.
 type replica struct {
 	sink      event.Sink
-	kind      identify.Kind
 	gatherer  *gather.Gatherer // nil: nothing was read yet
 	engine    event.EngineInfo
 	sent      event.EngineInfo // as last emitted
@@ -24,13 +23,13 @@ type replica struct {
 	lastUp    float64 // Unix time in s when it was last up; 0: unknown
 }
 
-// kindOf returns the kind of engine that has most of the lines.
-func kindOf(lines []line) (best identify.Kind) {
-	counts := make(map[identify.Kind]int)
+// engineOf returns the engine that has most of the lines; nil: none.
+func engineOf(lines []line) (best *engine.Engine) {
+	counts := make(map[*engine.Engine]int)
 	for i := range lines {
-		if k, ok := gather.KindOf(lines[i].name); ok {
-			if counts[k]++; counts[k] > counts[best] {
-				best = k
+		if e := engine.WithMetric(lines[i].name); e != nil {
+			if counts[e]++; counts[e] > counts[best] {
+				best = e
 			}
 		}
 	}
@@ -39,10 +38,10 @@ func kindOf(lines []line) (best identify.Kind) {
 
 // read processes a scrape. at is its time on Prometheus' clock, moment on the session's. text is a buffer shared by all
 // replicas.
-func (r *replica) read(kind identify.Kind, lines []line, text *bytes.Buffer, at float64, moment event.Time) {
-	if r.gatherer == nil || r.kind != kind {
-		r.kind, r.gatherer, r.scrapedAt = kind, gather.New(kind), 0
-		r.engine.Name, r.engine.State = string(kind), event.EngineReady
+func (r *replica) read(e *engine.Engine, lines []line, text *bytes.Buffer, at float64, moment event.Time) {
+	if r.gatherer == nil || r.gatherer.Table != e.Metrics {
+		r.gatherer, r.scrapedAt = gather.New(e.Metrics), 0
+		r.engine.Name, r.engine.State = string(e.Kind), event.EngineReady
 	}
 	writeText(text, lines)
 	r.gatherer.Now = at

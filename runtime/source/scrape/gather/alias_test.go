@@ -1,12 +1,11 @@
-package gather
+package gather_test
 
 import (
 	"fmt"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
 // oneBucket returns a histogram with one bucket of 1 s.
@@ -29,7 +28,7 @@ func rankBuckets(layer, first, both int) (text string) {
 
 // TestRankPicksAfterReset checks that counters that fell count from 0, and that text that is cut off does not count.
 func TestRankPicksAfterReset(t *testing.T) {
-	g := New(identify.SGLang)
+	g := newGatherer(engine.SGLang)
 	read(t, g, rankBuckets(3, 10, 30))
 	if got := g.Report(0).ExpertRanks; len(got) != 0 {
 		t.Errorf("picks from before: %v", got)
@@ -45,18 +44,18 @@ func TestRankPicksAfterReset(t *testing.T) {
 
 func TestNamesOfEachVersion(t *testing.T) {
 	for name, c := range map[string]struct {
-		kind        identify.Kind
+		kind        engine.Kind
 		first, then string
 		want        string
 	}{
 		"vLLM until 2025-06": {
-			identify.VLLM,
+			engine.VLLM,
 			"vllm:gpu_cache_usage_perc 0.5\nvllm:gpu_prefix_cache_queries_total 100\nvllm:gpu_prefix_cache_hits_total 10\n" + oneBucket("vllm:time_per_output_token_seconds", "", "1", "1", "0.5"),
 			"vllm:gpu_cache_usage_perc 0.5\nvllm:gpu_prefix_cache_queries_total 300\nvllm:gpu_prefix_cache_hits_total 60\n" + oneBucket("vllm:time_per_output_token_seconds", "", "3", "5", "8.5"),
 			"kv 0.5 reported\nhits 0.25 derived\nitl n=4 mean=2000ms 1 bounds\ncache_hits_share 50/200\n",
 		},
 		"vLLM between 2025-09 and 2025-11": {
-			identify.VLLM,
+			engine.VLLM,
 			"vllm:kv_cache_usage_perc 0.5\nvllm:gpu_cache_usage_perc 0.5\nvllm:prefix_cache_queries_total 0\nvllm:prefix_cache_hits_total 0\n" +
 				"vllm:gpu_prefix_cache_queries_total 0\nvllm:gpu_prefix_cache_hits_total 0\n" +
 				oneBucket("vllm:time_per_output_token_seconds", "", "0", "0", "0") + oneBucket("vllm:inter_token_latency_seconds", "", "0", "0", "0"),
@@ -66,7 +65,7 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"kv 0.5 reported\nhits 0.5 derived\nitl n=4 mean=1500ms 1 bounds\ncache_hits_share 4/8\n",
 		},
 		"vLLM since 2026-02": {
-			identify.VLLM,
+			engine.VLLM,
 			"vllm:prompt_tokens_total 100\nvllm:prompt_tokens_by_source_total{source=\"local_compute\"} 60\nvllm:prompt_tokens_by_source_total{source=\"local_cache_hit\"} 30\n" +
 				"vllm:prompt_tokens_by_source_total{source=\"external_kv_transfer\"} 10\n",
 			"vllm:prompt_tokens_total 200\nvllm:prompt_tokens_by_source_total{source=\"local_compute\"} 70\nvllm:prompt_tokens_by_source_total{source=\"local_cache_hit\"} 110\n" +
@@ -74,23 +73,23 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"prefill 5 derived\nin 100 derived\n",
 		},
 		"vLLM's histogram that is named as a counter": {
-			identify.VLLM,
+			engine.VLLM,
 			"vllm:num_requests_running 1\n" + oneBucket("vllm:iteration_tokens_total", "", "1", "2", "9"),
 			"vllm:num_requests_running 1\n" + oneBucket("vllm:iteration_tokens_total", "", "5", "9", "99"),
 			"running 1 reported\n",
 		},
 		"vLLM of several engines": { // shares are averaged, the rest is summed up
-			identify.VLLM,
+			engine.VLLM,
 			"vllm:kv_cache_usage_perc{engine=\"0\"} 0.2\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.4\nvllm:num_requests_waiting{engine=\"0\"} 3\nvllm:num_requests_waiting{engine=\"1\"} 4\n",
 			"vllm:kv_cache_usage_perc{engine=\"0\"} 0.2\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.4\nvllm:num_requests_waiting{engine=\"0\"} 3\nvllm:num_requests_waiting{engine=\"1\"} 4\n",
 			"waiting 7 reported\nkv 0.3 reported\n",
 		},
 		"SGLang with speculation": {
-			identify.SGLang, "sglang:spec_accept_rate{tp_rank=\"0\"} 0.5\n", "sglang:spec_accept_rate{tp_rank=\"0\"} 0.75\n", "accepted_draft_share 0.75\n",
+			engine.SGLang, "sglang:spec_accept_rate{tp_rank=\"0\"} 0.5\n", "sglang:spec_accept_rate{tp_rank=\"0\"} 0.75\n", "accepted_draft_share 0.75\n",
 		},
-		"SGLang without": {identify.SGLang, "sglang:spec_accept_rate 0\nsglang:num_running_reqs 0\n", "sglang:spec_accept_rate 0\nsglang:num_running_reqs 1\n", "running 1 reported\n"},
+		"SGLang without": {engine.SGLang, "sglang:spec_accept_rate 0\nsglang:num_running_reqs 0\n", "sglang:spec_accept_rate 0\nsglang:num_running_reqs 1\n", "running 1 reported\n"},
 		"SGLang with experts on two ranks": { // buckets are cumulative, and the last one has no bound; layer 9 is new
-			identify.SGLang,
+			engine.SGLang,
 			"sglang:num_running_reqs 1\nsglang:eplb_balancedness_count{forward_mode=\"decode\"} 4\nsglang:eplb_balancedness_sum{forward_mode=\"decode\"} 3\n" +
 				rankBuckets(3, 10, 30) + rankBuckets(7, 0, 0),
 			"sglang:num_running_reqs 1\nsglang:eplb_balancedness_count{forward_mode=\"decode\"} 8\nsglang:eplb_balancedness_sum{forward_mode=\"decode\"} 5\n" +
@@ -98,13 +97,13 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"running 1 reported\nexpert_rank_balance_share 2/4\nL3 [5 7]\nL7 [0 0]\nL9 [2 1]\n",
 		},
 		"SGLang until 2025": {
-			identify.SGLang,
+			engine.SGLang,
 			oneBucket("sglang:avg_request_queue_latency", "", "0", "0", "0") + oneBucket("sglang:time_per_output_token_seconds", "", "0", "0", "0"),
 			oneBucket("sglang:avg_request_queue_latency", "", "1", "2", "3") + oneBucket("sglang:time_per_output_token_seconds", "", "4", "4", "2"),
 			"itl n=4 mean=500ms 1 bounds\nqueue n=2 mean=1500ms 1 bounds\n",
 		},
 		"SGLang since 2026-08": { // streamed requests are counted separately
-			identify.SGLang,
+			engine.SGLang,
 			"sglang:generation_tokens_total{is_streaming=\"True\"} 10\nsglang:generation_tokens_total{is_streaming=\"False\"} 20\n" +
 				oneBucket("sglang:time_to_first_token_seconds", `is_streaming="True"`, "0", "0", "0"),
 			"sglang:generation_tokens_total{is_streaming=\"True\"} 14\nsglang:generation_tokens_total{is_streaming=\"False\"} 26\n" +
@@ -112,26 +111,26 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"decode 5 derived\nout 10 derived\nttft n=2 mean=1000ms 1 bounds\n",
 		},
 		"llama.cpp of 2024": {
-			identify.Llama,
+			engine.Llama,
 			"llamacpp:kv_cache_usage_ratio 0.5\nllamacpp:kv_cache_tokens 512\nllamacpp:prompt_tokens_seconds 99\nllamacpp:predicted_tokens_seconds 99\n",
 			"llamacpp:kv_cache_usage_ratio 0.5\nllamacpp:kv_cache_tokens 512\nllamacpp:prompt_tokens_seconds 99\nllamacpp:predicted_tokens_seconds 99\n",
 			"kv 0.5 reported\nused 512 reported\n",
 		},
 		"TensorRT-LLM through Dynamo of before": {
-			identify.TensorRT,
+			engine.TensorRT,
 			"trtllm:num_requests_running 3\ntrtllm:num_requests_waiting 1\ntrtllm:kv_cache_utilization 0.25\ntrtllm:kv_cache_hit_rate 0.75\n" +
 				"trtllm:request_success_total{finished_reason=\"stop\"} 5\n" + oneBucket("trtllm:request_queue_time_seconds", "", "0", "0", "0"),
 			"trtllm:num_requests_running 3\ntrtllm:num_requests_waiting 1\ntrtllm:kv_cache_utilization 0.25\ntrtllm:kv_cache_hit_rate 0.75\n" +
 				"trtllm:request_success_total{finished_reason=\"stop\"} 7\n" + oneBucket("trtllm:request_queue_time_seconds", "", "2", "2", "1"),
-			"running 3 reported\nwaiting 1 reported\nkv 0.25 reported\nhits 0.75 reported\nfinished 2 derived\nqueue n=2 mean=500ms 1 bounds\n",
+			"running 3 reported\nwaiting 1 reported\nkv 0.25 reported\nhits 0.75 reported\nfinished 2 derived\nqueue n=2 mean=500ms 1 bounds\nfinished_stop +2\n",
 		},
 		"LMDeploy of 2025": {
-			identify.LMDeploy,
+			engine.LMDeploy,
 			"lmdeploy:num_requests_finished 4\nlmdeploy:num_requests_running 1\n", "lmdeploy:num_requests_finished 9\nlmdeploy:num_requests_running 1\n",
 			"running 1 reported\nfinished 5 derived\n",
 		},
 		"Dynamo of 2026": {
-			identify.Dynamo,
+			engine.Dynamo,
 			"dynamo_frontend_active_requests{model=\"m\"} 9\ndynamo_frontend_inflight_requests{model=\"m\"} 9\ndynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
 				"dynamo_frontend_stage_requests{stage=\"dispatch\"} 1\ndynamo_frontend_stage_requests{stage=\"decode\"} 6\ndynamo_frontend_output_tokens_total 10\n",
 			"dynamo_frontend_active_requests{model=\"m\"} 9\ndynamo_frontend_inflight_requests{model=\"m\"} 9\ndynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
@@ -139,13 +138,13 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"running 6 derived\nwaiting 3 reported\ndecode 10 derived\nout 20 derived\n",
 		},
 		"Triton without TensorRT-LLM": {
-			identify.Triton,
+			engine.Triton,
 			"nv_inference_pending_request_count{model=\"a\"} 3\nnv_inference_pending_request_count{model=\"b\"} 2\nnv_inference_request_success{model=\"a\"} 1\n",
 			"nv_inference_pending_request_count{model=\"a\"} 3\nnv_inference_pending_request_count{model=\"b\"} 2\nnv_inference_request_success{model=\"a\"} 5\n",
 			"waiting 5 reported\nfinished 4 derived\n",
 		},
 	} {
-		g := New(c.kind)
+		g := newGatherer(c.kind)
 		read(t, g, c.first)
 		g.Report(0)
 		read(t, g, c.then)

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
 )
 
@@ -17,7 +15,7 @@ const maxSeries = 4096
 
 // Gatherer reads the metrics of one server, text by text. It is not safe for concurrent use.
 type Gatherer struct {
-	*index       // for the kind of engine, shared
+	*Table       // of the engine, shared
 	metrics      []metric
 	scan         *prom.Scanner // nil between texts
 	round        uint64        // number of the text, from 1
@@ -26,7 +24,6 @@ type Gatherer struct {
 	models       []string      // in the last text
 	adapters     []string      // LoRA adapters in the last text
 	adaptersAt   float64       // Unix time in s of adapters
-	rankLabel    string        // label of data-parallel ranks; "": as its name says
 	experts      expertRanks
 	last         struct { // series of the last bucket: those of one series follow each other, and differ in their bound only
 		metric *metric
@@ -84,7 +81,8 @@ type metricRef struct {
 // metric is the state of an alias. What only some metrics need comes with their first sample: hundreds of servers are
 // watched, each with a part of the metrics.
 type metric struct {
-	*alias
+	*Alias
+	whole *metric // what a ratio is divided by; nil: not a ratio
 
 	round    uint64             // in which it was last seen
 	n        int                // series in the last complete text that count, or engines
@@ -127,49 +125,20 @@ type series struct {
 	*histogram // nil: not a histogram
 }
 
-// New returns a Gatherer for a kind of engine, which Supports must accept.
-func New(k identify.Kind) *Gatherer {
-	table := aliasTables[k]
-	g := &Gatherer{index: indexes[k], rankLabel: rankLabels[k], metrics: make([]metric, len(table)), newEngines: make(map[uint64]bool)}
-	for i := range table {
-		g.metrics[i].alias = &table[i]
+// New returns a Gatherer for the metrics of an engine.
+func New(t *Table) *Gatherer {
+	g := &Gatherer{Table: t, metrics: make([]metric, len(t.aliases)), newEngines: make(map[uint64]bool)}
+	for i := range t.aliases {
+		m := &g.metrics[i]
+		if m.Alias = &t.aliases[i]; t.wholes[i] >= 0 {
+			m.whole = &g.metrics[t.wholes[i]]
+		}
 	}
 	return g
 }
 
 // StartAtZero makes the values of the first text count as increases, because the counters were 0 before.
 func (g *Gatherer) StartAtZero() { g.texts = 1 }
-
-// index finds the metrics of a kind of engine.
-type index struct {
-	named map[string][]metricRef // by the names of samples
-	roles [numRoles][]int        // by role
-}
-
-// indexes are those of each kind of engine.
-var indexes = func() map[identify.Kind]*index {
-	all := make(map[identify.Kind]*index, len(aliasTables))
-	for k, table := range aliasTables {
-		x := &index{named: make(map[string][]metricRef)}
-		for i, a := range table {
-			x.roles[a.role] = append(x.roles[a.role], i)
-			add := func(name string, p part) { x.named[name] = append(x.named[name], metricRef{i, p}) }
-			switch {
-			case a.histogram != "":
-				add(a.metric+"_bucket", bucketPart)
-				add(a.metric+"_sum", sumPart)
-				add(a.metric+"_count", countPart)
-			case a.role.isCounter() && !strings.HasSuffix(a.metric, "_sum"):
-				add(a.metric+"_total", valuePart)
-				add(a.metric, valuePart)
-			default:
-				add(a.metric, valuePart)
-			}
-		}
-		all[k] = x
-	}
-	return all
-}()
 
 // Errors of a text: it has no metrics at all, or none of the engine.
 var (
@@ -200,10 +169,10 @@ func (g *Gatherer) findSeries(m *metric, l prom.Labels) (*series, []byte) {
 		one := &series{metric: m, set: g.setOf(key, l)}
 		one.set.refs++
 		m.related = false
-		if m.role == kvConfig {
+		if m.Role == KVConfig {
 			one.next = configuredCells(l)
 		}
-		if m.alias.histogram != "" {
+		if m.Histogram != "" {
 			one.histogram = new(histogram)
 			if m.interval == nil {
 				m.interval = new(intervalHistogram)

@@ -1,4 +1,4 @@
-package gather
+package gather_test
 
 import (
 	"bytes"
@@ -15,7 +15,8 @@ import (
 	"testing/iotest"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 )
 
 const second = int64(1e9)
@@ -51,7 +52,9 @@ func doubled(text string) string {
 	})
 }
 
-func read(t *testing.T, g *Gatherer, text string) {
+func newGatherer(k engine.Kind) *gather.Gatherer { return gather.New(engine.Of(k).Metrics) }
+
+func read(t *testing.T, g *gather.Gatherer, text string) {
 	t.Helper()
 	if err := g.Read(strings.NewReader(text)); err != nil {
 		t.Fatal(err)
@@ -102,10 +105,10 @@ func describe(p *event.Aggregates) string {
 func TestReportsOfEachEngine(t *testing.T) {
 	for _, c := range []struct {
 		file string
-		kind identify.Kind
+		kind engine.Kind
 		want string
 	}{
-		{"vllm", identify.VLLM, `running 7 reported
+		{"vllm", engine.VLLM, `running 7 reported
 waiting 3 reported
 decode 1.024e+04 derived
 prefill 2.551e+04 derived
@@ -142,7 +145,7 @@ cache_hits_share 4.021e+04/9.123e+04
 generated_tokens_per_request 1.942e+04/128
 prompt_tokens_per_request 1.065e+05/128
 `},
-		{"sglang", identify.SGLang, `running 6 reported
+		{"sglang", engine.SGLang, `running 6 reported
 waiting 2 reported
 decode 1.024e+04 derived
 prefill 2.551e+04 derived
@@ -166,7 +169,7 @@ kv_evictable_tokens 2.662e+04
 utilization_share 0.62
 cache_hits_share 4.021e+04/9.123e+04
 `},
-		{"llamacpp", identify.Llama, `running 2 reported
+		{"llamacpp", engine.Llama, `running 2 reported
 waiting 1 reported
 decode 2560 derived
 prefill 9171 derived
@@ -184,7 +187,7 @@ accepted_draft_share 1710/2400
 cache_hits_share 9120/2.746e+04
 prompt_work_tokens_per_s 1.834e+04/14.22
 `},
-		{"llamacpp_old", identify.Llama, `running 0 reported
+		{"llamacpp_old", engine.Llama, `running 0 reported
 waiting 0 reported
 decode 128 derived
 prefill 256 derived
@@ -195,7 +198,7 @@ per_token n=256 mean=25.82ms 0 bounds
 busy_slots_per_pass 2
 prompt_work_tokens_per_s 512/1.204
 `},
-		{"tgi", identify.TGI, `running 5 reported
+		{"tgi", engine.TGI, `running 5 reported
 waiting 1 reported
 decode 5500 derived
 finished 137 derived
@@ -212,7 +215,7 @@ prompt_tokens_per_s 2.6e+04
 generated_tokens_per_request 1.1e+04/137
 prompt_tokens_per_request 5.2e+04/137
 `},
-		{"tensorrt", identify.TensorRT, `running 3 reported
+		{"tensorrt", engine.TensorRT, `running 3 reported
 waiting 0 reported
 decode 2050 derived
 kv 0.12 reported
@@ -227,7 +230,7 @@ tpot n=12 mean=14.55ms 19 bounds
 prompt_tokens_per_s 4500
 finished_stop +12
 `},
-		{"tensorrt_ends", identify.TensorRT, `running 3 reported
+		{"tensorrt_ends", engine.TensorRT, `running 3 reported
 decode 2050 derived
 prefill 2500 derived
 hits 0.4444 derived
@@ -243,11 +246,11 @@ http_4xx +2
 http_5xx +1
 cache_hits_share 4000/9000
 `},
-		{"vllm_caches", identify.VLLM, `running 1 reported
+		{"vllm_caches", engine.VLLM, `running 1 reported
 external_cache_hits_share 200/800
 multimodal_cache_hits_share 4/10
 `},
-		{"lmdeploy", identify.LMDeploy, `running 9 reported
+		{"lmdeploy", engine.LMDeploy, `running 9 reported
 waiting 2 reported
 decode 6400 derived
 kv 0.25 reported
@@ -266,7 +269,7 @@ decode n=64 mean=3750ms 9 bounds
 inference n=64 mean=3950ms 9 bounds
 prompt_tokens_per_s 1.6e+04
 `},
-		{"triton", identify.Triton, `running 5 reported
+		{"triton", engine.Triton, `running 5 reported
 waiting 4 reported
 kv 0.25 reported
 used 9.6e+04 derived
@@ -274,14 +277,14 @@ total 3.84e+05 derived
 finished 90 derived
 failed 3 derived
 `},
-		{"dynamo", identify.Dynamo, `running 5 derived
+		{"dynamo", engine.Dynamo, `running 5 derived
 waiting 2 reported
 finished 128 derived
 ttft n=128 mean=222ms 8 bounds
 itl n=500 mean=18.74ms 5 bounds
 `},
 	} {
-		g, text := New(c.kind), sample(t, c.file)
+		g, text := newGatherer(c.kind), sample(t, c.file)
 		read(t, g, text)
 		if first := g.Report(0); first.Interval != 0 || first.Generated.OK() || first.Decode.Origin == event.Derived || slices.ContainsFunc(first.Histograms, func(t event.Histogram) bool { return t.Count > 0 }) {
 			t.Errorf("%s: the first report has increases: %s", c.file, describe(first))
@@ -298,7 +301,7 @@ itl n=500 mean=18.74ms 5 bounds
 }
 
 func TestRestart(t *testing.T) {
-	g, text := New(identify.VLLM), sample(t, "vllm")
+	g, text := newGatherer(engine.VLLM), sample(t, "vllm")
 	read(t, g, doubled(text))
 	g.Report(0)
 	read(t, g, text)
@@ -307,7 +310,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%d restarts, %s", g.Restarts, describe(p))
 	}
 	const began = "process_start_time_seconds %d\nvllm:generation_tokens_total 5\n"
-	g = New(identify.VLLM)
+	g = newGatherer(engine.VLLM)
 	read(t, g, fmt.Sprintf(began, 1000))
 	g.Report(0)
 	read(t, g, strings.ReplaceAll(fmt.Sprintf(began, 2000), " 5", " 7"))
@@ -318,7 +321,7 @@ func TestRestart(t *testing.T) {
 
 func TestSeriesComeAndGo(t *testing.T) {
 	const series = "vllm:request_success_total{finished_reason=%q,engine=%q} %d\nvllm:num_requests_running{model_name=%q} 1\n"
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	read(t, g, fmt.Sprintf(series, "stop", "0", 10, "a"))
 	g.Report(0)
 	read(t, g, fmt.Sprintf(series+series, "stop", "0", 12, "a", "length", "1", 3, "b"))
@@ -335,7 +338,7 @@ func TestSeriesComeAndGo(t *testing.T) {
 
 func TestSamplesBeforeErrorCountOnce(t *testing.T) {
 	const a, b = "vllm:generation_tokens_total %d\n", "vllm:num_requests_running 1\n"
-	g, broken := New(identify.VLLM), errors.New("broken")
+	g, broken := newGatherer(engine.VLLM), errors.New("broken")
 	if err := g.Read(io.MultiReader(strings.NewReader(fmt.Sprintf(a, 90)+b), iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
@@ -379,7 +382,7 @@ func TestBuckets(t *testing.T) {
 		"and beside a new one": {"vllm:num_requests_running 1\n" + strings.ReplaceAll(empty, "seconds_count", "seconds_other"), histogramText("0", ab, []int{1, 3, 4}) + histogramText("1", ab, []int{1, 1, 1}), 1, []uint64{1, 0, 0}},
 		"one that began since": {"vllm:num_requests_running 1\n", histogramText("0", ab, []int{1, 3, 4}), 4, []uint64{1, 2, 1}},
 	} {
-		g := New(identify.VLLM)
+		g := newGatherer(engine.VLLM)
 		read(t, g, c.first)
 		g.Report(0)
 		read(t, g, c.then)
@@ -396,7 +399,7 @@ func TestRanksCountOnce(t *testing.T) {
 		4: fmt.Sprintf(rank+rank, "0", "", "1", ""),
 		8: fmt.Sprintf(rank+rank, "0", `,dp_rank="0"`, "4", `,dp_rank="1"`),
 	} {
-		g := New(identify.SGLang)
+		g := newGatherer(engine.SGLang)
 		read(t, g, text)
 		if p := g.Report(0); p.Running.V != want {
 			t.Errorf("%v running, want %v:\n%s", p.Running.V, want, text)
@@ -406,12 +409,12 @@ func TestRanksCountOnce(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]error{
-		"<html><body>hello</body></html>": ErrNotMetrics,
-		"":                                ErrNoKnownMetrics,
-		"go_goroutines 7\n":               ErrNoKnownMetrics,
-		"vllm:num_requests_running NaN\nvllm:num_requests_waiting -3\n": ErrNoKnownMetrics,
+		"<html><body>hello</body></html>": gather.ErrNotMetrics,
+		"":                                gather.ErrNoKnownMetrics,
+		"go_goroutines 7\n":               gather.ErrNoKnownMetrics,
+		"vllm:num_requests_running NaN\nvllm:num_requests_waiting -3\n": gather.ErrNoKnownMetrics,
 	} {
-		if err := New(identify.VLLM).Read(strings.NewReader(text)); !errors.Is(err, want) {
+		if err := newGatherer(engine.VLLM).Read(strings.NewReader(text)); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
 	}
@@ -419,10 +422,10 @@ func TestReadErrors(t *testing.T) {
 
 func TestTooManySeriesAreOmitted(t *testing.T) {
 	var b strings.Builder
-	for i := range maxSeries + 10 {
+	for i := range gather.MaxSeries + 10 {
 		fmt.Fprintf(&b, "vllm:generation_tokens_total{user=\"%d\"} 1\n", i)
 	}
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	read(t, g, b.String())
 	if g.Omitted != 10 {
 		t.Errorf("%d omitted, want 10", g.Omitted)
@@ -431,7 +434,7 @@ func TestTooManySeriesAreOmitted(t *testing.T) {
 
 // An implausible jump of a counter or gauge is omitted from its report and counted, and the next text is read normally.
 func TestImplausibleSamplesAreOmitted(t *testing.T) {
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	for i, generated := range []string{"100", "1.7e308", "1e19", "+Inf", "160"} {
 		read(t, g, "vllm:num_requests_running 1\nvllm:kv_cache_usage_perc 1e300\nvllm:generation_tokens_total "+generated+"\n")
 		p := g.Report(min(int64(i), 1) * second)
@@ -453,8 +456,11 @@ func FuzzGather(f *testing.F) {
 		f.Add([]byte(text[:min(len(text), 4000)]), []byte(text[len(text)*9/10:]))
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		for kind := range aliasTables {
-			g := New(kind)
+		for _, e := range engine.Engines {
+			if e.Metrics == nil {
+				continue
+			}
+			kind, g := e.Kind, gather.New(e.Metrics)
 			for i, text := range [][]byte{a, a, b, b, a} {
 				_ = g.Read(bytes.NewReader(text))
 				p := g.Report(int64(i) * second)
@@ -478,7 +484,7 @@ func BenchmarkRead(b *testing.B) {
 		text += strings.ReplaceAll(one, `engine="0"`, fmt.Sprintf(`engine="%d"`, i))
 	}
 	text = text[:strings.LastIndexByte(text[:64<<10], '\n')+1]
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -222,9 +222,9 @@ func (s *series) current() float64 {
 
 // ofEngine reports whether a role is a property of an engine, which its processes may all report. Other gauges are
 // requests.
-func (r role) ofEngine() bool {
+func (r Role) ofEngine() bool {
 	switch r {
-	case kvUsed, kvTotal, kvBlocks, kvBlocksUsed, kvConfig, sleepState:
+	case KVUsed, KVTotal, KVBlocks, KVBlocksUsed, KVConfig, SleepState:
 		return true
 	}
 	return r.isMean()
@@ -256,7 +256,7 @@ func (g *Gatherer) addGauges(m *metric) {
 	}
 	m.n, m.sum = len(groups), 0
 	for _, values := range groups {
-		v, ok := agreed(values, m.role.ofEngine())
+		v, ok := agreed(values, m.Role.ofEngine())
 		if !ok {
 			m.problem = copiesDiffer
 		}
@@ -270,7 +270,7 @@ func (g *Gatherer) engineKey(m *metric, set *labelSet) uint64 {
 	key := set.key
 	for i := range set.pairs {
 		p := &set.pairs[i]
-		if p.ofProcess || m.role.ofEngine() && len(g.requestLabels) > 0 && !g.requestLabels[p.name] {
+		if p.ofProcess || m.Role.ofEngine() && len(g.requestLabels) > 0 && !g.requestLabels[p.name] {
 			key -= p.hash
 		}
 	}

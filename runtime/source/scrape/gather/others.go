@@ -2,54 +2,27 @@ package gather
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
 )
 
-// counterRatio is a share or a mean of two counters.
-type counterRatio struct {
-	name        string
-	part, whole role
-}
-
-// ratios are in the order of their names.
-var ratios = func() []counterRatio {
-	all := []counterRatio{
-		{"accepted_draft_length", accepted, drafts}, // tokens
-		{event.RatioAccepted, accepted, drafted},
-		{event.RatioCacheHits, cacheHits, cacheQueries},
-		{"expert_rank_balance_share", balance, balanceCount}, // mean rank / busiest rank, mean over layers and passes
-		{"external_cache_hits_share", externalHits, externalQueries},
-		{"generated_tokens_per_request", outputLengths, outputLengthCount},
-		{"multimodal_cache_hits_share", multimodalHits, multimodalQueries},
-		{"prompt_tokens_per_request", promptLengths, promptLengthCount},
-		{"prompt_work_tokens_per_s", promptComputed, promptTime},
-	}
-	for i := range draftPositions { // of a draft's token
-		all = append(all, counterRatio{"accepted_draft_" + strconv.Itoa(i+1) + "_share", acceptedFirst + role(i), drafts})
-	}
-	slices.SortFunc(all, func(a, b counterRatio) int { return strings.Compare(a.name, b.name) })
-	return all
-}()
-
 // fillRatios adds the ratios of which the text has both counters.
 func (g *Gatherer) fillRatios(p *event.Aggregates, since int64) {
-	var buf [16]event.Ratio
-	list := buf[:0]
-	for _, r := range ratios {
-		part, whole := g.increaseOf(r.part, since), g.increaseOf(r.whole, since)
-		if r.name == event.RatioCacheHits && !(part.OK() && whole.OK()) {
-			part, whole = p.Cached, p.Prompt
-		}
-		if part.OK() && whole.OK() && part.V <= event.MaxNumber && whole.V <= event.MaxNumber {
-			list = append(list, event.Ratio{Name: r.name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
+	add := func(name string, part, whole event.Reading) {
+		if part.OK() && whole.OK() && part.V <= event.MaxNumber && whole.V <= event.MaxNumber &&
+			!slices.ContainsFunc(p.Ratios, func(r event.Ratio) bool { return r.Name == name }) {
+			p.Ratios = append(p.Ratios, event.Ratio{Name: name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
 		}
 	}
-	p.Ratios = append(p.Ratios, list...)
+	add(event.RatioCacheHits, g.increaseOf(CacheHits, since), g.increaseOf(CacheQueries, since))
+	add(event.RatioCacheHits, p.Cached, p.Prompt)
+	for _, i := range g.roles[Ratio] {
+		m := &g.metrics[i]
+		add(m.Name, g.increase(m, since), g.increase(m.whole, since))
+	}
+	slices.SortFunc(p.Ratios, func(a, b event.Ratio) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // fillOthers adds the values and the counts that have a name of their own.
@@ -67,16 +40,16 @@ func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
 			continue
 		}
 		v := m.sum / float64(m.n)
-		switch m.role {
-		case otherSum:
+		switch m.Role {
+		case OtherSum:
 			v = m.sum
-		case otherMean:
-		case otherPercent:
+		case OtherMean:
+		case OtherPercent:
 			v /= 100
 		default:
 			continue
 		}
-		p.More = append(p.More, event.NamedReading{Name: m.name, Reading: event.ReportedValue(v)})
+		p.More = append(p.More, event.NamedReading{Name: m.Name, Reading: event.ReportedValue(v)})
 	}
 	slices.SortFunc(p.More, byName)
 }
@@ -85,12 +58,8 @@ func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
 func (g *Gatherer) otherCounts(of func(*metric) float64) (out []event.NamedReading) {
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		name := m.name
-		if m.role == preempted {
-			name = event.CountPreemptions
-		}
-		if (m.role == otherCount || m.role == preempted) && m.round == g.lastComplete && m.n > 0 && m.problem == "" {
-			out = append(out, event.NamedReading{Name: name, Reading: event.DerivedValue(of(m))})
+		if m.Role == OtherCount && m.round == g.lastComplete && m.n > 0 && m.problem == "" {
+			out = append(out, event.NamedReading{Name: m.Name, Reading: event.DerivedValue(of(m))})
 		}
 	}
 	slices.SortFunc(out, byName)
@@ -102,7 +71,7 @@ func byName(a, b event.NamedReading) int { return strings.Compare(a.Name, b.Name
 // earlier returns what the engine has counted until now.
 func (g *Gatherer) earlier() *event.Earlier {
 	out := &event.Earlier{
-		Finished: g.gauge(finished), Failed: g.gauge(failed), Prompt: g.gauge(prompt), Cached: g.gauge(promptCached), Generated: g.gauge(generated),
+		Finished: g.gauge(Finished), Failed: g.gauge(Failed), Prompt: g.gauge(Prompt), Cached: g.gauge(PromptCached), Generated: g.gauge(Generated),
 		Counts: g.otherCounts(func(m *metric) float64 { return m.sum }),
 	}
 	for i := range g.metrics {
@@ -129,7 +98,7 @@ func (m *metric) total(texts uint32) event.Histogram {
 		h.counts = nil
 		t.add(&h, false, true)
 	}
-	return t.aggregate(m.histogram)
+	return t.aggregate(m.Histogram)
 }
 
 // setAdapters records the names of LoRA adapters. Series of earlier names stay in the text: the latest one counts.
@@ -147,14 +116,11 @@ func (g *Gatherer) setAdapters(at float64, l prom.Labels) {
 	}
 }
 
-// rankLabels are the labels of data-parallel ranks.
-var rankLabels = map[identify.Kind]string{identify.VLLM: "engine", identify.SGLang: "dp_rank"}
-
 // maxRanks limits the number of ranks.
 const maxRanks = 64
 
 // rankValues are the roles of which ranks have their own values.
-var rankValues = [...]role{running, waiting, kvUsage}
+var rankValues = [...]Role{Running, Waiting, KVUsage}
 
 // rankStates returns the state of each rank; nil if there is only one.
 func (g *Gatherer) rankStates() (out []event.Rank) {

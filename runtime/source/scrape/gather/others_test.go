@@ -1,4 +1,4 @@
-package gather
+package gather_test
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // TestEarlier: the first report has what was counted before it, over all series, and later ones do not.
 func TestEarlier(t *testing.T) {
-	g, text := New(identify.VLLM), sample(t, "vllm")
+	g, text := newGatherer(engine.VLLM), sample(t, "vllm")
 	read(t, g, text)
 	first := g.Report(0).Earlier
 	if first == nil || first.Generated.V != 20480 || first.Finished.V != 127 || first.Prompt.V != 91234 {
@@ -34,7 +34,7 @@ func TestEarlier(t *testing.T) {
 
 // TestRanks: the state of data-parallel ranks is kept apart, and the same thing under two names counts once.
 func TestRanks(t *testing.T) {
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	read(t, g, "vllm:num_requests_running{engine=\"0\"} 3\nvllm:num_requests_running{engine=\"1\"} 5\n"+
 		"vllm:kv_cache_usage_perc{engine=\"0\"} 0.5\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.25\n"+
 		"vllm:gpu_cache_usage_perc{engine=\"0\"} 0.5\nvllm:gpu_cache_usage_perc{engine=\"1\"} 0.25\n")
@@ -46,7 +46,7 @@ func TestRanks(t *testing.T) {
 	if d := cmp.Diff(want, p.Ranks); d != "" || p.Running.V != 8 || p.KVUsage.V != 0.375 {
 		t.Errorf("%s, sum %v and %v", d, p.Running, p.KVUsage)
 	}
-	g = New(identify.VLLM)
+	g = newGatherer(engine.VLLM)
 	read(t, g, "vllm:num_requests_running{engine=\"0\"} 3\n")
 	if p := g.Report(0); p.Ranks != nil {
 		t.Errorf("a single rank: %+v", p.Ranks)
@@ -55,7 +55,7 @@ func TestRanks(t *testing.T) {
 
 // TestAdapters: series of earlier names stay in the text.
 func TestAdapters(t *testing.T) {
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	read(t, g, "vllm:num_requests_running 1\n"+
 		"vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"old\",waiting_lora_adapters=\"\"} 1.7e9\n"+
 		"vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"sql,chat\",waiting_lora_adapters=\"chat, law\"} 1.8e9\n")
@@ -70,7 +70,7 @@ func TestAdapters(t *testing.T) {
 
 // TestHTTPErrors: counters of the HTTP server belong to a vLLM, but do not identify one.
 func TestHTTPErrors(t *testing.T) {
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	for _, n := range []string{"3", "7"} {
 		read(t, g, "vllm:num_requests_running 1\nhttp_requests_total{handler=\"/v1/completions\",status=\"5xx\"} "+n+"\n")
 	}
@@ -78,15 +78,15 @@ func TestHTTPErrors(t *testing.T) {
 	if d := cmp.Diff(want, g.Report(second).Counts); d != "" {
 		t.Error(d)
 	}
-	if k, ok := KindOf("http_requests_total"); ok {
-		t.Errorf("it is the metric of a %s", k)
+	if e := engine.WithMetric("http_requests_total"); e != nil {
+		t.Errorf("it is the metric of a %s", e.Kind)
 	}
 }
 
 // TestHitsCountedBeforeThePrompt: prefill counts each computed token once, also where an engine counts hits when it
 // schedules a prompt and the prompt when it has ended.
 func TestHitsCountedBeforeThePrompt(t *testing.T) {
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	sum := 0.0
 	for i, c := range [][2]int{{0, 0}, {740, 0}, {740, 1000}, {740, 1000}} {
 		text := fmt.Sprintf("vllm:prefix_cache_queries_total %d\nvllm:prefix_cache_hits_total %d\nvllm:prompt_tokens_total %d\n", c[0]*1000/740, c[0], c[1])

@@ -113,7 +113,7 @@ func (g *Gatherer) findNewEngines() {
 	}
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		if m.role != running && m.role != inFlight && m.role != waiting && m.role != kvUsage {
+		if m.Role != Running && m.Role != InFlight && m.Role != Waiting && m.Role != KVUsage {
 			continue
 		}
 		for _, s := range m.series {
@@ -243,7 +243,7 @@ func (g *Gatherer) finishText() {
 		}
 		m.check(g.round)
 		g.finishMetric(m)
-		g.hadRequests = g.hadRequests || m.n > 0 && (m.role == running || m.role == inFlight)
+		g.hadRequests = g.hadRequests || m.n > 0 && (m.Role == Running || m.Role == InFlight)
 	}
 	if g.isBack && !g.notBack {
 		g.setSeveral()
@@ -259,7 +259,7 @@ func (g *Gatherer) finishMetric(m *metric) {
 	for _, s := range m.series {
 		switch {
 		case s.round != g.round:
-			if m.role.isCounter() && s.of == nil && g.texts-s.text <= heldTexts && !g.outdated(s) {
+			if m.Role.isCounter() && s.of == nil && g.texts-s.text <= heldTexts && !g.outdated(s) {
 				m.held += s.last
 			}
 			continue
@@ -268,7 +268,7 @@ func (g *Gatherer) finishMetric(m *metric) {
 			continue
 		case s.histogram != nil:
 			g.advanceHistogram(m, s)
-		case m.role.isCounter():
+		case m.Role.isCounter():
 			g.advance(m, s)
 		default:
 			s.value, s.start = s.next, g.startOf(s.set)
@@ -279,7 +279,7 @@ func (g *Gatherer) finishMetric(m *metric) {
 			m.n++
 		}
 	}
-	if m.histogram == "" && !m.role.isCounter() {
+	if m.Histogram == "" && !m.Role.isCounter() {
 		g.addGauges(m)
 	}
 }
@@ -315,7 +315,7 @@ func (g *Gatherer) relateSeries() {
 			continue
 		}
 		m.relate()
-		if m.role == running || m.role == inFlight {
+		if m.Role == Running || m.Role == InFlight {
 			if g.requestLabels == nil {
 				g.requestLabels = make(map[uint64]bool)
 			}

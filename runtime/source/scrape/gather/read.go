@@ -55,7 +55,7 @@ func (g *Gatherer) readLine() (counts bool) {
 
 // applies reports whether the labels of the line are those of a metric with its name.
 func (g *Gatherer) applies(m *metric) bool {
-	return m.label == "" || m.allows(g.labelValue(m.label))
+	return m.Label == "" || m.allows(g.labelValue(m.Label))
 }
 
 // sample processes a sample. It reports whether the sample counts.
@@ -65,11 +65,11 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 	if !ok || v < 0 { // none of the metrics can be negative
 		return false
 	}
-	switch m.role {
-	case adapters:
+	switch m.Role {
+	case Adapters:
 		g.setAdapters(v, labels)
 		return true
-	case rankPicks:
+	case RankPicks:
 		if !repeatsRankZero(labels) {
 			g.experts.add(labels, v)
 		}
@@ -83,7 +83,7 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 	m.round = g.round
 	switch p {
 	case valuePart:
-		if m.role != kvConfig {
+		if m.Role != KVConfig {
 			s.next = v
 		}
 	case bucketPart:
@@ -107,11 +107,11 @@ func (g *Gatherer) labelValue(name string) []byte {
 }
 
 // hasSeries reports whether samples add up over time, label combination by label combination.
-func (a *alias) hasSeries() bool { return a.histogram != "" || a.role.isCounter() }
+func (a *Alias) hasSeries() bool { return a.Histogram != "" || a.Role.isCounter() }
 
 // allows reports whether a sample whose label has this value counts.
-func (a *alias) allows(value []byte) bool {
-	for one := range strings.SplitSeq(a.values, "|") {
+func (a *Alias) allows(value []byte) bool {
+	for one := range strings.SplitSeq(a.Values, "|") {
 		if one == string(value) {
 			return true
 		}

@@ -16,7 +16,7 @@ func (g *Gatherer) findModels() {
 	var sets []*labelSet
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		if m.role != running && m.role != inFlight || m.round != g.round {
+		if m.Role != Running && m.Role != InFlight || m.round != g.round {
 			continue
 		}
 		for _, s := range m.series {
@@ -35,7 +35,7 @@ func (g *Gatherer) findModels() {
 }
 
 // Asleep reports whether the engine is in sleep mode.
-func (g *Gatherer) Asleep() bool { return g.gauge(sleepState).V > 0 }
+func (g *Gatherer) Asleep() bool { return g.gauge(SleepState).V > 0 }
 
 // Models returns the model names in the last text.
 func (g *Gatherer) Models() []string { return g.models }
@@ -48,7 +48,7 @@ func configuredCells(l prom.Labels) float64 {
 }
 
 // metricOf returns the metric of a role: the first one in the last text; nil if the text has no such metric.
-func (g *Gatherer) metricOf(r role) *metric {
+func (g *Gatherer) metricOf(r Role) *metric {
 	for _, i := range g.roles[r] {
 		if m := &g.metrics[i]; m.round == g.lastComplete && m.n > 0 {
 			return m
@@ -58,7 +58,7 @@ func (g *Gatherer) metricOf(r role) *metric {
 }
 
 // gauge returns the current value of a role.
-func (g *Gatherer) gauge(r role) event.Reading {
+func (g *Gatherer) gauge(r Role) event.Reading {
 	m := g.metricOf(r)
 	switch {
 	case m == nil || m.problem != "":
@@ -70,9 +70,13 @@ func (g *Gatherer) gauge(r role) event.Reading {
 }
 
 // increaseOf returns the increase of a counter since the last report.
-func (g *Gatherer) increaseOf(r role, since int64) event.Reading {
-	switch m := g.metricOf(r); {
-	case m == nil || m.problem != "":
+func (g *Gatherer) increaseOf(r Role, since int64) event.Reading {
+	return g.increase(g.metricOf(r), since)
+}
+
+func (g *Gatherer) increase(m *metric, since int64) event.Reading {
+	switch {
+	case m == nil || m.problem != "" || m.round != g.lastComplete || m.n == 0:
 		return event.Reading{}
 	case since <= 0:
 		return event.Absent(event.NotYet)
@@ -83,7 +87,7 @@ func (g *Gatherer) increaseOf(r role, since int64) event.Reading {
 
 // perSecond returns the increase of a counter per second. Each series counts by the time since its last sample, and one
 // that is missing in the text as before.
-func (g *Gatherer) perSecond(r role, since int64) event.Reading {
+func (g *Gatherer) perSecond(r Role, since int64) event.Reading {
 	gain := g.increaseOf(r, since)
 	if gain.OK() {
 		m := g.metricOf(r)
@@ -110,11 +114,11 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 		return &event.Aggregates{Interval: max(since, 0), Void: g.void}
 	}
 	p := &event.Aggregates{
-		Interval: max(since, 0), Running: g.gauge(running), Waiting: g.gauge(waiting),
-		Finished: g.increaseOf(finished, since), Failed: g.increaseOf(failed, since), Cancelled: g.increaseOf(cancelled, since),
-		Prompt: g.increaseOf(prompt, since), Cached: g.increaseOf(promptCached, since), Generated: g.increaseOf(generated, since),
+		Interval: max(since, 0), Running: g.gauge(Running), Waiting: g.gauge(Waiting),
+		Finished: g.increaseOf(Finished, since), Failed: g.increaseOf(Failed, since), Cancelled: g.increaseOf(Cancelled, since),
+		Prompt: g.increaseOf(Prompt, since), Cached: g.increaseOf(PromptCached, since), Generated: g.increaseOf(Generated, since),
 	}
-	if all := g.gauge(inFlight); all.OK() && !p.Running.OK() {
+	if all := g.gauge(InFlight); all.OK() && !p.Running.OK() {
 		p.Running = all
 		if p.Waiting.OK() {
 			p.Running = event.DerivedValue(max(all.V-p.Waiting.V, 0))
@@ -135,15 +139,15 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 		if m.round != g.lastComplete {
 			continue
 		}
-		if m.problem != "" && len(p.Endpoints) < maxProblems {
-			p.Endpoints = append(p.Endpoints, event.Endpoint{Name: m.metric, Reason: m.problem})
+		if why := (event.Endpoint{Name: m.Metric, Reason: m.problem}); m.problem != "" && len(p.Endpoints) < maxProblems && !slices.Contains(p.Endpoints, why) {
+			p.Endpoints = append(p.Endpoints, why)
 		}
-		if m.interval == nil || m.problem != "" || slices.ContainsFunc(p.Histograms, func(t event.Histogram) bool { return t.Name == m.histogram }) {
+		if m.interval == nil || m.problem != "" || slices.ContainsFunc(p.Histograms, func(t event.Histogram) bool { return t.Name == m.Histogram }) {
 			continue
 		}
-		p.Histograms = append(p.Histograms, m.interval.aggregate(m.histogram))
+		p.Histograms = append(p.Histograms, m.interval.aggregate(m.Histogram))
 	}
-	if took, n := g.increaseOf(decodeTime, since), p.Generated; took.OK() && n.OK() && took.V > 0 && n.V >= 1 {
+	if took, n := g.increaseOf(DecodeTime, since), p.Generated; took.OK() && n.OK() && took.V > 0 && n.V >= 1 {
 		p.Histograms = append(p.Histograms, event.Histogram{Name: event.HistogramPerToken, Count: uint64(n.V), Sum: nanos(took.V)})
 	}
 	return p
@@ -166,16 +170,16 @@ func (g *Gatherer) startReport() {
 
 // fillCache sets the KV cache readings.
 func (g *Gatherer) fillCache(p *event.Aggregates) {
-	p.KVUsage, p.KVUsed, p.KVTotal = g.gauge(kvUsage), g.gauge(kvUsed), g.gauge(kvTotal)
-	if page := g.gauge(kvBlockSize); page.OK() {
-		if blocks := g.gauge(kvBlocks); blocks.OK() {
+	p.KVUsage, p.KVUsed, p.KVTotal = g.gauge(KVUsage), g.gauge(KVUsed), g.gauge(KVTotal)
+	if page := g.gauge(KVBlockSize); page.OK() {
+		if blocks := g.gauge(KVBlocks); blocks.OK() {
 			p.KVTotal = event.DerivedValue(blocks.V * page.V)
 		}
-		if used := g.gauge(kvBlocksUsed); used.OK() {
+		if used := g.gauge(KVBlocksUsed); used.OK() {
 			p.KVUsed = event.DerivedValue(used.V * page.V)
 		}
 	}
-	if c := g.gauge(kvConfig); c.OK() && c.V > 0 {
+	if c := g.gauge(KVConfig); c.OK() && c.V > 0 {
 		p.KVTotal = c
 	}
 	if !p.KVUsed.OK() && p.KVUsage.OK() && p.KVTotal.OK() {
@@ -185,32 +189,32 @@ func (g *Gatherer) fillCache(p *event.Aggregates) {
 
 // fillTokens sets the readings derived from token counters.
 func (g *Gatherer) fillTokens(p *event.Aggregates, since int64) {
-	worked, prefill := g.increaseOf(promptComputed, since), g.perSecond(promptComputed, since)
-	hits := g.increaseOf(cacheHits, since)
+	worked, prefill := g.increaseOf(PromptComputed, since), g.perSecond(PromptComputed, since)
+	hits := g.increaseOf(CacheHits, since)
 	if !p.Prompt.OK() && worked.OK() && p.Cached.OK() {
 		p.Prompt = event.DerivedValue(worked.V + p.Cached.V)
 	}
-	taken := g.perSecond(promptCached, since)
+	taken := g.perSecond(PromptCached, since)
 	if !taken.OK() {
-		taken = g.perSecond(cacheHits, since)
+		taken = g.perSecond(CacheHits, since)
 	}
-	if all := g.perSecond(prompt, since); worked.Origin == event.NotReported && all.OK() && taken.OK() {
+	if all := g.perSecond(Prompt, since); worked.Origin == event.NotReported && all.OK() && taken.OK() {
 		// Some engines count hits before the prompt: what they are ahead belongs to later prompts.
 		seconds := float64(since) / 1e9
 		left := (all.V-taken.V)*seconds - g.hitsAhead
 		prefill, g.hitsAhead = event.DerivedValue(max(left, 0)/seconds), max(-left, 0)
 	}
-	p.Prefill, p.Decode = prefill, g.perSecond(generated, since)
-	if m := g.metricOf(generated); m == nil || m.countedAtEnd {
-		if now := g.gauge(decodeRate); now.OK() {
+	p.Prefill, p.Decode = prefill, g.perSecond(Generated, since)
+	if m := g.metricOf(Generated); m == nil || m.AtEnd {
+		if now := g.gauge(DecodeRate); now.OK() {
 			p.Decode = now
 		}
 	}
-	p.CacheHits = ratio(hits, g.increaseOf(cacheQueries, since))
+	p.CacheHits = ratio(hits, g.increaseOf(CacheQueries, since))
 	if p.CacheHits.Origin == event.NotReported {
 		p.CacheHits = ratio(p.Cached, p.Prompt)
 	}
-	if now := g.gauge(cacheHitShare); now.OK() && !p.CacheHits.OK() {
+	if now := g.gauge(CacheHitShare); now.OK() && !p.CacheHits.OK() {
 		p.CacheHits = now
 	}
 }
@@ -222,14 +226,14 @@ func (g *Gatherer) fillMore(p *event.Aggregates, since int64) {
 			p.More = append(p.More, event.NamedReading{Name: name, Reading: r})
 		}
 	}
-	if now := g.gauge(draftAcceptShare); now.V > 0 { // 0 if there were no drafts
+	if now := g.gauge(DraftAcceptShare); now.V > 0 { // 0 if there were no drafts
 		add(event.RatioAccepted, now)
 	}
 	// Several devices are summed up: above 1 it is not a share.
-	if worked := g.perSecond(deviceBusy, since); worked.OK() && worked.V <= 1 {
+	if worked := g.perSecond(DeviceBusy, since); worked.OK() && worked.V <= 1 {
 		add("device_busy_share", worked)
 	}
 	if !p.Prefill.OK() { // prompt tokens, cached ones included
-		add("prompt_tokens_per_s", g.perSecond(prompt, since))
+		add("prompt_tokens_per_s", g.perSecond(Prompt, since))
 	}
 }

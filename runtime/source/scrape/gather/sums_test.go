@@ -1,4 +1,4 @@
-package gather
+package gather_test
 
 import (
 	"fmt"
@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 	"pgregory.net/rapid"
 )
 
@@ -23,35 +24,35 @@ func gauges(name, lines string) (text string) {
 func TestSumsOverLabels(t *testing.T) {
 	const none = -1
 	for name, c := range map[string]struct {
-		kind    identify.Kind
+		kind    engine.Kind
 		metric  string
 		samples string
 		running float64 // or the KV usage; none: not reported
 	}{
-		"an empty label is the total":       {identify.SGLang, "sglang:num_running_reqs", "p='' 6\np='0' 4\np='1' 2", 6},
-		"a missing label is the total":      {identify.VLLM, "vllm:num_requests_running", "engine='0' 6\nengine='0',lora='a' 4\nengine='0',lora='b' 2", 6},
-		"named total":                       {identify.TGI, "tgi_batch_current_size", "class='total' 6\nclass='a' 4\nclass='b' 1", 6},
-		"totals of two labels":              {identify.TensorRT, "trtllm_num_requests_running", "a='',b='' 9\na='1',b='' 5\na='2',b='' 4\na='',b='1' 9\na='1',b='1' 5\na='2',b='1' 4", 9},
-		"a total per engine":                {identify.VLLM, "vllm:num_requests_running", "engine='0',p='' 6\nengine='0',p='1' 6\nengine='1',p='' 2\nengine='1',p='3' 2", 8},
-		"a part above its total":            {identify.VLLM, "vllm:num_requests_running", "lora='' 1\nlora='a' 4", none},
-		"parts without a total":             {identify.VLLM, "vllm:num_requests_running", "p='0' 4\np='1' 2", 6},
-		"data-parallel ranks":               {identify.VLLM, "vllm:num_requests_running", "engine='0' 5\nengine='1' 5", 10},
-		"tensor-parallel ranks":             {identify.LMDeploy, "lmdeploy:num_requests_running", "tp_rank='0' 5\ntp_rank='1' 5", 5},
-		"of which one is a step behind":     {identify.LMDeploy, "lmdeploy:num_requests_running", "tp_rank='1' 4\ntp_rank='0' 5", 5},
-		"ranks of both kinds":               {identify.SGLang, "sglang:num_running_reqs", "dp_rank='0',tp_rank='0' 5\ndp_rank='0',tp_rank='1' 5\ndp_rank='1',tp_rank='2' 3\ndp_rank='1',tp_rank='3' 3", 8},
-		"other names of ranks":              {identify.TensorRT, "trtllm_num_requests_running", "attn_dp_rank='0',attn_cp_rank='0' 5\nattn_dp_rank='0',attn_cp_rank='1' 5\nattn_dp_rank='1',attn_cp_rank='0' 3", 8},
-		"ranks of an unknown kind, equal":   {identify.TensorRT, "trtllm_num_requests_running", "rank='0' 5\nrank='1' 5", 5},
-		"ranks of an unknown kind, unequal": {identify.TensorRT, "trtllm_num_requests_running", "rank='0' 5\nrank='1' 3", none},
-		"workers":                           {identify.VLLM, "vllm:num_requests_running", "worker='a' 5\nworker='b' 3", 8},
-		"requests seen by one process":      {identify.VLLM, "vllm:num_requests_running", "pid='1' 0\npid='2' 3", 3},
-		"requests seen by two processes":    {identify.VLLM, "vllm:num_requests_running", "pid='1' 3\npid='2' 2", none},
-		"usage seen by one process":         {identify.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0\nengine='0',pid='2' 0.6", 0.6},
-		"usage that processes agree on":     {identify.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.6\npid='2' 0.6\npid='3' 0", 0.6},
-		"usage that they disagree on":       {identify.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.4\npid='2' 0.6", none},
-		"usage of two engines":              {identify.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0.4\nengine='0',pid='2' 0\nengine='1',pid='1' 0\nengine='1',pid='2' 0.6", 0.5},
-		"usage of an idle rank":             {identify.SGLang, "sglang:token_usage", "dp_rank='0' 0.4\ndp_rank='1' 0", 0.2},
+		"an empty label is the total":       {engine.SGLang, "sglang:num_running_reqs", "p='' 6\np='0' 4\np='1' 2", 6},
+		"a missing label is the total":      {engine.VLLM, "vllm:num_requests_running", "engine='0' 6\nengine='0',lora='a' 4\nengine='0',lora='b' 2", 6},
+		"named total":                       {engine.TGI, "tgi_batch_current_size", "class='total' 6\nclass='a' 4\nclass='b' 1", 6},
+		"totals of two labels":              {engine.TensorRT, "trtllm_num_requests_running", "a='',b='' 9\na='1',b='' 5\na='2',b='' 4\na='',b='1' 9\na='1',b='1' 5\na='2',b='1' 4", 9},
+		"a total per engine":                {engine.VLLM, "vllm:num_requests_running", "engine='0',p='' 6\nengine='0',p='1' 6\nengine='1',p='' 2\nengine='1',p='3' 2", 8},
+		"a part above its total":            {engine.VLLM, "vllm:num_requests_running", "lora='' 1\nlora='a' 4", none},
+		"parts without a total":             {engine.VLLM, "vllm:num_requests_running", "p='0' 4\np='1' 2", 6},
+		"data-parallel ranks":               {engine.VLLM, "vllm:num_requests_running", "engine='0' 5\nengine='1' 5", 10},
+		"tensor-parallel ranks":             {engine.LMDeploy, "lmdeploy:num_requests_running", "tp_rank='0' 5\ntp_rank='1' 5", 5},
+		"of which one is a step behind":     {engine.LMDeploy, "lmdeploy:num_requests_running", "tp_rank='1' 4\ntp_rank='0' 5", 5},
+		"ranks of both kinds":               {engine.SGLang, "sglang:num_running_reqs", "dp_rank='0',tp_rank='0' 5\ndp_rank='0',tp_rank='1' 5\ndp_rank='1',tp_rank='2' 3\ndp_rank='1',tp_rank='3' 3", 8},
+		"other names of ranks":              {engine.TensorRT, "trtllm_num_requests_running", "attn_dp_rank='0',attn_cp_rank='0' 5\nattn_dp_rank='0',attn_cp_rank='1' 5\nattn_dp_rank='1',attn_cp_rank='0' 3", 8},
+		"ranks of an unknown kind, equal":   {engine.TensorRT, "trtllm_num_requests_running", "rank='0' 5\nrank='1' 5", 5},
+		"ranks of an unknown kind, unequal": {engine.TensorRT, "trtllm_num_requests_running", "rank='0' 5\nrank='1' 3", none},
+		"workers":                           {engine.VLLM, "vllm:num_requests_running", "worker='a' 5\nworker='b' 3", 8},
+		"requests seen by one process":      {engine.VLLM, "vllm:num_requests_running", "pid='1' 0\npid='2' 3", 3},
+		"requests seen by two processes":    {engine.VLLM, "vllm:num_requests_running", "pid='1' 3\npid='2' 2", none},
+		"usage seen by one process":         {engine.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0\nengine='0',pid='2' 0.6", 0.6},
+		"usage that processes agree on":     {engine.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.6\npid='2' 0.6\npid='3' 0", 0.6},
+		"usage that they disagree on":       {engine.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.4\npid='2' 0.6", none},
+		"usage of two engines":              {engine.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0.4\nengine='0',pid='2' 0\nengine='1',pid='1' 0\nengine='1',pid='2' 0.6", 0.5},
+		"usage of an idle rank":             {engine.SGLang, "sglang:token_usage", "dp_rank='0' 0.4\ndp_rank='1' 0", 0.2},
 	} {
-		g := New(c.kind)
+		g := newGatherer(c.kind)
 		read(t, g, gauges(c.metric, c.samples))
 		p := g.Report(0)
 		got := p.Running
@@ -70,7 +71,7 @@ func TestSumsOverLabels(t *testing.T) {
 
 // TestPropertiesOfAnEngine: a label that running requests do not have does not name an engine.
 func TestPropertiesOfAnEngine(t *testing.T) {
-	g := New(identify.VLLM)
+	g := newGatherer(engine.VLLM)
 	read(t, g, gauges("vllm:num_requests_running", "engine='0' 3\nengine='1' 2")+
 		gauges("vllm:kv_cache_usage_perc", "engine='0',server='a' 0.5\nengine='0',server='b' 0\nengine='1',server='a' 0\nengine='1',server='b' 0.3")+
 		gauges("vllm:cache_config_info", "engine='0',block_size='16',num_gpu_blocks='10',pid='1' 1\nengine='0',block_size='16',num_gpu_blocks='10',pid='2' 1\nengine='1',block_size='16',num_gpu_blocks='10',pid='1' 1"))
@@ -92,7 +93,7 @@ func TestCounterParts(t *testing.T) {
 		"ranks":      {`tp_rank="0"`, `tp_rank="1"`},
 		"new totals": {`p="0"`, `p=""`},
 	} {
-		g := New(identify.VLLM)
+		g := newGatherer(engine.VLLM)
 		for i, n := range []int{1000, 1010, 1025} {
 			text := ""
 			for _, l := range labels[:min(len(labels), i+1)] {
@@ -112,7 +113,7 @@ func TestCounterParts(t *testing.T) {
 // TestMissingWorker: a worker that is missing in some texts continues with its counters, is shown as it was meanwhile, and
 // its rate is over the time that it was missing.
 func TestMissingWorker(t *testing.T) {
-	g, a, b := New(identify.VLLM), `worker="a"`, `worker="b"`
+	g, a, b := newGatherer(engine.VLLM), `worker="a"`, `worker="b"`
 	total := 0.0
 	for i := range 20 {
 		text := counted(a, 1_000_000+50*i)
@@ -128,7 +129,7 @@ func TestMissingWorker(t *testing.T) {
 	if total != 1900 || g.Restarts != 0 {
 		t.Errorf("%v tokens, %d restarts; want 1900 and 0", total, g.Restarts)
 	}
-	for i := range heldTexts + 1 {
+	for i := range gather.HeldTexts + 1 {
 		read(t, g, counted(a, 1_001_000+50*i))
 	}
 	if p := g.Report(second); p.Running.V != 2 {
@@ -149,7 +150,7 @@ func TestWorkersOverTime(t *testing.T) {
 		}
 		restarts, starts := rapid.Bool().Draw(t, "restarts"), rapid.Bool().Draw(t, "starts")
 		ranks := rapid.IntRange(1, 3).Draw(t, "ranks")
-		g, grown, got := New(identify.VLLM), 0, 0.0
+		g, grown, got := newGatherer(engine.VLLM), 0, 0.0
 		for i := range 30 {
 			g.Now = float64(1000 + i)
 			text := ""
@@ -212,7 +213,7 @@ func TestSeveralProcesses(t *testing.T) {
 		"one that answers once":       {"ccccac", false, 5},
 		"the younger first":           {"babababa", true, 2},
 	} {
-		g, total := New(identify.VLLM), 0.0
+		g, total := newGatherer(engine.VLLM), 0.0
 		for i := range c.order {
 			p := balanced[c.order[i]-'a']
 			g.Now = float64(5000 + i)
@@ -236,7 +237,7 @@ func TestSeveralProcesses(t *testing.T) {
 		if total != 0 || g.Restarts != 0 {
 			t.Errorf("%s: %v tokens and %d restarts in the end", name, total, g.Restarts)
 		}
-		for i := range settledTexts + 2 {
+		for i := range gather.SettledTexts + 2 {
 			read(t, g, counted(`engine="0"`, 2_000_000+50*i))
 			p := g.Report(second)
 			if !g.Several() && p.Generated.OK() {
@@ -266,7 +267,7 @@ func TestNotSeveralProcesses(t *testing.T) {
 		"the same load again":     {[]int{5000, 10000, 15000, 5000}, nil, 1, 15000},
 		"and to little":           {[]int{5000, 9000, 40, 5000}, nil, 1, 9000},
 	} {
-		g, total := New(identify.VLLM), 0.0
+		g, total := newGatherer(engine.VLLM), 0.0
 		for i, n := range c.counts {
 			text := counted(`engine="0"`, n)
 			if c.starts != nil {
@@ -287,7 +288,7 @@ func TestNotSeveralProcesses(t *testing.T) {
 func TestRestartWhileMissing(t *testing.T) {
 	const text = "process_start_time_seconds %d\nvllm:num_requests_running 1\nvllm:generation_tokens_total %d\n"
 	const aborted = "vllm:request_success_total{finished_reason=\"abort\"} %d\n"
-	g, got := New(identify.VLLM), event.Reading{}
+	g, got := newGatherer(engine.VLLM), event.Reading{}
 	for i, text := range []string{
 		fmt.Sprintf(text+aborted, 100, 900, 7), fmt.Sprintf(text, 1001, 5), fmt.Sprintf(text, 1001, 6), fmt.Sprintf(text+aborted, 1001, 9, 8),
 	} {

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+)
+
+// Info holds what was found while identifying an engine.
+type Info struct {
+	Version     string
+	Models      []Model // served or available models
+	NeedsKey    bool    // the server requires a key, or another one, for at least one endpoint
+	MetricsPath string  // Prometheus metrics; "": none, or not found yet
+	ModelsPath  string  // the engine's own list of models, if it is polled instead of /v1/models: LM Studio
+	Slots       bool    // slots can be read: llama.cpp
+	Sleeps      bool    // an idle model may fall asleep; reading slots wakes it, or keeps it awake: llama.cpp
+	MetricsWake bool    // so does reading metrics
+	Router      bool    // it runs each model in a process of its own: llama.cpp
+	Server      string  // the Server header
+}
+
+// Model is a model of a server.
+type Model struct {
+	event.Model
+	Loaded bool // in memory; always true for servers that do not load on demand
+	Asleep bool // it keeps its counters, and is loaded again with the next request: llama.cpp as a router
+}
+
+// ErrNoEngine means that the server at the address is not a supported inference engine.
+var ErrNoEngine = errors.New("no supported inference engine found at this address")
+
+// identifyTimeout limits all requests together, so that a server that answers only some of them does not cost one
+// timeout each.
+const identifyTimeout = 3 * fetch.DefaultTimeout
+
+// Identify determines the engine at an address. It sends only GET requests that do not make an engine generate, and does
+// not read data that a server returns only once. It needs one request for the list of models and one for details if the
+// list names the engine, and a few more otherwise. Errors: no response; ErrNoEngine; a *fetch.StatusError with NeedsKey
+// if not even the kind can be determined without a key. Info is filled as far as known, also with an error.
+func Identify(ctx context.Context, c *fetch.Client) (Kind, Info, error) {
+	ctx, enough := context.WithTimeout(ctx, identifyTimeout)
+	defer enough()
+	p := &identification{client: c}
+	err := p.readModels(ctx)
+	if refused := (*fetch.StatusError)(nil); err != nil && !errors.Is(err, errFormat) && (!errors.As(err, &refused) || refused.Code >= 500 && p.kind == Unknown) {
+		return Unknown, p.info, err // unreachable, or failing
+	}
+	if p.kind == Unknown || p.kind == OpenAI {
+		p.guess(ctx)
+	}
+	p.details(ctx)
+	switch {
+	case p.kind != Unknown:
+		return p.kind, p.info, nil
+	case p.info.NeedsKey:
+		return Unknown, p.info, &fetch.StatusError{Code: http.StatusUnauthorized}
+	}
+	return Unknown, p.info, ErrNoEngine
+}
+
+// ListModels reads the current models of a server of known kind, with as few requests as possible. same is false if
+// another kind of server responds.
+func ListModels(ctx context.Context, c *fetch.Client, kind Kind, info *Info) (models []Model, same bool, err error) {
+	p := &identification{client: c}
+	if info.ModelsPath != "" {
+		if p.info.Models, err = studioList(ctx, c, info.ModelsPath); errors.Is(err, errFormat) {
+			return nil, false, nil
+		}
+		return p.info.Models, true, err
+	}
+	if err := p.readModels(ctx); errors.Is(err, errFormat) {
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	if p.kind == LlamaSwap {
+		readRunning(ctx, p)
+	}
+	return p.info.Models, p.kind == kind, nil
+}
+
+// identification is the state of one call of Identify.
+type identification struct {
+	client      *fetch.Client
+	kind        Kind
+	info        Info
+	maybeStudio bool // the list of models looks like LM Studio's
+}
+
+// errFormat means that a response does not have the requested format.
+var errFormat = errors.New("unexpected response format")
+
+// getJSON requests JSON and records whether a key is required. Errors: *fetch.StatusError; errFormat; no complete
+// response.
+func (p *identification) getJSON(ctx context.Context, path string, into any) error {
+	a, err := p.client.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	p.readHeaders(a)
+	err = a.JSON(into)
+	if form := fetch.FormatError(""); errors.As(err, &form) || errors.Is(err, fetch.ErrTooLarge) {
+		return errFormat
+	}
+	return err
+}
+
+// readHeaders reads the headers of a response.
+func (p *identification) readHeaders(a *fetch.Response) {
+	if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
+		p.info.NeedsKey = true
+	}
+	if server := a.Header.Get("Server"); p.info.Server == "" && len(server) < 64 {
+		p.info.Server = server
+	}
+	if p.kind == Unknown && p.info.Server == "llama.cpp" {
+		p.kind = Llama
+	}
+}
+
+// maxModels limits the models kept of a list.
+const maxModels = 256
+
+// readModels reads the list of models: OpenAI's format with the additions of each engine.
+func (p *identification) readModels(ctx context.Context) error {
+	var list struct {
+		Object string `json:"object"`
+		Data   []struct {
+			ID     string `json:"id"`
+			Object string `json:"object"`
+			Owner  string `json:"owned_by"`
+			Max    int    `json:"max_model_len"` // vLLM, SGLang
+			Status *struct {
+				Value string `json:"value"`
+			} `json:"status"` // llama.cpp as a router
+			Meta struct {
+				Parameters int64  `json:"n_params"`
+				Size       int64  `json:"size"`
+				Type       string `json:"ftype"`
+				Context    int    `json:"n_ctx"`
+				Train      int    `json:"n_ctx_train"`
+				Width      int    `json:"n_embd"`
+				Vocab      int    `json:"n_vocab"`
+			} `json:"meta"` // llama.cpp
+		} `json:"data"`
+	}
+	if err := p.getJSON(ctx, "/v1/models", &list); err != nil {
+		return err
+	}
+	if list.Object != "list" && len(list.Data) == 0 {
+		return errFormat
+	}
+	p.kind = OpenAI
+	p.info.Models = nil
+	for _, m := range list.Data[:min(len(list.Data), maxModels)] {
+		if i := slices.IndexFunc(Engines, func(e *Engine) bool { return slices.Contains(e.owners, m.Owner) }); i >= 0 {
+			p.kind = Engines[i].Kind
+		}
+		p.maybeStudio = p.maybeStudio || m.Owner == "organization_owner"
+		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
+		p.info.Models = append(p.info.Models, Model{
+			Loaded: m.Status == nil || m.Status.Value == "loaded", Asleep: m.Status != nil && m.Status.Value == "sleeping",
+			Model: event.Model{
+				Name: m.ID, Context: max(m.Meta.Context, m.Max, 0), TrainContext: max(m.Meta.Train, 0), Parameters: max(m.Meta.Parameters, 0),
+				Bytes: max(m.Meta.Size, 0), Width: max(m.Meta.Width, 0), Vocab: max(m.Meta.Vocab, 0), Quantisation: m.Meta.Type,
+			},
+		})
+	}
+	if p.kind == OpenAI && strings.HasPrefix(p.info.Server, "BaseHTTP/") && len(list.Data) > 0 && list.Data[0].Owner == "" {
+		p.kind = MLX // Python's http.server, and models without an owner
+	}
+	return nil
+}
+
+// guess tries endpoints that only one kind of engine has. Metrics come last, and /metrics after /prometheus/metrics:
+// TensorRT-LLM returns each iteration at /metrics only once, to the first reader.
+func (p *identification) guess(ctx context.Context) {
+	if p.maybeStudio && isStudio(ctx, p) {
+		p.kind = LMStudio
+		return
+	}
+	for _, e := range Engines {
+		if ctx.Err() != nil {
+			return
+		}
+		if e.answers != nil && e.answers(ctx, p) {
+			p.kind = e.Kind
+			return
+		}
+	}
+	for _, path := range []string{"/prometheus/metrics", "/metrics"} {
+		if ctx.Err() != nil || p.sniff(ctx, path) {
+			return
+		}
+	}
+}
+
+// details reads what only this kind of engine reports.
+func (p *identification) details(ctx context.Context) {
+	e := Of(p.kind)
+	if e.versionPath != "" && p.info.Version == "" {
+		p.info.Version = readVersion(ctx, p, e.versionPath)
+	}
+	if e.details != nil {
+		e.details(ctx, p)
+	}
+	p.info.MetricsPath = cmp.Or(p.info.MetricsPath, e.metricsPath)
+}
+
+// readVersion returns the version in the response of a path; "" if there is none.
+func readVersion(ctx context.Context, p *identification, path string) string {
+	var response struct {
+		Version string `json:"version"`
+		Error   string `json:"error"`
+	}
+	if p.getJSON(ctx, path, &response) != nil {
+		return ""
+	}
+	p.maybeStudio = p.maybeStudio || strings.HasPrefix(response.Error, studioErrorPrefix)
+	return response.Version
+}
+
+// maxSniffBytes limits how much of the metrics is read: an engine's metrics come after those of its language's runtime.
+const maxSniffBytes = 256 << 10
+
+// sniff searches a path for metrics of a known engine. It reports whether it found any.
+func (p *identification) sniff(ctx context.Context, path string) bool {
+	a, err := p.client.Get(ctx, path)
+	if err != nil {
+		return false
+	}
+	defer a.Close()
+	p.readHeaders(a)
+	if a.Status != http.StatusOK || a.Is("application/json") || a.Is("text/html") {
+		return false
+	}
+	text, _ := io.ReadAll(io.LimitReader(a.Body, maxSniffBytes)) // on an error, use what was read
+	for _, e := range Engines {
+		if e.Metrics != nil && slices.ContainsFunc(e.Metrics.Stems, func(stem string) bool { return hasName(text, stem) }) {
+			p.kind, p.info.MetricsPath = e.Kind, path
+			return true
+		}
+	}
+	return false
+}
+
+// hasName reports whether a line, or the name in a TYPE or HELP line, starts with the prefix.
+func hasName(text []byte, prefix string) bool {
+	for _, before := range []string{"\n", "# TYPE ", "# HELP "} {
+		if bytes.Contains(text, []byte(before+prefix)) {
+			return true
+		}
+	}
+	return strings.HasPrefix(string(text[:min(len(text), len(prefix))]), prefix)
+}

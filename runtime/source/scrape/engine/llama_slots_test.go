@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime/source/peer"
+	"github.com/llmtop/llmtop/runtime/source/prober"
+)
+
+// TestTallyOfSlotsAndCounters: rates and totals count tokens seen in slots at once, and those seen only in the server's
+// counters: of requests between two polls, and of requests that ended after the last poll. Nothing counts twice.
+func TestTallyOfSlotsAndCounters(t *testing.T) {
+	busy := func(task int64, prompt, decoded int) []slot {
+		return []slot{{ID: 0, Context: 64, Processing: true, Task: task, Processed: prompt, Next: nextToken{Decoded: decoded}}}
+	}
+	const second = event.Time(1e9)
+	f := slotTracker{ids: new(prober.RequestIDs)}
+	for _, poll := range []struct {
+		at                event.Time
+		slots             []slot
+		metrics           bool    // the metrics were read as well
+		generated, prompt float64 // increase of the server's counters since they were read last
+		delay             bool
+		want              float64 // tokens since the last poll
+		decode, prefill   float64 // rates afterwards
+	}{
+		{1 * second, busy(1, 5, 10), true, 0, 0, false, 0, 0, 0},
+		{5 * second / 4, busy(1, 5, 15), false, 0, 0, true, 5, 0, 0},
+		{6 * second / 4, busy(2, 7, 4), false, 0, 0, true, 4, 0, 0},
+		{2 * second, busy(3, 7, 2), true, 20 + 30, 7 + 8, false, 33, 42, 15},        // task 1 ended with 20 tokens, task 2 with 30
+		{9 * second / 4, busy(3, 7, 8), false, 0, 0, true, 6, 42, 15},               // seen in the slot
+		{3 * second, busy(9, 6, 1), true, 10 + 5*40, 5 * 20, false, 203, 209, 100},  // task 3 ended with 10, and five requests ran between polls
+		{4 * second, []slot{{ID: 0, Context: 64}}, true, 12, 0, false, 11, 11, 0},   // task 9 ended with 12
+		{5 * second, []slot{{ID: 0, Context: 64}}, true, 0, 0, false, 0, 0, 0},      // no request
+		{21 * second / 4, busy(10, 9, 3), false, 0, 0, true, 3, 0, 0},               // seen before it is counted
+		{6 * second, []slot{{ID: 0, Context: 64}}, true, 50, 21, false, 47, 50, 21}, // the rest is counted when it ends
+		{7 * second, []slot{{ID: 0, Context: 64}}, true, 0, 0, false, 0, 0, 0},      // no request
+	} {
+		p := &event.Aggregates{Interval: 1}
+		if poll.metrics {
+			p.Generated, p.Prompt, p.Cached = event.DerivedValue(poll.generated), event.DerivedValue(poll.prompt+40), event.DerivedValue(40)
+		}
+		f.delayRates = poll.delay
+		f.update(poll.slots, poll.at, p)
+		if p.Generated.V != poll.want || p.Decode.V != poll.decode || p.Prefill.V != poll.prefill {
+			t.Errorf("at %v: %v new tokens, decode %v/s, prefill %v/s; want %v, %v and %v",
+				poll.at, p.Generated.V, p.Decode.V, p.Prefill.V, poll.want, poll.decode, poll.prefill)
+		}
+	}
+}
+
+// TestSlotsAboveLimit: all slots count in the sums; up to wire.MaxSlots of them are listed.
+func TestSlotsAboveLimit(t *testing.T) {
+	const busy = wire.MaxSlots + 5
+	f := slotTracker{ids: new(prober.RequestIDs)}
+	list := make([]slot, busy)
+	for i := range list {
+		list[i] = slot{ID: i, Context: 10, Tokens: 4, Processing: true, Task: int64(i + 1)}
+	}
+	f.update(list, 1e9, &event.Aggregates{})
+	for i := range list {
+		list[i].Next.Decoded = 3
+	}
+	p := &event.Aggregates{}
+	f.update(list, 2e9, p)
+	if len(p.Slots) != wire.MaxSlots || p.Running.V != busy || p.KVTotal.V != 10*busy || p.Generated.V != 3*busy {
+		t.Errorf("%d slots, %v running, %v cells, %v tokens", len(p.Slots), p.Running.V, p.KVTotal.V, p.Generated.V)
+	}
+	line, err := wire.Append(nil, &event.Event{Kind: event.KindAggregates, At: 1, Layer: -1, Data: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	_, err = new(wire.Decoder).Decode(line, func(e event.Event) { got = len(e.Data.(*event.Aggregates).Slots) })
+	if got != wire.MaxSlots || err != nil {
+		t.Errorf("%d slots decoded, %v", got, err)
+	}
+}
+
+// TestEndsOfSlots checks the last tokens and the end of requests that have left their slots, by what llama-server shows
+// of idle slots: whether more tokens would have followed, and the tokens in the cache, which lack the last one.
+func TestEndsOfSlots(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle string
+		want int
+		end  event.State
+	}{
+		"to its end":      {`"id_task":5,"n_prompt_tokens":306,"next_token":[{"has_next_token":false,"n_decoded":0}]`, 300, event.StateFinished},
+		"cut off":         {`"id_task":5,"n_prompt_tokens":289,"next_token":[{"has_next_token":true,"n_decoded":0}]`, 282, event.StateCancelled},
+		"cache cleared":   {`"id_task":5,"n_prompt_tokens":0,"next_token":[{"has_next_token":false,"n_decoded":0}]`, 280, event.StateFinished},
+		"count is kept":   {`"id_task":5,"next_token":{"has_next_token":false,"n_decoded":299}`, 299, event.StateFinished},
+		"speculative":     {`"speculative":true,"id_task":5,"n_prompt_tokens":306,"next_token":[{"has_next_token":false}]`, 280, event.StateFinished},
+		"above its limit": {`"id_task":5,"n_prompt_tokens":900,"next_token":[{"has_next_token":false}],"params":{"n_predict":300}`, 300, event.StateFinished},
+		"another task":    {`"id_task":6,"n_prompt_tokens":306,"next_token":[{"has_next_token":false}]`, 280, event.StateNone},
+		"an older server": {``, 280, event.StateNone},
+	} {
+		f := slotTracker{ids: new(prober.RequestIDs)}
+		p, sum := &event.Aggregates{}, 0.0
+		for i, text := range []string{
+			`"is_processing":false`,
+			`"is_processing":true,"id_task":5,"n_prompt_tokens":287,"n_prompt_tokens_processed":6,"n_prompt_tokens_cache":1,"next_token":[{"has_next_token":true,"n_decoded":280}]`,
+			strings.TrimSuffix(`"is_processing":false,`+c.idle, ","),
+		} {
+			var list []slot
+			if err := json.Unmarshal([]byte(`[{"id":0,`+text+`}]`), &list); err != nil {
+				t.Fatal(err)
+			}
+			p = &event.Aggregates{}
+			f.update(list, event.Time(i+1)*1e9, p)
+			sum += p.Generated.V
+		}
+		switch got := p.Slots[0]; {
+		case sum != float64(c.want):
+			t.Errorf("%s: %v tokens, want %d", name, sum, c.want)
+		case got.End != c.end, c.end == event.StateNone && got.Request != 0:
+			t.Errorf("%s: slot %+v", name, got)
+		case c.end != event.StateNone && (got.Request == 0 || got.Generated != c.want || got.Prompt != 7 || got.Cached != 1):
+			t.Errorf("%s: slot %+v", name, got)
+		}
+	}
+}
+
+// TestRealEndsOfSlots polls a real llama-server while a request is cut off, and while one runs to its end.
+func TestRealEndsOfSlots(t *testing.T) {
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--ctx-size", "16384", "--threads", "1")
+	w, n := startPoller(t, Options{Address: server.URL, NeverSleeps: func() bool { return true }}), 0
+	for _, want := range []event.State{event.StateCancelled, event.StateFinished} {
+		ctx, cancel := context.WithCancel(t.Context())
+		answered := make(chan struct{})
+		const limit = 900
+		go func() {
+			defer close(answered)
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/completion", strings.NewReader(fmt.Sprintf(`{"prompt":"Call me Ishmael.","n_predict":%d,"ignore_eos":true,"stream":true}`, limit)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if res, err := http.DefaultClient.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+		}()
+		decodes := func(p *event.Aggregates) bool {
+			return slices.ContainsFunc(p.Slots, func(s event.Slot) bool { return s.Generated > 0 && s.End == event.StateNone })
+		}
+		_, n = waitFor(w, event.KindAggregates, n, decodes)
+		if want == event.StateCancelled {
+			cancel()
+		}
+		var p *event.Aggregates
+		p, n = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool {
+			return slices.ContainsFunc(p.Slots, func(s event.Slot) bool { return s.End != event.StateNone })
+		})
+		i := slices.IndexFunc(p.Slots, func(s event.Slot) bool { return s.End != event.StateNone })
+		if s := p.Slots[i]; s.End != want || want == event.StateFinished && s.Generated != limit {
+			t.Errorf("slot %+v, want %v", s, want)
+		}
+		cancel()
+		<-answered
+	}
+}
+
+// Builds of llama.cpp differ in the JSON of a slot's next token. Nonsense is left out, and the slot stays.
+func TestNextToken(t *testing.T) {
+	for text, want := range map[string]int{`[{"n_decoded":7}]`: 7, `{"n_decoded":8}`: 8, `[]`: 0, `null`: 0, `"x"`: math.MaxInt, `[3]`: math.MaxInt} {
+		var n nextToken
+		if err := json.Unmarshal([]byte(text), &n); err != nil || n.Decoded != want {
+			t.Errorf("%s: %v, %v", text, n.Decoded, err)
+		}
+	}
+}

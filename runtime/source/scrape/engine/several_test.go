@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// TestTensorRTRanks: ranks with requests of their own are summed up, ranks that repeat each other are one, and an iteration
+// counts once.
+func TestTensorRTRanks(t *testing.T) {
+	const record = `{%s,"iter":%d,"iterLatencyMS":12,"numActiveRequests":%d,"kvCacheStats":{"usedNumBlocks":%d,"maxNumBlocks":1000,"tokensPerBlock":32,"cacheHitRate":0.5}}`
+	for _, c := range []struct {
+		label          string
+		active, used   int // of the second rank; of the first one 5 and 100
+		running, usage float64
+	}{
+		{`"attentionDpRank":%d`, 3, 900, 8, 0.5},
+		{`"attentionDpRank":%d`, 5, 100, 10, 0.1},
+		{`"rank":%d`, 3, 900, 8, 0.5},
+		{`"rank":%d`, 5, 100, 5, 0.1},
+	} {
+		var records []string
+		for i := range 3 {
+			for rank, of := range [][2]int{{5, 100}, {c.active, c.used}} {
+				if i < 2 || rank == 0 { // the last iteration is incomplete
+					records = append(records, fmt.Sprintf(record, fmt.Sprintf(c.label, rank), i, of[0]+i/2*90, of[1]))
+				}
+			}
+		}
+		f := newFake(t, map[string]string{"/v1/models": modelList("tensorrt_llm"), "/version": `{"version":"1.3.0"}`, "/metrics": "[" + strings.Join(records, ",") + "]"})
+		w := startPoller(t, Options{Address: f.URL, Drain: true})
+		p, _ := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
+		if p.Running.V != c.running || p.KVUsage.V != c.usage || p.Histograms[0].Count != 3 {
+			t.Errorf("%+v: %v running, usage %v, %d iterations", c, p.Running, p.KVUsage, p.Histograms[0].Count)
+		}
+	}
+}
+
+// TestSGLangLoadsOfRanks: ranks that share the work of another one repeat its load.
+func TestSGLangLoadsOfRanks(t *testing.T) {
+	one := func(rank, running int) string {
+		return fmt.Sprintf(`{"dp_rank":%d,"num_running_reqs":%d,"token_usage":0.%d}`, rank, running, running)
+	}
+	f := newFake(t, map[string]string{
+		"/v1/models": modelList("sglang"), "/v1/loads?include=core": `{"loads":[` + strings.Join([]string{one(0, 5), one(0, 5), one(1, 3), one(1, 3)}, ",") + `]}`,
+		"/server_info": `{"version":"0.5.17","enable_metrics":false}`,
+	})
+	w := startPoller(t, Options{Address: f.URL})
+	p, _ := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
+	if p.Running.V != 8 || p.KVUsage.V != 0.4 {
+		t.Errorf("%v running, usage %v; want 8 and 0.4", p.Running, p.KVUsage)
+	}
+}
+
+// TestBalancedAddress: of several processes that answer in turn nothing is reported but the reason, from no endpoint.
+func TestBalancedAddress(t *testing.T) {
+	for kind, pages := range map[string]map[string]string{
+		"vllm":     {"/v1/models": modelList("vllm"), "/version": `{"version":"0.14.0"}`, "/load": `{"server_load":3}`},
+		"sglang":   {"/v1/models": modelList("sglang"), "/server_info": `{"version":"0.5.17","enable_metrics":true}`, "/v1/loads?include=core": `{"loads":[{"dp_rank":0,"num_running_reqs":5}]}`},
+		"llamacpp": {"/props": sampleOf(t, "llamacpp_props.json"), "/slots": sampleOf(t, "llamacpp_slots.json")},
+	} {
+		prefix := map[string]string{"vllm": "vllm:", "sglang": "sglang:", "llamacpp": "llamacpp:"}[kind]
+		generated := map[string]string{"vllm": "generation_tokens", "sglang": "generation_tokens", "llamacpp": "tokens_predicted"}[kind]
+		running := map[string]string{"vllm": "num_requests_running", "sglang": "num_running_reqs", "llamacpp": "requests_processing"}[kind]
+		pages["/metrics"] = "-"
+		f, answers := newFake(t, pages), 0
+		f.handler = func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/metrics" {
+				f.servePage(w, r)
+				return
+			}
+			answers++
+			_, _ = fmt.Fprintf(w, "%[1]s%[2]s 3\n%[1]s%[3]s_total %[4]d\n", prefix, running, generated, answers%2*900_000+answers)
+		}
+		w := startPoller(t, Options{Address: f.URL, Interval: 20 * time.Millisecond})
+		_, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return p.Void })
+		p, _ := waitFor(w, event.KindAggregates, n, func(*event.Aggregates) bool { return true })
+		if p.Void || p.Running.OK() || p.Generated.OK() || p.Decode.OK() || len(p.Slots) > 0 {
+			t.Errorf("%s: %+v", kind, p)
+		}
+		for _, e := range p.Endpoints {
+			if !strings.Contains(e.Reason, "several processes answer") {
+				t.Errorf("%s: endpoint %+v", kind, e)
+			}
+		}
+		if e, _ := w.waitForLink(event.LinkConnected, "", 0); e.Remote.Restarts > 1 {
+			t.Errorf("%s: %d restarts", kind, e.Remote.Restarts)
+		}
+	}
+}
