@@ -17,7 +17,9 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // gcPercent is how much the heap grows before garbage is collected: less than Go's 100, since the engine beside llmtop
@@ -33,6 +35,9 @@ func Main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	log.SetOutput(io.Discard) // messages of libraries about broken connections would disturb the screen
+	for _, e := range engine.Engines {
+		verdict.NameSettings(string(e.Kind), e.Settings)
+	}
 	root := NewRoot()
 	root.SetArgs(withVerb(root, os.Args[1:]))
 	err := root.ExecuteContext(context.Background())

@@ -1,6 +1,10 @@
 package verdict
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Phrases of remedies whose settings only some engines have.
 const (
@@ -9,21 +13,24 @@ const (
 	shorterDrafts = "shorter drafts"
 )
 
-// settings gives the names that engines have for the flags of llmtop in remedies, as pairs for strings.NewReplacer.
-// They are those of the servers' own command lines and environments.
-var settings = map[string]*strings.Replacer{
-	"llama.cpp": strings.NewReplacer("--parallel", "-np", "--ctx", "-c", "--threads", "-t", smallerChunks, smallerChunks+" (-ub)", shorterDrafts, shorterDrafts+" (--spec-draft-n-max)"),
-	"Ollama":    strings.NewReplacer("--parallel", "OLLAMA_NUM_PARALLEL", "--ctx", "OLLAMA_CONTEXT_LENGTH"),
-	"vLLM": strings.NewReplacer("--parallel", "--max-num-seqs", "--ctx", "--max-model-len",
-		smallerChunks, smallerChunks+" (--max-num-batched-tokens)", moreKV, moreKV+" (--gpu-memory-utilization)", shorterDrafts, shorterDrafts+" (num_speculative_tokens)"),
-	"SGLang": strings.NewReplacer("--parallel", "--max-running-requests", "--ctx", "--context-length",
-		smallerChunks, smallerChunks+" (--chunked-prefill-size)", moreKV, moreKV+" (--mem-fraction-static)", shorterDrafts, shorterDrafts+" (--speculative-num-steps)"),
-	"TGI": strings.NewReplacer("--parallel", "--max-batch-size", "--ctx", "--max-total-tokens",
-		smallerChunks, smallerChunks+" (--max-batch-prefill-tokens)", moreKV, moreKV+" (--cuda-memory-fraction)"),
-	"TensorRT-LLM": strings.NewReplacer("--parallel", "--max_batch_size", "--ctx", "--max_seq_len",
-		smallerChunks, smallerChunks+" (--max_num_tokens)", moreKV, moreKV+" (--kv_cache_free_gpu_memory_fraction)"),
-	"LMDeploy": strings.NewReplacer("--parallel", "--max-batch-size", "--ctx", "--session-len",
-		smallerChunks, smallerChunks+" (--max-prefill-token-num)", moreKV, moreKV+" (--cache-max-entry-count)"),
+// settings replaces the words for settings in remedies by those of each engine, by its name.
+var settings = map[string]*strings.Replacer{}
+
+// NameSettings sets the names that an engine has for settings, by their words in remedies: a name replaces a flag of
+// llmtop, such as --parallel, and follows a phrase, such as "shorter drafts". Call it while nothing is judged yet.
+func NameSettings(engine string, names map[string]string) {
+	if len(names) == 0 {
+		return
+	}
+	var pairs []string
+	for _, words := range slices.Sorted(maps.Keys(names)) {
+		name := names[words]
+		if !strings.HasPrefix(words, "--") {
+			name = words + " (" + name + ")"
+		}
+		pairs = append(pairs, words, name)
+	}
+	settings[engine] = strings.NewReplacer(pairs...)
 }
 
 // unnamed leaves the flags out.

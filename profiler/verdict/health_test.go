@@ -1,11 +1,13 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // TestHealth follows an engine whose KV cache fills up for some seconds: the health follows late, and names the time at
@@ -127,12 +129,21 @@ func TestOneRequestIsNoHealth(t *testing.T) {
 
 // TestRemediesNameTheEnginesSettings checks the flags of each engine, and that none is invented for others.
 func TestRemediesNameTheEnginesSettings(t *testing.T) {
-	for engine, want := range map[string]string{
+	known := []string{"--parallel", "--ctx", "--threads", smallerChunks, moreKV, shorterDrafts}
+	for _, e := range engine.Engines {
+		NameSettings(string(e.Kind), e.Settings)
+		for words := range e.Settings {
+			if !slices.Contains(known, words) {
+				t.Errorf("%s names %q, which no remedy has", e.Kind, words)
+			}
+		}
+	}
+	for name, want := range map[string]string{
 		"": "(--parallel)", "llama.cpp": "(-np)", "Ollama": "(OLLAMA_NUM_PARALLEL)", "vLLM": "(--max-num-seqs)", "SGLang": "(--max-running-requests)",
 		"TGI": "(--max-batch-size)", "TensorRT-LLM": "(--max_batch_size)", "LMDeploy": "(--max-batch-size)", "mine": "more slots, or",
 	} {
-		if got := Remedy(engine, Causes[Queue].Remedy); !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", engine, got, want)
+		if got := Remedy(name, Causes[Queue].Remedy); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	e := calm()

@@ -76,7 +76,7 @@ func TestEnginesAreFoundByProcess(t *testing.T) {
 		t.Errorf("llama.cpp's load is %+v", got.Engines[0].Load)
 	}
 	reported := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
-	if want := (engine.Load{reported(6), reported(2), reported(388.1)}); got.Engines[1].Load != want {
+	if want := (engine.Load{Running: reported(6), Waiting: reported(2), Decode: reported(388.1)}); got.Engines[1].Load != want {
 		t.Errorf("SGLang's load is %+v", got.Engines[1].Load)
 	}
 	if got.Engines[2].Load.Running.OK() || len(got.Notes) != 0 {

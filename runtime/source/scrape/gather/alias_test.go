@@ -2,10 +2,11 @@ package gather_test
 
 import (
 	"fmt"
-	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // oneBucket returns a histogram with one bucket of 1 s.
