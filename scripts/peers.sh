@@ -18,6 +18,7 @@
 # collector     an OpenTelemetry Collector (tools/collector), built with Go.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
 # packagers     rpm and pacman, which scripts/packages.sh installs packages with; from the PATH, or Debian's packages.
+# arm64         qemu and the C library for arm64, which scripts/arm64.sh runs tests with: Debian's packages.
 #
 # Downloads use the ordinary clients with their settings, and are verified with the hashes pinned here. If a part cannot
 # be installed, the script prints the reason, installs the other parts, and exits with code 1.
@@ -202,15 +203,17 @@ get_openai() { scripts/openai.sh; }
 
 get_packagers() { debian rpm rpm && debian pacman pacman-package-manager; }
 
+get_arm64() { [ "$(uname -m)" != x86_64 ] || { debian qemu-aarch64-static qemu-user-static && debian /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1 libc6-arm64-cross; }; }
+
 absent=()
 if command -v flock >/dev/null; then # one run at a time
 	exec 9>"$cache/lock" && flock 9
 fi
-[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus collector openai packagers
+[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus collector openai packagers arm64
 for part in "$@"; do
 	case $part in
-	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | collector | openai | packagers) ;;
-	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, collector, openai, packagers" && exit 2 ;;
+	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | collector | openai | packagers | arm64) ;;
+	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, collector, openai, packagers, arm64" && exit 2 ;;
 	esac
 	"get_${part//-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
 done
