@@ -43,8 +43,9 @@ func (e *Engine) meta(key string) string {
 // kvBytes returns the KV cache size of one token in bytes. For most models it is computed exactly from the header. For
 // models with another kind of memory it is derived from the size of the library's cache, logged in 1/100 MiB.
 func (e *Engine) kvBytes() int64 {
-	measured := e.needs.kv / float64(e.opt.Slots*e.opt.Context)
-	if counted := float64(e.header.KVBytes); measured == 0 || math.Abs(counted-measured) < 0.01*measured+2 {
+	tokens := float64(e.opt.Slots * e.opt.Context)
+	measured, rounding := e.needs.kv/tokens, 0.01*(1<<20)/tokens
+	if counted := float64(e.header.KVBytes); measured == 0 || math.Abs(counted-measured) < 0.01*measured+rounding {
 		return e.header.KVBytes
 	}
 	return int64(math.Round(measured))
