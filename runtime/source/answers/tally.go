@@ -2,14 +2,12 @@ package answers
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Tally counts picks over many responses. The zero value is ready to use; it is safe for concurrent use.
+// Tally counts picks over many responses. The zero value is ready to use; it is not safe for concurrent use.
 type Tally struct {
-	mu     sync.Mutex
 	counts event.Experts
 }
 
@@ -31,8 +29,6 @@ func (t *Tally) Add(p *Picks, prompt int) (*event.Experts, error) {
 	if experts*p.Layers > maxCells {
 		return nil, errors.New("count picks: too many experts")
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.shape(p, experts)
 	c := &t.counts
 	for i := range p.Tokens * p.Layers {

@@ -49,6 +49,7 @@ type Proxy struct {
 	sink     event.Sink // set by Run
 	link     *link      // set by Run
 
+	picking   sync.Mutex // guards picks; held until their counts are emitted, so that counts only grow
 	picks     answers.Tally
 	last      atomic.Uint64  // last request id
 	passed    atomic.Uint64  // requests of any kind

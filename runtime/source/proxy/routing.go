@@ -47,6 +47,8 @@ func (x *exchange) picks(sum *answers.Message) error {
 		return err
 	}
 	_, prompt := pickedRows(sum, p.Tokens)
+	x.proxy.picking.Lock()
+	defer x.proxy.picking.Unlock()
 	counts, err := x.proxy.picks.Add(p, prompt)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -58,5 +59,36 @@ func TestPicks(t *testing.T) {
 				t.Errorf("%s: %+v", c.name, q.outcome)
 			}
 		}
+	}
+}
+
+// TestPicksOnlyGrow answers many requests at once: each count of picks contains those before it.
+func TestPicksOnlyGrow(t *testing.T) {
+	raw, err := os.ReadFile("../answers/testdata/picks/vllm_chat_routed_experts.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = 40
+	r := behind(t, answering(200, "application/json", string(raw)))
+	var clients sync.WaitGroup
+	for range requests {
+		clients.Go(func() {
+			res := r.post(t, chat, `{}`)
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		})
+	}
+	clients.Wait()
+	eventtest.Wait(t, "all requests", func() bool { return len(r.requests()) == requests })
+	var last uint64
+	for _, e := range r.OfKind(event.KindExperts) {
+		if n := e.Data.(*event.Experts).PromptTokens; n <= last {
+			t.Errorf("%d prompt tokens after %d", n, last)
+		} else {
+			last = n
+		}
+	}
+	if last != 4*requests {
+		t.Errorf("%d prompt tokens in the end, want %d", last, 4*requests)
 	}
 }
