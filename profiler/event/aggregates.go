@@ -5,75 +5,88 @@ import "strings"
 // Aggregates holds an engine's aggregate metrics for one interval, as polled servers report them: the current state,
 // and what happened over Interval. Metrics that the engine does not report are absent.
 type Aggregates struct {
-	Interval int64 // ns since the previous report; 0: first report, without counts and rates
-	Void     bool  // the counts of all earlier reports are wrong: they are of several processes
+	Interval int64 `wire:"interval"` // ns since the previous report; 0: first report, without counts and rates
+	Void     bool  `wire:"void"`     // the counts of all earlier reports are wrong: they are of several processes
 
-	Running, Waiting Reading // requests
-	Decode, Prefill  Reading // tokens/s over Interval: generated tokens, computed prompt tokens
+	Running Reading `wire:"running"` // requests
+	Waiting Reading `wire:"waiting"` // requests
+	Decode  Reading `wire:"decode"`  // generated tokens/s over Interval
+	Prefill Reading `wire:"prefill"` // computed prompt tokens/s over Interval
 
-	KVUsage, KVUsed, KVTotal Reading // 0..1, cells, cells
-	CacheHits                Reading // share of the prompt tokens over Interval that came from a cache, 0..1
+	KVUsage   Reading `wire:"kv_usage"`   // 0..1
+	KVUsed    Reading `wire:"kv_used"`    // cells
+	KVTotal   Reading `wire:"kv_total"`   // cells
+	CacheHits Reading `wire:"cache_hits"` // share of the prompt tokens over Interval that came from a cache, 0..1
 
-	Finished, Failed          Reading // requests over Interval
-	Cancelled                 Reading // requests over Interval that their client ended
-	Prompt, Cached, Generated Reading // tokens over Interval; Prompt includes Cached
-	AtLeast                   bool    // Generated is a lower bound: it misses tokens from after the last poll of a request
+	Finished  Reading `wire:"finished"`  // requests over Interval
+	Failed    Reading `wire:"failed"`    // requests over Interval
+	Cancelled Reading `wire:"cancelled"` // requests over Interval that their client ended
+	Prompt    Reading `wire:"in"`        // tokens over Interval, cached ones included
+	Cached    Reading `wire:"cached"`    // tokens over Interval
+	Generated Reading `wire:"out"`       // tokens over Interval
+	AtLeast   bool    `wire:"at_least"`  // Generated is a lower bound: it misses tokens from after the last poll of a request
 
-	Histograms []Histogram
-	Slots      []Slot         // requests that were seen when polling
-	Models     []LoadedModel  // models in memory, if the engine loads and unloads them by itself
-	More       []NamedReading // the engine's other current values, ascending by name
-	Counts     []NamedReading // what else it counted over Interval, ascending by name
-	Ratios     []Ratio        // shares and means over Interval, ascending by name
-	Adapters   []string       // LoRA adapters of running and waiting requests
-	Ranks      []Rank         // state of each data-parallel rank, if there are several
-	Earlier    *Earlier       // of the first report only
+	Histograms []Histogram    `wire:"times"`
+	Slots      []Slot         `wire:"slots,many"`     // requests that were seen when polling
+	Models     []LoadedModel  `wire:"models"`         // models in memory, if the engine loads and unloads them by itself
+	More       []NamedReading `wire:"more"`           // the engine's other current values, ascending by name
+	Counts     []NamedReading `wire:"counts"`         // what else it counted over Interval, ascending by name
+	Ratios     []Ratio        `wire:"ratios"`         // shares and means over Interval, ascending by name
+	Adapters   []string       `wire:"adapters,named"` // LoRA adapters of running and waiting requests
+	Ranks      []Rank         `wire:"ranks"`          // state of each data-parallel rank, if there are several
+	Earlier    *Earlier       `wire:"earlier"`        // of the first report only
 
-	ExpertRanks []LayerRanks // picks of experts over Interval, if the engine spreads experts over ranks
+	ExpertRanks []LayerRanks `wire:"expert_ranks"` // picks of experts over Interval, if the engine spreads experts over ranks
 
-	Endpoints []Endpoint // where the metrics come from, and endpoints that could not be read
+	Endpoints []Endpoint `wire:"sources"` // where the metrics come from, and endpoints that could not be read
 }
 
 // Ratio is a quotient whose parts add up over intervals: a share, or a mean.
 type Ratio struct {
-	Name        string // as of a NamedReading
-	Part, Whole Reading
+	Name  string  `wire:"name,always"` // as of a NamedReading
+	Part  Reading `wire:"part,bare"`
+	Whole Reading `wire:"whole,bare"`
 }
 
 // Rank is the state of one data-parallel rank of an engine.
 type Rank struct {
-	Name                      string
-	Running, Waiting, KVUsage Reading // as in Aggregates
+	Name    string  `wire:"name,always"`
+	Running Reading `wire:"running"` // as in Aggregates
+	Waiting Reading `wire:"waiting"`
+	KVUsage Reading `wire:"kv_usage"`
 }
 
 // LayerRanks are the picks of a layer's experts by the rank that computed them.
 type LayerRanks struct {
-	Layer int
-	Picks []uint64 // by rank
+	Layer int      `wire:"layer,always"`
+	Picks []uint64 `wire:"picks"` // by rank
 }
 
 // Earlier is what an engine had counted from its start to the first report.
 type Earlier struct {
-	Finished, Failed          Reading // requests
-	Prompt, Cached, Generated Reading // tokens
-	Counts                    []NamedReading
-	Histograms                []Histogram
+	Finished   Reading        `wire:"finished"` // requests
+	Failed     Reading        `wire:"failed"`
+	Prompt     Reading        `wire:"in"` // tokens
+	Cached     Reading        `wire:"cached"`
+	Generated  Reading        `wire:"out"`
+	Counts     []NamedReading `wire:"counts"`
+	Histograms []Histogram    `wire:"times"`
 }
 
 // Endpoint is one address of an engine that reports metrics.
 type Endpoint struct {
-	Name   string // for example "/metrics"
-	Reason string // why it is not read; "" if it is
+	Name   string `wire:"name,always"` // for example "/metrics"
+	Reason string `wire:"why"`         // why it is not read; "" if it is
 }
 
 // LoadedModel is a model in the memory of an engine.
 type LoadedModel struct {
-	Name    string
-	Bytes   int64 // memory in use; 0 unknown
-	GPU     int64 // of Bytes, in the memory of GPUs
-	Context int   // tokens that a request may use; 0 unknown
-	Until   Time  // when the engine unloads it unless it is used; 0: unknown, or Stays
-	Stays   bool  // the engine does not unload it
+	Name    string `wire:"name,always"`
+	Bytes   int64  `wire:"bytes"`   // memory in use; 0 unknown
+	GPU     int64  `wire:"gpu"`     // of Bytes, in the memory of GPUs
+	Context int    `wire:"context"` // tokens that a request may use; 0 unknown
+	Until   Time   `wire:"until"`   // when the engine unloads it unless it is used; 0: unknown, or Stays
+	Stays   bool   `wire:"stays"`   // the engine does not unload it
 }
 
 // GPUShare returns the share of the model's memory that GPUs hold, 0..1.
@@ -86,27 +99,27 @@ func (m *LoadedModel) GPUShare() Reading {
 
 // Histogram is a distribution of durations over the interval of a report, in the engine's own buckets.
 type Histogram struct {
-	Name   string // one of the names in docs/event-protocol.md, or the engine's own
-	Count  uint64
-	Sum    int64    // ns
-	Bounds []int64  // ns, ascending: upper bounds of all buckets but the last, which is unbounded
-	Counts []uint64 // per bucket, one more than Bounds; nil if only Count and Sum are known
+	Name   string   `wire:"name,always"` // one of the names in docs/event-protocol.md, or the engine's own
+	Count  uint64   `wire:"n,always"`
+	Sum    int64    `wire:"sum"` // ns
+	Bounds []int64  `wire:"le"`  // ns, ascending: upper bounds of all buckets but the last, which is unbounded
+	Counts []uint64 `wire:"c"`   // per bucket, one more than Bounds; nil if only Count and Sum are known
 }
 
 // Slot is a place for one request in an engine, as it was when polled. The start and the end of the request have no
 // stamps.
 type Slot struct {
-	Slot      int
-	Request   RequestID // 0: idle
-	Model     string    // "": the only one
-	Prompt    int       // prompt tokens; 0 unknown
-	Processed int       // of Prompt, processed so far
-	Cached    int       // of Processed, taken from a cache
-	Generated int
-	Max       int   // limit of generated tokens; 0 unknown
-	Used      int   // KV cache cells in use
-	End       State // if Request has left the slot since the last poll and the server shows how; else StateNone
-	Context   int   // KV cache cells that it may use
+	Slot      int       `wire:"slot"`
+	Request   RequestID `wire:"r"`      // 0: idle
+	Model     string    `wire:"model"`  // "": the only one
+	Prompt    int       `wire:"in"`     // prompt tokens; 0 unknown
+	Processed int       `wire:"done"`   // of Prompt, processed so far
+	Cached    int       `wire:"cached"` // of Processed, taken from a cache
+	Generated int       `wire:"out"`
+	Max       int       `wire:"max"`       // limit of generated tokens; 0 unknown
+	Used      int       `wire:"used"`      // KV cache cells in use
+	End       State     `wire:"end,final"` // if Request has left the slot since the last poll and the server shows how; else StateNone
+	Context   int       `wire:"context"`   // KV cache cells that it may use
 }
 
 // NamedReading is a reading with a name. The suffix of the name is the unit, as in reports: "_share", "_bytes",

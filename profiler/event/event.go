@@ -123,9 +123,3 @@ type SinkFunc func(Event)
 
 // Emit implements Sink.
 func (f SinkFunc) Emit(e Event) { f(e) }
-
-// Discard is a Sink that drops all events.
-type Discard struct{}
-
-// Emit implements Sink.
-func (Discard) Emit(Event) {}

@@ -7,7 +7,7 @@ import (
 
 // GPU is one accelerator in a Host sample.
 type GPU struct {
-	Name    string
+	Name    string `wire:"name"`
 	Address string // on the PCI bus, as "0000:41:00.0", "" if it is not needed; of this machine only, not sent
 	Unified bool   // it uses the machine's memory; of this machine only, not sent
 

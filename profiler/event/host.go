@@ -5,10 +5,10 @@ import "math/bits"
 // Host is one sample of the machine and of two processes: the engine's and llmtop's own (one process if the engine runs
 // inside llmtop). Rates are averaged over Interval, the time since the previous sample.
 type Host struct {
-	Interval int64 // ns
+	Interval int64 `wire:"interval"` // ns
 
-	Cores     []float64 // utilisation per core, 0..1
-	Clocks    []float64 // Hz per core; empty if the system does not report it
+	Cores     []float64 `wire:"cores"`   // utilisation per core, 0..1
+	Clocks    []float64 `wire:"core_hz"` // Hz per core; empty if the system does not report it
 	CPU       Reading   // utilisation of the machine, 0..1
 	Frequency Reading   // Hz, mean over the cores
 	MaxClock  Reading   // highest frequency of a core in Hz, mean over the cores
@@ -18,9 +18,9 @@ type Host struct {
 	Runnable  Reading   // threads of the machine that run or wait for a core
 	MemTotal  Reading   // bytes; the lowest limit of the control groups of the engine's process if that is lower
 	MemUsed   Reading   // bytes of the machine, or of the group with that limit
-	Limited   bool      // MemTotal or CPULimit is that of a control group
+	Limited   bool      `wire:"limited"` // MemTotal or CPULimit is that of a control group
 
-	ReadBandwidth []float64 // B/s that [i]: 2^i threads, the last: all cores read from memory; empty until it was measured
+	ReadBandwidth []float64 `wire:"read_bandwidth"` // B/s that [i]: 2^i threads, the last: all cores read from memory; empty until it was measured
 	CPULimit      Reading   // CPU quota of the engine's process in cores: the lowest of its control groups
 	Throttled     Reading   // time that these groups were throttled at their quotas / wall time, summed over cores
 
@@ -32,11 +32,12 @@ type Host struct {
 
 	// ExpertsCached is the share of each expert's bytes in the page cache in percent, indexed [layer*experts+expert],
 	// UnknownShare where it was not measured; not in every sample.
-	ExpertsCached []uint8
+	ExpertsCached []uint8 `wire:"experts_cached"`
 
-	Engine, Self Process
-	GPUs         []GPU
-	NoGPU        string       // why GPUs is empty: "no GPU", "NVML: driver not loaded"
+	Engine       Process      `wire:"engine,always"`
+	Self         Process      `wire:"self,always"`
+	GPUs         []GPU        `wire:"gpus"`
+	NoGPU        string       `wire:"no_gpu"` // why GPUs is empty: "no GPU", "NVML: driver not loaded"
 	GPUProcesses []GPUProcess // what processes use of the GPUs, as the driver lists them; of this machine only, not sent
 }
 
@@ -58,8 +59,8 @@ const UnknownShare = 255
 
 // Process is one process in a Host sample.
 type Process struct {
-	PID              int
-	Interval         int64   // ns that its rates cover; 0: as long as the sample
+	PID              int     `wire:"pid"`
+	Interval         int64   `wire:"interval"` // ns that its rates cover; 0: as long as the sample
 	CPU              Reading // cores in use: CPU time / wall time
 	RunWait          Reading // share of wall time a runnable thread waited for a core, summed over threads
 	RSS, Peak        Reading // bytes

@@ -7,40 +7,40 @@ import (
 
 // Device describes what the engine computes on.
 type Device struct {
-	Name    string // "CPU", "NVIDIA H200"
-	Kernels string // instruction set or backend in use, for example "avx512-vnni"
-	Host    bool   // the engine computes on the host: transfers read "no device"
-	Threads int    // worker threads; 0 unknown
+	Name    string `wire:"name"`    // "CPU", "NVIDIA H200"
+	Kernels string `wire:"kernels"` // instruction set or backend in use, for example "avx512-vnni"
+	Host    bool   `wire:"host"`    // the engine computes on the host: transfers read "no device"
+	Threads int    `wire:"threads"` // worker threads; 0 unknown
 }
 
 // EngineInfo identifies a source. Its capabilities say what it can report; everything else reads "not reported".
 type EngineInfo struct {
-	Name string // "native"
+	Name string `wire:"name,always"` // "native"
 	// Provider is the program that runs the model if Name is something in front of it, such as a proxy; "": Name, or
 	// unknown.
-	Provider string
-	Version  string
-	PID      int
-	Epoch    int64 // wall clock at Time 0, Unix ns
-	Device   Device
-	Caps     Caps
-	Slots    int     // requests that it can decode together; 0 unknown
-	Pace     float64 // tokens/s that the engine is limited to; 0: unlimited
-	State    EngineState
-	Reason   string // why it failed, or why this engine was chosen
+	Provider string      `wire:"provider"`
+	Version  string      `wire:"version"`
+	PID      int         `wire:"pid"`
+	Epoch    int64       `wire:"wall,time"` // wall clock at Time 0, Unix ns
+	Device   Device      `wire:"device"`
+	Caps     Caps        `wire:"caps"`
+	Slots    int         `wire:"slots"` // requests that it can decode together; 0 unknown
+	Pace     float64     `wire:"pace"`  // tokens/s that the engine is limited to; 0: unlimited
+	State    EngineState `wire:"state"`
+	Reason   string      `wire:"why"` // why it failed, or why this engine was chosen
 
-	Remote Remote // connection to an engine in another process
+	Remote Remote `wire:"remote"` // connection to an engine in another process
 }
 
 // Remote is the connection to an engine in another process. The zero value means that the engine runs in this process.
 type Remote struct {
-	Address   string
-	Link      Link
-	Since     Time   // when Link last changed
-	Reason    string // why the engine is not connected
-	Restarts  int    // how often another run of the engine has answered at the address
-	Missed    int64  // events neither received nor counted as dropped; negative if more arrived than were sent
-	Malformed uint64 // malformed lines
+	Address   string `wire:"address"`
+	Link      Link   `wire:"link"`
+	Since     Time   `wire:"since"`          // when Link last changed
+	Reason    string `wire:"why"`            // why the engine is not connected
+	Restarts  int    `wire:"restarts"`       // how often another run of the engine has answered at the address
+	Missed    int64  `wire:"missing,signed"` // events neither received nor counted as dropped; negative if more arrived than were sent
+	Malformed uint64 `wire:"garbage"`        // malformed lines
 }
 
 // Update sets the link and its reason, and reports whether either has changed. Since changes only with the link.
@@ -133,70 +133,70 @@ func (c Caps) Has(want Caps) bool { return c&want == want }
 
 // Model is the loaded model. 0 means unknown in every number; Experts 0 with a known architecture is a dense model.
 type Model struct {
-	Name         string
-	Path         string // "(built in)" for the embedded model
-	Architecture string
-	Quantisation string // type of most weights, for example "Q8_0"
-	Parameters   int64
-	Active       int64 // parameters touched per token
-	Bytes        int64 // size of all weights
-	Layers       int
-	Width        int
-	Heads        int
-	KVHeads      int
-	HeadDim      int
-	Vocab        int
-	Experts      int
-	ExpertsUsed  int
-	FeedForward  int // width of one expert, or of the dense feed-forward
-	Context      int // tokens that a request may use, as configured
-	TrainContext int
-	KVBytes      int64 // bytes of KV cache per token, all layers
-	WeightBytes  int64 // bytes of weights read per decoded token at batch size 1
+	Name         string `wire:"name"`
+	Path         string `wire:"path"` // "(built in)" for the embedded model
+	Architecture string `wire:"architecture"`
+	Quantisation string `wire:"quantisation"` // type of most weights, for example "Q8_0"
+	Parameters   int64  `wire:"parameters"`
+	Active       int64  `wire:"active_parameters"` // parameters touched per token
+	Bytes        int64  `wire:"bytes"`             // size of all weights
+	Layers       int    `wire:"layers"`
+	Width        int    `wire:"width"`
+	Heads        int    `wire:"heads"`
+	KVHeads      int    `wire:"kv_heads"`
+	HeadDim      int    `wire:"head_dim"`
+	Vocab        int    `wire:"vocabulary"`
+	Experts      int    `wire:"experts"`
+	ExpertsUsed  int    `wire:"experts_used"`
+	FeedForward  int    `wire:"feed_forward"` // width of one expert, or of the dense feed-forward
+	Context      int    `wire:"context"`      // tokens that a request may use, as configured
+	TrainContext int    `wire:"trained_context"`
+	KVBytes      int64  `wire:"kv_bytes"`     // bytes of KV cache per token, all layers
+	WeightBytes  int64  `wire:"weight_bytes"` // bytes of weights read per decoded token at batch size 1
 }
 
 // Request is the data of a queued request.
 type Request struct {
-	Group         string // LoRA adapter or tenant; "" is the default group
-	Label         string // prompt kind, for example "scripture"
-	Name          string // the engine's own id, if it is not a number
-	Model         string // requested model; "": the loaded one
-	Chat          bool   // sent to an interface for chats
-	Prompt        string // text, only if the source is configured to send text
-	MaxTokens     int
-	Cold          bool // first request since the model load began
-	ColdLater     bool // whether it is cold is reported at its end
-	Probe         bool // sent by llmtop
-	Retrospective bool // reported after its end: stamps are what the engine reports
+	Group         string `wire:"group"`       // LoRA adapter or tenant; "" is the default group
+	Label         string `wire:"label"`       // prompt kind, for example "scripture"
+	Name          string `wire:"name"`        // the engine's own id, if it is not a number
+	Model         string `wire:"model"`       // requested model; "": the loaded one
+	Chat          bool   `wire:"chat"`        // sent to an interface for chats
+	Prompt        string `wire:"prompt,text"` // text, only if the source is configured to send text
+	MaxTokens     int    `wire:"max"`
+	Cold          bool   `wire:"cold"`       // first request since the model load began
+	ColdLater     bool   `wire:"cold_later"` // whether it is cold is reported at its end
+	Probe         bool   `wire:"probe"`      // sent by llmtop
+	Retrospective bool   `wire:"told"`       // reported after its end: stamps are what the engine reports
 }
 
 // Outcome is the data of an ended request. Counts are totals and do not depend on the events received.
 type Outcome struct {
-	Reason    string // "stop", "length", "cancelled", or the error
-	Prompt    int    // prompt tokens, cached ones included; 0 unknown
-	Cached    int    // of Prompt, taken from a cache
+	Reason    string `wire:"why"`             // "stop", "length", "cancelled", or the error
+	Prompt    int    `wire:"in,always"`       // prompt tokens, cached ones included; 0 unknown
+	Cached    int    `wire:"cached,optional"` // of Prompt, taken from a cache
 	AnyCached bool   // Cached is unknown: any part of Prompt may come from a cache
-	Padding   int
-	Generated int
-	Later     int   // of Generated, streamed after the first message of each choice; 0: as the token events say
-	AnyLater  bool  // Later is unknown: Generated counts tokens that were not streamed
-	Cold      bool  // of a request with ColdLater
-	Decode    int64 // ns from first to last token if tokens are not reported one by one; 0 unknown
-	Asked     Time  // when a connection to the server was asked for; 0: unknown, or not over HTTP
-	Reuse     Reuse
+	Padding   int    `wire:"pad"`
+	Generated int    `wire:"out,always"`
+	Later     int    `wire:"later"`     // of Generated, streamed after the first message of each choice; 0: as the token events say
+	AnyLater  bool   `wire:"any_later"` // Later is unknown: Generated counts tokens that were not streamed
+	Cold      bool   `wire:"was_cold"`  // of a request with ColdLater
+	Decode    int64  `wire:"decode"`    // ns from first to last token if tokens are not reported one by one; 0 unknown
+	Asked     Time   `wire:"asked"`     // when a connection to the server was asked for; 0: unknown, or not over HTTP
+	Reuse     Reuse  `wire:"reuse"`
 }
 
 // Reuse is where and why a prompt stops to be the same as an earlier one: what a prefix cache can reuse ends there. The
 // zero value means that no earlier prompt that begins like it is known. Sizes are in bytes of text, or in tokens where the
 // text is unknown.
 type Reuse struct {
-	With   RequestID // the earlier request
-	Kind   BreakKind // why
-	Place  string    // in the request, for example "messages[3].content"; "" if nothing differs
-	At     int       // character there, from 0; of BreakTokens the token
-	Common int       // same before the break
-	Same   int       // same after the break
-	Bytes  int       // the whole prompt
+	With   RequestID `wire:"with"`   // the earlier request
+	Kind   BreakKind `wire:"why"`    // why
+	Place  string    `wire:"place"`  // in the request, for example "messages[3].content"; "" if nothing differs
+	At     int       `wire:"at"`     // character there, from 0; of BreakTokens the token
+	Common int       `wire:"common"` // same before the break
+	Same   int       `wire:"same"`   // same after the break
+	Bytes  int       `wire:"bytes"`  // the whole prompt
 }
 
 // BreakKind is why a prompt is not the same as an earlier one from some place on.
@@ -229,18 +229,21 @@ func (k BreakKind) String() string { return breakNames[min(k, NumBreaks-1)] }
 // Experts are cumulative router picks since the model was loaded: a dropped event corrupts no total. Counts are indexed
 // [layer*Experts+expert]. All picks of a layer = tokens x experts used.
 type Experts struct {
-	Layers, Experts, Used int
-	Prompt, Decode        []uint64
-	PromptTokens          uint64 // tokens counted in Prompt, per layer
-	DecodeTokens          uint64 // tokens counted in Decode, per layer
-	EveryN                int    // picks are counted in 1 step of N; 0 and 1 mean all
+	Layers       int      `wire:"layers"`
+	Experts      int      `wire:"experts"`
+	Used         int      `wire:"used"`
+	Prompt       []uint64 `wire:"p"`
+	Decode       []uint64 `wire:"d"`
+	PromptTokens uint64   `wire:"pt,always"` // tokens counted in Prompt, per layer
+	DecodeTokens uint64   `wire:"dt,always"` // tokens counted in Decode, per layer
+	EveryN       int      `wire:"every"`     // picks are counted in 1 step of N; 0 and 1 mean all
 }
 
 // Ops are cumulative times of the operations of forward passes, over the passes with operation timing, and its
 // overhead.
 type Ops struct {
-	Passes   int64    // forward passes in Times
-	Slowdown Reading  // time of a timed pass / of an untimed one, one token each; NotYet without both
+	Passes   int64    `wire:"passes"`   // forward passes in Times
+	Slowdown Reading  `wire:"slowdown"` // time of a timed pass / of an untimed one, one token each; NotYet without both
 	Times    []OpTime // longest first; each operation once per layer
 }
 
@@ -254,16 +257,17 @@ type OpTime struct {
 
 // KV is the state of the KV cache in cells. One cell holds one token of one sequence, all layers.
 type KV struct {
-	Used, Total int64
-	Freed       int64 // cells of the pin that ended with this event; 0 if none
-	Residency   int64 // ns that these cells were pinned: freed - allocated
-	Page        int64 // cells that are allocated together; 0 unknown
-	Pinned      Time  // start of the oldest pin; 0 unknown
+	Used      int64 `wire:"used,optional"`
+	Total     int64 `wire:"total,optional"`
+	Freed     int64 `wire:"freed"`  // cells of the pin that ended with this event; 0 if none
+	Residency int64 `wire:"held"`   // ns that these cells were pinned: freed - allocated
+	Page      int64 `wire:"page"`   // cells that are allocated together; 0 unknown
+	Pinned    Time  `wire:"pinned"` // start of the oldest pin; 0 unknown
 }
 
 // Counters are the engine's own numbers by name. The names in docs/event-protocol.md mean the same for all engines.
 type Counters struct {
-	Values []Counter // ascending by name, each name once
+	Values []Counter `wire:"c,always"` // ascending by name, each name once
 }
 
 // Counter is one of Counters.
@@ -283,19 +287,25 @@ func (c *Counters) Get(name string) Reading {
 
 // Pass is the forward-pass metrics that SGLang and Dynamo publish. Metrics that are not reported are absent.
 type Pass struct {
-	Worker            string
-	Rank              Reading // data-parallel rank
-	Counter           Reading // number of the pass on this worker
-	Wall              Reading // s, by the device's timer
-	Scheduled, Queued PassLoad
+	Worker    string   `wire:"worker_id"`
+	Rank      Reading  `wire:"dp_rank,bare"`    // data-parallel rank
+	Counter   Reading  `wire:"counter_id,bare"` // number of the pass on this worker
+	Wall      Reading  `wire:"wall_time,bare"`  // s, by the device's timer
+	Scheduled PassLoad `wire:"scheduled_requests,always"`
+	Queued    PassLoad `wire:"queued_requests,always"`
 }
 
 // PassLoad describes the requests of a forward pass, or those that wait for one.
 type PassLoad struct {
 	// Requests, their tokens, the variance of prompt lengths, tokens in the cache.
-	Prefills, PrefillTokens, PrefillVariance, PrefillKV Reading
+	Prefills        Reading `wire:"num_prefill_requests,bare"`
+	PrefillTokens   Reading `wire:"sum_prefill_tokens,bare"`
+	PrefillVariance Reading `wire:"var_prefill_length,bare"`
+	PrefillKV       Reading `wire:"sum_prefill_kv_tokens,bare"`
 	// Requests, tokens in the cache, their variance.
-	Decodes, DecodeKV, DecodeVariance Reading
+	Decodes        Reading `wire:"num_decode_requests,bare"`
+	DecodeKV       Reading `wire:"sum_decode_kv_tokens,bare"`
+	DecodeVariance Reading `wire:"var_decode_kv_tokens,bare"`
 }
 
 // Drops are cumulative counts of events that a source dropped, per kind.

@@ -96,7 +96,7 @@ func (q *Queue) Swap(done []Event) (batch []Event, drops Drops) {
 	return batch, q.drops
 }
 
-// Tee is a Sink that passes every event to several sinks.
+// Tee is a Sink that passes every event to several sinks. An empty one drops all events.
 type Tee []Sink
 
 // Emit implements Sink.

@@ -155,7 +155,7 @@ func TestEmitAllocatesNothing(t *testing.T) {
 	q := NewQueue(256)
 	var batch []Event
 	data := new(KV)
-	sink := Tee{q, Discard{}}
+	sink := Tee{q, Tee{}}
 	batch, _ = q.Swap(batch)
 	if n := testing.AllocsPerRun(1000, func() {
 		sink.Emit(Event{Kind: KindToken, Req: 1, Text: "word"})

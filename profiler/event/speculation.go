@@ -5,9 +5,9 @@ const MaxDraft = 64
 
 // Speculation is what speculative decoding costs and brings, cumulative since the model was loaded.
 type Speculation struct {
-	DraftTime int64    // ns in which drafts were computed
-	Drafted   []uint64 // drafted tokens by their position in the draft; at most MaxDraft positions
-	Accepted  []uint64 // of Drafted; as long
+	DraftTime int64    `wire:"time,always"`     // ns in which drafts were computed
+	Drafted   []uint64 `wire:"drafted,always"`  // drafted tokens by their position in the draft; at most MaxDraft positions
+	Accepted  []uint64 `wire:"accepted,always"` // of Drafted; as long
 	Shapes    []PassShape
 }
 

@@ -3,7 +3,7 @@ package event
 // Usage is what the engine's threads did and waited for over one short interval, the evidence for causes of slow tokens.
 // It is sampled only while requests run. Sums are over threads: two threads that wait for 5 ms each waited for 10 ms.
 type Usage struct {
-	Interval int64 // ns since the previous sample, or since the engine had nothing to do
+	Interval int64 `wire:"interval"` // ns since the previous sample, or since the engine had nothing to do
 
 	Running, Waiting Reading // ns on a core, ns runnable without a core; sums over threads
 	Outside          Reading // ns on a core of other threads of the process; only with the engine in llmtop's process

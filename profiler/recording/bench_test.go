@@ -88,7 +88,7 @@ func BenchmarkReplay(b *testing.B) {
 				}
 				opt := PlayOptions{Speed: Unpaced, StopAtEnd: true}
 				var s *store.Store
-				var sink event.Sink = event.Discard{}
+				var sink event.Sink = event.Tee{}
 				if into == "store" {
 					opt.Drain = func() { s.Snapshot() }
 				}

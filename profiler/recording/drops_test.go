@@ -40,7 +40,7 @@ func TestUnreadableLinesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Run(t.Context(), event.Discard{}); err != nil {
+	if err := p.Run(t.Context(), event.Tee{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := p.Status(); s.Undecoded != 1 || s.Damage.Lines != 1 || !slices.Equal(s.Problems()[:1], []string{"the recording is damaged: unreadable lines: 2"}) {

@@ -122,7 +122,7 @@ func TestStopEndsEverything(t *testing.T) {
 		if last := states[len(states)-1].Data.(*event.EngineInfo); last.State != event.EngineStopped || !e.closed {
 			t.Errorf("engine is %v, closed %v", last.State, e.closed)
 		}
-		if err := b.Run(context.Background(), event.Discard{}); err == nil {
+		if err := b.Run(context.Background(), event.Tee{}); err == nil {
 			t.Error("a second Run succeeded")
 		}
 	})

@@ -170,7 +170,7 @@ func TestUsageRun(t *testing.T) {
 			s.Emit(request(1, event.StateQueued))
 		}
 		stop()
-		if err := s.Run(ctx, event.Discard{}); err != nil {
+		if err := s.Run(ctx, event.Tee{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -45,46 +45,6 @@ func appendTime(dst []byte, t event.Time) []byte {
 // bounded is t, or the nearest time that is plausible.
 func bounded(t event.Time) event.Time { return min(max(t, -event.MaxTime), event.MaxTime) }
 
-// number appends a member unless it is 0, which means unknown.
-func number[T ~int | ~int32 | ~int64](dst []byte, name string, v T) []byte {
-	if v == 0 {
-		return dst
-	}
-	return appendInt(key(dst, name), int64(v))
-}
-
-// identifier appends the number of a request unless it is 0, which means none.
-func identifier(dst []byte, name string, v uint64) []byte {
-	if v == 0 {
-		return dst
-	}
-	return strconv.AppendUint(key(dst, name), v, 10)
-}
-
-// moment appends a time unless it is 0, which stands for unknown.
-func moment(dst []byte, name string, t event.Time) []byte {
-	if t == 0 {
-		return dst
-	}
-	return appendTime(key(dst, name), t)
-}
-
-// word appends a member unless it is empty.
-func word(dst []byte, name, v string) []byte {
-	if v == "" {
-		return dst
-	}
-	return appendString(key(dst, name), v)
-}
-
-// flag appends a member if it is true.
-func flag(dst []byte, name string, v bool) []byte {
-	if !v {
-		return dst
-	}
-	return append(key(dst, name), "true"...)
-}
-
 // appendFloat appends the shortest decimal that reads as v, or null for NaN and infinities.
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -170,39 +130,55 @@ func cutAt[T string | []byte](s T, limit int) T {
 	return s[:end]
 }
 
-// appendText appends a model's text, truncated to MaxString: a string, or an array of bytes if it is not UTF-8.
-func appendText(dst []byte, s string) []byte { return appendUncutText(dst, cut(s)) }
-
-// appendUncutText appends a model's text of any length.
-func appendUncutText(dst []byte, s string) []byte {
+// appendText appends a model's text: a string, or an array of bytes if it is not UTF-8.
+func appendText(dst []byte, s string) []byte {
 	if utf8.ValidString(s) {
 		return appendQuoted(dst, s)
 	}
-	dst = append(dst, '[')
-	for i := range len(s) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, uint64(s[i]), 10)
-	}
-	return append(dst, ']')
+	return appendUints(dst, []byte(s)...)
 }
 
-// appendReading appends a member with its origin, or the reason for its absence. It omits readings that are not
-// reported.
-func appendReading(dst []byte, name string, r event.Reading) []byte {
+// appendReading appends a number with its origin, or the reason for its absence; nothing if it is not reported.
+func appendReading(dst []byte, r event.Reading) []byte {
 	switch {
 	case r.Origin == event.NotReported || r.Origin > event.Derived:
 		return dst
 	case !r.OK():
-		return appendString(key(dst, name), r.Absence())
+		return appendString(dst, r.Absence())
 	case r.Origin == event.Measured:
-		return appendFloat(key(dst, name), r.V, 64)
+		return appendFloat(dst, r.V, 64)
 	}
-	dst = append(key(dst, name), '[')
-	dst = appendFloat(dst, r.V, 64)
-	dst = append(dst, ',')
+	return appendNumber(dst, r)
+}
+
+// appendNumber appends a number with its origin.
+func appendNumber(dst []byte, r event.Reading) []byte {
+	dst = append(appendFloat(append(dst, '['), r.V, 64), ',')
 	return append(appendString(dst, r.Origin.String()), ']')
+}
+
+// appendDrops appends the drops by kind.
+func appendDrops(dst []byte, p *event.Drops) []byte {
+	dst = append(dst, '{')
+	for k, n := range p {
+		if n > 0 {
+			dst = appendCount(key(dst, event.Kind(k).String()), n)
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendSet appends an array of the names whose index is in a set.
+func appendSet(dst []byte, names []string, has func(i int) bool) []byte {
+	n := 0
+	dst = append(dst, '[')
+	for i, name := range names {
+		if has(i) {
+			dst = appendString(appendComma(dst, n), name)
+			n++
+		}
+	}
+	return append(dst, ']')
 }
 
 // appendComma appends what separates element i of an array from the one before.

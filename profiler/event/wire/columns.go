@@ -33,20 +33,20 @@ type batch struct {
 
 // numbers is a column of numbers from 0; get returns a negative one if it is unknown.
 func numbers(name string, get func(*event.Event) int64, set func(*event.Event, int64)) column {
-	put := func(b batch, dst []byte, e *event.Event) []byte {
+	return column{name, scalarValue, nil, func(b batch, dst []byte, e *event.Event) []byte {
 		if v := get(e); v >= 0 {
 			return strconv.AppendInt(dst, min(v, event.MaxNumber)-b.last, 10)
 		}
 		return dst
-	}
-	return column{name, scalarValue, nil, put, func(d *Decoder, e *event.Event) {
-		if v, ok := d.scan.signed(); ok && v >= 0 {
-			if !event.PlausibleCount(v) {
-				d.implausible()
-			}
+	}, readNumber(set)}
+}
+
+func readNumber(set func(*event.Event, int64)) func(*Decoder, *event.Event) {
+	return func(d *Decoder, e *event.Event) {
+		if v, ok := d.scan.signed(); ok && v >= 0 && d.plausible(event.PlausibleCount(v)) {
 			set(e, v)
 		}
-	}}
+	}
 }
 
 // deltas is a column of numbers from 0 whose array has differences.
@@ -54,18 +54,20 @@ func deltas(name string, get func(*event.Event) int64, set func(*event.Event, in
 	c := numbers(name, get, set)
 	c.delta = get
 	c.read = func(d *Decoder, e *event.Event) {
-		v, ok := d.scan.signed()
-		if !ok {
-			return
-		}
-		if d.last = event.Add(d.last, v); !event.Plausible(float64(d.last)) {
-			d.implausible()
-		}
-		if d.last >= 0 {
-			set(e, d.last)
+		if v, ok := d.difference(); ok && d.plausible(event.Plausible(float64(v))) && v >= 0 {
+			set(e, v)
 		}
 	}
 	return c
+}
+
+// difference reads a number of an array of differences: the sum so far; false if absent.
+func (d *Decoder) difference() (int64, bool) {
+	v, ok := d.scan.signed()
+	if ok {
+		d.last = event.Add(d.last, v)
+	}
+	return d.last, ok
 }
 
 // timeColumn is the first column of each line: its entries are the events of the line.
@@ -76,13 +78,9 @@ func putTime(b batch, dst []byte, e *event.Event) []byte {
 }
 
 func readTime(d *Decoder, e *event.Event) {
-	v, ok := d.scan.signed()
-	if !ok {
-		return
-	}
-	d.last = event.Add(d.last, v)
-	if e.At = event.Time(d.last); !e.At.Plausible() {
-		d.implausible()
+	if v, ok := d.difference(); ok {
+		e.At = event.Time(v)
+		d.plausible(e.At.Plausible())
 	}
 }
 
@@ -159,17 +157,14 @@ func (c *column) append(dst []byte, b batch, events []event.Event) []byte {
 	return append(out, ']')
 }
 
-// readColumns decodes a line of columns; blank is an event of which nothing is known. It reports whether every event has
-// a time.
-func (d *Decoder) readColumns(columns []column, blank event.Event) bool {
-	s, even, next := &d.scan, true, 0
-	d.event.Kind = blank.Kind
+// readColumns decodes a line of columns; blank is an event of which nothing is known.
+func (d *Decoder) readColumns(columns []column, blank event.Event) {
+	s, next, longest := &d.scan, 0, 0
 	blank.Layer, blank.At = -1, noTime
-	d.blank, d.events, d.common, d.commonAt, d.n = blank, d.events[:0], d.common[:0], d.commonAt[:0], 0
-	longest := 0 // array
+	d.blank, d.events, d.common, d.commonAt = blank, d.events[:0], d.common[:0], d.commonAt[:0]
 	for s.more('}') {
 		name := s.key()
-		i := columnIndex(columns, name, next)
+		i := index(len(columns), next, func(i int) bool { return columns[i].name == string(name) })
 		if i < 0 {
 			s.skip()
 			continue
@@ -178,33 +173,24 @@ func (d *Decoder) readColumns(columns []column, blank event.Event) bool {
 		n := d.readColumn(&columns[i])
 		if i == 0 {
 			d.n = n
+		} else if n > 1 && longest != 0 && n != longest {
+			s.fail("arrays of different lengths")
 		} else if n > 1 {
-			even = even && (longest == 0 || longest == n)
 			longest = n
 		}
 	}
-	if !even || longest > 0 && longest != d.n {
+	if longest > 0 && longest != d.n {
 		s.fail("arrays of different lengths")
 	}
 	if s.problem != "" {
-		return false
+		d.n = 0
+		return
 	}
 	d.repeat()
 	d.hasTime = d.n > 0
 	for i := range d.events[:d.n] {
 		d.hasTime = d.hasTime && d.events[i].At != noTime
 	}
-	return d.require(true, "")
-}
-
-// columnIndex returns the row with a name, or -1. Most lines are in the order of the rows, so it searches from next on.
-func columnIndex(columns []column, name []byte, next int) int {
-	for i := range columns {
-		if j := (next + i) % len(columns); columns[j].name == string(name) {
-			return j
-		}
-	}
-	return -1
 }
 
 // at returns event i of the line, blank at first.
@@ -258,20 +244,13 @@ func (d *Decoder) repeat() {
 
 // isSingle reports whether the next value is one value of the given shape, rather than an array of them.
 func (d *Decoder) isSingle(shape int) bool {
-	if d.scan.peek() != '[' {
+	s := d.scan // a copy, to look ahead
+	if s.peek() != '[' {
 		return true
 	}
-	s := d.scan // a copy, to look ahead
-	if shape == scalarValue {
-		return false
-	}
-	s.at++
-	if shape == nestedArray {
-		if s.peek() != '[' {
-			return false
-		}
+	for ; shape > 0 && s.peek() == '['; shape-- {
 		s.at++
 	}
 	c := s.peek()
-	return c == '-' || c >= '0' && c <= '9' || c == 'N' || c == 'I'
+	return shape == 0 && (c == '-' || c >= '0' && c <= '9' || c == 'N' || c == 'I')
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,73 +19,73 @@ type Decoder struct {
 	lineType []byte     // member "t" of the line
 	recent   event.Kind // of the last line with events
 	hasTime  bool       // the line has a time
+	silent   bool       // the line has no event
 	event    event.Event
 	session  Session
-	model    *event.Model // of a hello
-	loadTime int64        // ns to load model
+	model    *modelLine // of a hello
 
 	// Of a line of columns.
 	blank    event.Event   // an event of which nothing is known
 	events   []event.Event // so far
-	n        int           // number of events
+	n        int           // number of events; 0 for other lines
 	common   []*column     // with one value for all events
 	commonAt []int         // where these values begin
 	last     int64         // previous number of a column of differences
 
-	passes []pass   // by number % keptPasses
-	room   []byte   // for a text
-	picks  []uint16 // room for those of a token
+	passes []struct { // by number % keptPasses
+		number uint64
+		split  event.Split
+	}
+	room  []byte   // for a text
+	picks []uint16 // room for those of a token
 }
 
 // Decode passes the events of a line to emit, in order. They do not refer to line. It returns the content of a line
 // about the connection; the zero Session for all others. Lines of unknown types are ignored. Errors: ErrMalformed,
 // ErrVersion.
 func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
-	if len(line) > MaxLine {
-		return Session{}, fmt.Errorf("%w: %d bytes long", ErrMalformed, len(line))
-	}
-	s := &d.scan
-	s.reset(line)
-	if s.peek() == 0 && s.at == len(line) {
+	d.hasTime, d.silent, d.n, d.model = false, false, 0, nil
+	d.event, d.session = event.Event{Layer: -1}, Session{}
+	if len(bytes.Trim(line, " \t\r\n")) == 0 {
 		return Session{}, nil
 	}
-	d.hasTime, d.model, d.loadTime = false, nil, 0
-	d.event, d.session = event.Event{Layer: -1}, Session{}
-	if !d.begin() {
-		return Session{}, s.err()
-	}
-	emits := d.readLine()
-	if s.problem == "" && s.at < len(line) && s.peek() != 0 {
-		s.fail("more than one value")
-	}
-	if s.problem != "" {
-		return Session{}, s.err()
+	if err := d.decode(line, MaxLine, d.readLine); err != nil {
+		return Session{}, err
 	}
 	if d.session.Type == Hello {
 		if err := d.session.check(); err != nil {
 			return Session{}, err
 		}
 	}
-	if emits {
-		d.emitAll(emit)
-	}
-	return d.session, nil
-}
-
-// emitAll emits the events of the line.
-func (d *Decoder) emitAll(emit func(event.Event)) {
-	switch d.event.Kind {
-	case event.KindToken, event.KindStep:
+	switch {
+	case d.n > 0:
 		for i := range d.events[:d.n] {
 			emit(d.events[i])
 		}
 		clear(d.events)
-	default:
+	case !d.silent:
 		emit(d.event)
 		if d.model != nil {
-			emit(event.Event{Kind: event.KindModel, Layer: -1, At: d.event.At, Dur: d.loadTime, Data: d.model})
+			emit(event.Event{Kind: event.KindModel, Layer: -1, At: d.event.At, Dur: d.model.LoadTime, Data: &d.model.Model})
 		}
 	}
+	return d.session, nil
+}
+
+// decode reads a line whose members read reads.
+func (d *Decoder) decode(line []byte, most int, read func()) error {
+	if len(line) > most {
+		return fmt.Errorf("%w: %d bytes long", ErrMalformed, len(line))
+	}
+	s := &d.scan
+	s.reset(line)
+	if d.begin() {
+		read()
+	}
+	if s.problem == "" && s.at < len(line) && s.peek() != 0 {
+		s.fail("more than one value")
+	}
+	return s.err()
 }
 
 // begin finds the type of the line. It stops before the first member, or after the type if that comes first.
@@ -121,45 +122,27 @@ func (d *Decoder) begin() bool {
 	return true
 }
 
-// readLine decodes the members of the line and reports whether it has events.
-func (d *Decoder) readLine() bool {
-	if t := &lineTypes[d.recent]; t.name == string(d.lineType) { // lines of one type mostly follow each other
-		return t.read(d)
-	}
-	for kind := range event.NumKinds {
+// readLine decodes the members of the line.
+func (d *Decoder) readLine() {
+	for i := range event.NumKinds { // lines of one type mostly follow each other
+		kind := (d.recent + i) % event.NumKinds
 		if t := &lineTypes[kind]; t.name == string(d.lineType) {
-			d.recent = kind
-			return t.read(d)
+			d.recent, d.event.Kind = kind, kind
+			d.require(t.read(d))
+			return
 		}
 	}
-	return readSession(d)
+	readSession(d)
 }
 
-// members calls member for each name of the open object. member decodes the value, or returns false for unknown names,
-// which are skipped.
-func (d *Decoder) members(member func(name []byte) bool) {
-	s := &d.scan
-	for s.more('}') {
-		name := s.key()
-		if string(name) == "a" && s.depth == 1 {
-			d.event.At, d.hasTime = d.time()
-			continue
-		}
-		if !member(name) {
-			s.skip()
-		}
+// require marks the line as malformed if it has no time, or if something else is missing.
+func (d *Decoder) require(missing string) {
+	if !d.hasTime {
+		missing = "time"
 	}
-}
-
-// require marks the line as malformed unless ok is true and the line has a time. what names the missing member.
-func (d *Decoder) require(ok bool, what string) bool {
-	if !ok || !d.hasTime {
-		if !d.hasTime {
-			what = "time"
-		}
-		d.scan.fail("no " + what)
+	if missing != "" {
+		d.scan.fail("no " + missing)
 	}
-	return d.scan.problem == ""
 }
 
 // string reads a string.
@@ -168,53 +151,38 @@ func (d *Decoder) string() string { return valid(d.scan.str()) }
 // valid returns b as valid UTF-8, truncated to MaxString.
 func valid(b []byte) string { return strings.ToValidUTF8(string(cut(b)), "\ufffd") }
 
-// implausible marks the line as malformed: it has a number that cannot have been measured.
-func (d *Decoder) implausible() { d.scan.fail("implausible number") }
+// plausible marks the line as malformed unless ok: it has a number that cannot have been measured.
+func (d *Decoder) plausible(ok bool) bool {
+	if !ok {
+		d.scan.fail("implausible number")
+	}
+	return ok
+}
 
 // time reads a time; false if absent.
 func (d *Decoder) time() (event.Time, bool) {
 	v, ok := d.scan.signed()
-	if !event.Time(v).Plausible() {
-		d.implausible()
-		return 0, false
-	}
-	return event.Time(v), ok
-}
-
-// wall reads a wall-clock time in Unix ns; 0 if absent.
-func (d *Decoder) wall() int64 {
-	v, _ := d.time()
-	return max(int64(v), 0)
+	return event.Time(v), d.plausible(event.Time(v).Plausible()) && ok
 }
 
 // count reads a number and clamps negative ones to 0; 0 if absent.
 func (d *Decoder) count() int64 {
 	v, _ := d.scan.signed()
-	if v = max(v, 0); !event.PlausibleCount(v) {
-		d.implausible()
-		return 0
-	}
+	v = max(v, 0)
+	d.plausible(event.PlausibleCount(v))
 	return v
 }
 
 // unsigned reads a count; false if absent.
 func (d *Decoder) unsigned() (uint64, bool) {
 	v, ok := d.scan.unsigned()
-	if !event.PlausibleCount(v) {
-		d.implausible()
-		return 0, false
-	}
-	return v, ok
+	return v, d.plausible(event.PlausibleCount(v)) && ok
 }
 
 // float reads a number; false if absent.
 func (d *Decoder) float() (float64, bool) {
 	v, ok := d.scan.float()
-	if ok && !event.Plausible(v) {
-		d.implausible()
-		return 0, false
-	}
-	return v, ok
+	return v, ok && d.plausible(event.Plausible(v))
 }
 
 // int32 reads a number and clamps it to 0..MaxInt32; 0 if absent.
@@ -222,19 +190,13 @@ func (d *Decoder) int32() int32 { return int32(min(d.count(), math.MaxInt32)) }
 
 // text appends a model's text to dst, at most limit bytes. The value is a string, or an array of bytes.
 func (d *Decoder) text(dst []byte, limit int) []byte {
-	s := &d.scan
-	if s.peek() != '[' {
-		b := cutAt(s.str(), limit)
+	if d.scan.peek() != '[' {
+		b := cutAt(d.scan.str(), limit)
 		if utf8.Valid(b) {
 			return append(dst, b...)
 		}
 		return append(dst, bytes.ToValidUTF8(b, []byte("\ufffd"))...)
 	}
-	return d.raw(dst, limit)
-}
-
-// raw appends an array of bytes to dst, at most limit of them.
-func (d *Decoder) raw(dst []byte, limit int) []byte {
 	from := len(dst)
 	for range d.elements() {
 		if v, ok := d.scan.signed(); ok && v >= 0 && v < 256 && len(dst)-from < limit {
@@ -249,9 +211,6 @@ func (d *Decoder) identifier() uint64 {
 	v, _ := d.scan.unsigned()
 	return v
 }
-
-// positive reads a number and clamps negative ones to 0; 0 if absent.
-func (d *Decoder) positive() float64 { return max(d.bareReading(event.Reported).V, 0) }
 
 // elements iterates over an array; the body must read each element. Values of other types have none.
 func (d *Decoder) elements() iter.Seq[int] {
@@ -285,24 +244,67 @@ func (d *Decoder) counts() (list []uint64) {
 	return list
 }
 
-// integers reads an array of integers; nil if absent.
-func (d *Decoder) integers() (list []int64) {
-	for range d.elements() {
-		v, ok := d.scan.signed()
-		if !ok {
-			d.scan.fail("expected a number")
+// readReading reads a number with its origin, or the reason for its absence.
+func (d *Decoder) readReading() (r event.Reading) {
+	switch d.scan.peek() {
+	case '"':
+		return event.Absent(originByName(event.NotReported, event.Undefined, d.scan.quoted()))
+	case '[':
+		for i := range d.elements() {
+			switch i {
+			case 0:
+				r = d.bareReading(event.Measured)
+			case 1:
+				if o := originByName(event.Measured, event.Derived, d.scan.str()); r.OK() {
+					r.Origin = o
+				}
+			default:
+				d.scan.skip()
+			}
 		}
-		list = append(list, v)
+		return r
+	}
+	return d.bareReading(event.Measured)
+}
+
+// originByName returns the origin with a name from first to last, or first.
+func originByName(first, last event.Origin, name []byte) event.Origin {
+	for o := first; o <= last; o++ {
+		if o.String() == string(name) {
+			return o
+		}
+	}
+	return first
+}
+
+// bareReading reads a number without an origin; absent if it is no reading.
+func (d *Decoder) bareReading(from event.Origin) event.Reading {
+	if v, ok := d.float(); ok && event.PlausibleReading(v) {
+		return event.Reading{V: v, Origin: from}
+	}
+	return event.Reading{}
+}
+
+// readNumbers reads an array of readings; nil if one is absent: the list has no place for the reason.
+func (d *Decoder) readNumbers() (list []float64) {
+	known := true
+	for range d.elements() {
+		r := d.bareReading(event.Measured)
+		if known = known && r.OK(); len(list) < MaxBatch {
+			list = append(list, r.V)
+		}
+	}
+	if !known {
+		return nil
 	}
 	return list
 }
 
-// words reads an array of at most MaxCount strings.
-func (d *Decoder) words() (list []string) {
+// readSet calls set with the index of each name of an array. It ignores names that are not in the list.
+func (d *Decoder) readSet(names []string, set func(i int)) {
 	for range d.elements() {
-		if w := d.string(); len(list) < MaxCount {
-			list = append(list, w)
+		if i := slices.Index(names, string(d.scan.str())); i >= 0 {
+			set(i)
 		}
 	}
-	return list
 }

@@ -1,9 +1,8 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // scanner is a pull parser for JSON: the caller asks for a type and gets a value, or "absent" if the next value has
@@ -15,11 +14,10 @@ type scanner struct {
 	depth     int
 	problem   string // first syntax error
 	problemAt int    // byte offset of it
-	text      []byte // decoded string with escapes; reused
 }
 
 func (s *scanner) reset(b []byte) {
-	*s = scanner{input: b, text: s.text[:0]}
+	*s = scanner{input: b}
 }
 
 func (s *scanner) fail(problem string) {
@@ -133,101 +131,23 @@ func (s *scanner) quoted() []byte {
 	return nil
 }
 
-// escaped continues to read a string from its first backslash.
+// escaped reads the string that begins before from and has its first backslash at i.
 func (s *scanner) escaped(from, i int) []byte {
-	out := append(s.text[:0], s.input[from:i]...)
-	defer func() { s.text = out }()
-	for i < len(s.input) {
-		c := s.input[i]
-		i++
-		switch {
-		case c == '"':
-			s.at = i
-			return out
-		case c < ' ':
-			s.fail("control character in a string")
-			return nil
-		case c != '\\':
-			out = append(out, c)
-			continue
-		case i == len(s.input):
-			s.fail("unterminated string")
-			return nil
+	for ; i < len(s.input); i++ {
+		switch s.input[i] {
+		case '\\':
+			i++
+		case '"':
+			var text string
+			if err := json.Unmarshal(s.input[from-1:i+1], &text); err != nil {
+				s.fail("malformed string")
+			}
+			s.at = max(s.at, i+1)
+			return []byte(text)
 		}
-		c = s.input[i]
-		i++
-		if c == 'u' {
-			var r rune
-			r, i = s.unicode(i)
-			out = utf8.AppendRune(out, r)
-			continue
-		}
-		plain, ok := unescape(c)
-		if !ok {
-			s.fail("unknown escape")
-			return nil
-		}
-		out = append(out, plain)
 	}
 	s.fail("unterminated string")
 	return nil
-}
-
-func unescape(c byte) (byte, bool) {
-	switch c {
-	case '"', '\\', '/':
-		return c, true
-	case 'n':
-		return '\n', true
-	case 't':
-		return '\t', true
-	case 'r':
-		return '\r', true
-	case 'b':
-		return '\b', true
-	case 'f':
-		return '\f', true
-	}
-	return 0, false
-}
-
-// unicode reads the digits of an escape, and of the second one of a surrogate pair. It returns where they end.
-func (s *scanner) unicode(i int) (rune, int) {
-	r, ok := s.hex(i)
-	if !ok {
-		s.fail("malformed escape")
-		return utf8.RuneError, len(s.input)
-	}
-	i += 4
-	if !utf16.IsSurrogate(r) {
-		return r, i
-	}
-	if i+1 < len(s.input) && s.input[i] == '\\' && s.input[i+1] == 'u' {
-		if low, ok := s.hex(i + 2); ok {
-			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-				return pair, i + 6
-			}
-		}
-	}
-	return utf8.RuneError, i
-}
-
-func (s *scanner) hex(i int) (r rune, ok bool) {
-	if i+4 > len(s.input) {
-		return 0, false
-	}
-	for _, c := range s.input[i : i+4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }
 
 // boolean reads true or false; anything else is false.

@@ -34,13 +34,28 @@ type Session struct {
 	Version   string
 	Run       string
 	At        event.Time
-	Wall      int64 // Unix ns; 0: missing
+	Wall      int64 `wire:"wall,time"` // Unix ns; 0: missing
 	Events    uint64
-	HasEvents bool // Events is set
-	Call      uint64
-	OK        bool
-	Reason    string
-	Req       event.RequestID
+	HasEvents bool            // Events is set
+	Call      uint64          `wire:"c,id"`
+	OK        bool            `wire:"ok"`
+	Reason    string          `wire:"why"`
+	Req       event.RequestID `wire:"r"`
+}
+
+// sessionLine is a line about the connection with its counts.
+type sessionLine struct {
+	Session
+	Events int64       `wire:"q,optional"`
+	By     event.Drops `wire:"by,always"` // drops by kind
+}
+
+// helloLine is the first line of a connection.
+type helloLine struct {
+	Version string `wire:"v"`
+	Run     string `wire:"run"`
+	event.EngineInfo
+	Model *modelLine `wire:"model"`
 }
 
 // check rejects versions that this package cannot read.
@@ -59,100 +74,81 @@ func (s *Session) check() error {
 // AppendHello appends the first line of a connection: engine and, unless it is nil, model with its load time in ns. at
 // is on the engine's monotonic clock; engine.Epoch maps it to the wall clock. run identifies the run of the engine.
 func AppendHello(dst []byte, at event.Time, run string, engine *event.EngineInfo, model *event.Model, loadTime int64) []byte {
-	dst = append(dst, `{"t":"hello"`...)
-	dst = word(word(dst, "v", Version), "run", run)
-	dst = appendTime(key(dst, "a"), at)
-	dst = appendEngine(dst, at, engine)
+	p := &helloLine{Version, run, *engineOf(&event.Event{At: at, Data: engine}), nil}
 	if model != nil {
-		dst = append(appendModel(append(key(dst, "model"), '{'), loadTime, model), '}')
+		p.Model = &modelLine{loadTime, *model}
 	}
-	return append(dst, '}')
+	return append(appendMembers(appendTime(append(dst, `{"t":"hello","a":`...), at), p), '}')
 }
 
 // AppendSession appends a line about the connection. For Hello use AppendHello. drops is used by Dropped only.
 func AppendSession(dst []byte, s *Session, drops *event.Drops) []byte {
-	dst = word(append(dst, '{'), "t", sessionNames[s.Type])
+	dst = appendString(append(dst, `{"t":`...), sessionNames[s.Type])
 	switch s.Type {
 	case Clock, Dropped:
 		dst = appendTime(key(dst, "a"), s.At)
 		if s.Type == Dropped {
-			dst = appendDrops(dst, drops)
-		} else {
-			dst = moment(dst, "wall", event.Time(s.Wall))
+			dst = appendDrops(key(dst, "by"), drops)
+		} else if s.Wall != 0 {
+			dst = appendTime(key(dst, "wall"), event.Time(s.Wall))
 		}
 		dst = appendCount(key(dst, "q"), s.Events)
 	case Reply:
 		dst = strconv.AppendUint(key(dst, "c"), s.Call, 10)
 		dst = strconv.AppendBool(key(dst, "ok"), s.OK)
-		dst = identifier(dst, "r", uint64(s.Req))
+		if s.Req != 0 {
+			dst = strconv.AppendUint(key(dst, "r"), uint64(s.Req), 10)
+		}
 	}
-	return append(word(dst, "why", s.Reason), '}')
+	if s.Reason != "" {
+		dst = appendString(key(dst, "why"), s.Reason)
+	}
+	return append(dst, '}')
 }
 
 // readSession reads a line about the connection. It ignores unknown types.
-func readSession(d *Decoder) bool {
-	i := slices.IndexFunc(sessionNames[:], func(name string) bool { return name == string(d.lineType) })
-	if i <= 0 {
-		d.members(unknownMember)
-		return false
-	}
-	p := &d.session
-	p.Type = SessionType(i)
-	if p.Type == Hello {
-		return readHello(d)
-	}
-	drops := new(event.Drops)
-	d.members(func(key []byte) bool {
-		switch string(key) {
-		case "wall":
-			p.Wall = d.wall()
-		case "q":
-			p.Events, p.HasEvents = d.unsigned()
-		case "by":
-			readDrops(d, drops)
-		case "c":
-			p.Call = d.identifier()
-		case "ok":
-			p.OK = d.scan.boolean()
-		case "why":
-			p.Reason = d.string()
-		case "r":
-			p.Req = event.RequestID(d.identifier())
-		default:
-			return false
+func readSession(d *Decoder) {
+	switch kind := SessionType(max(slices.Index(sessionNames[:], string(d.lineType)), 0)); kind {
+	case None:
+		d.silent = true
+		d.readMembers(new(struct{}))
+	case Hello:
+		p := &helloLine{EngineInfo: event.EngineInfo{State: event.EngineReady}}
+		d.readMembers(p)
+		d.session = Session{Type: kind, Version: p.Version, Run: p.Run, At: d.event.At, Wall: p.Epoch}
+		setEngine(d, &p.EngineInfo)
+		d.model = p.Model
+		if p.Version == "" {
+			d.scan.fail("no version")
 		}
-		return true
-	})
-	p.At = d.event.At
-	if p.Type == Dropped {
-		d.event.Kind, d.event.Data = event.KindDrops, drops
-		return d.require(true, "")
+		d.require("")
+	default:
+		d.silent = true
+		p := &sessionLine{Events: -1}
+		d.readMembers(p)
+		d.setSession(kind, p)
 	}
-	return false
 }
 
-// readHello reads an engine and, if present, its model.
-func readHello(d *Decoder) bool {
-	p := &d.session
-	engine := readEngine(d, func(key []byte) bool {
-		switch string(key) {
-		case "v":
-			p.Version = d.string()
-		case "run":
-			p.Run = d.string()
-		case "model":
-			if d.scan.open('{') {
-				d.model = new(event.Model)
-				d.loadTime = readModel(d, d.model)
-			}
-		default:
-			return false
-		}
-		return true
-	})
-	p.At = d.event.At
-	if engine.Epoch != 0 {
-		p.Wall = engine.Epoch + int64(p.At)
+func (d *Decoder) setSession(kind SessionType, p *sessionLine) {
+	d.session = p.Session
+	d.session.Type, d.session.At = kind, d.event.At
+	if d.session.HasEvents = p.Events >= 0; d.session.HasEvents {
+		d.session.Events = uint64(p.Events)
 	}
-	return d.require(p.Version != "", "version")
+}
+
+// A lost line is an event, and about the connection.
+
+func dropsOf(e *event.Event) *sessionLine {
+	if p := dataOf[event.Drops](e); p != nil {
+		return &sessionLine{Events: -1, By: *p}
+	}
+	return nil
+}
+
+func setDrops(d *Decoder, p *sessionLine) string {
+	d.event.Data = &p.By
+	d.setSession(Dropped, p)
+	return ""
 }

@@ -21,7 +21,7 @@ var (
 		numbers("h", func(e *event.Event) int64 { return unless(e.Handover, 0) }, func(e *event.Event, v int64) { e.Handover = uint32(min(v, math.MaxUint32)) }),
 		{"l", scalarValue, nil, putLogProb, readLogProb},
 		{"p", numberArray, nil, putText, readText},
-		{"w", scalarValue, nil, putSampling, readSampling},
+		{"w", scalarValue, nil, putSampling, readNumber(func(e *event.Event, v int64) { e.Dur = v })}, // until the end of the line: the number of the pass may follow
 		{"x", numberArray, nil, putTokenSplit, readSplit},
 		{"o", nestedArray, nil, putTop, readTop},
 		{"e", numberArray, nil, putPicks, readPicks},
@@ -68,28 +68,32 @@ func appendToken(dst []byte, e *event.Event) ([]byte, bool) {
 
 func appendStep(dst []byte, e *event.Event) ([]byte, bool) { return one(dst, stepColumns, e), true }
 
-func readTokens(d *Decoder) bool {
-	ok := d.readColumns(tokenColumns, event.Event{Kind: event.KindToken, ID: -1, Index: -1, N: 1, Dur: -1})
-	for i := 0; i < d.n && ok; i++ {
+func readTokens(d *Decoder) string {
+	d.readColumns(tokenColumns, event.Event{Kind: event.KindToken, ID: -1, Index: -1, N: 1, Dur: -1})
+	for i := range d.events[:d.n] {
 		e := &d.events[i]
+		if e.Req == 0 {
+			return "request"
+		}
 		if e.Dur >= 0 && e.Split == (event.Split{}) {
 			e.Split = d.splitOf(e.Step)
 			e.Split.Sample = uint32(min(e.Dur, math.MaxUint32))
 		}
 		e.Dur = 0
-		ok = d.require(e.Req != 0, "request")
 	}
-	return ok
+	return ""
 }
 
-func readSteps(d *Decoder) bool {
-	ok := d.readColumns(stepColumns, event.Event{Kind: event.KindStep, Dur: -1})
-	for i := 0; i < d.n && ok; i++ {
+func readSteps(d *Decoder) string {
+	d.readColumns(stepColumns, event.Event{Kind: event.KindStep, Dur: -1})
+	for i := range d.events[:d.n] {
 		e := &d.events[i]
+		if e.Dur < 0 {
+			return "duration"
+		}
 		d.storeSplit(e.Step, e.Split)
-		ok = d.require(e.Dur >= 0, "duration")
 	}
-	return ok
+	return ""
 }
 
 func putRequest(_ batch, dst []byte, e *event.Event) []byte {
@@ -114,7 +118,7 @@ func putText(_ batch, dst []byte, e *event.Event) []byte {
 	if e.Text == "" {
 		return dst
 	}
-	return appendText(dst, e.Text)
+	return appendText(dst, cut(e.Text))
 }
 
 func readText(d *Decoder, e *event.Event) {
@@ -125,21 +129,16 @@ func readText(d *Decoder, e *event.Event) {
 // keptPasses is how many forward passes a token line may lag behind its pass: 32 bytes each, 128 KiB.
 const keptPasses = 4096
 
-// pass is the split time of a forward pass.
-type pass struct {
-	number uint64
-	split  event.Split
-}
-
 // storeSplit keeps the split time of a pass for later tokens.
 func (d *Decoder) storeSplit(step uint64, split event.Split) {
 	if step == 0 || split == (event.Split{}) {
 		return
 	}
 	if d.passes == nil {
-		d.passes = make([]pass, keptPasses)
+		d.passes = slices.Grow(d.passes, keptPasses)[:keptPasses]
 	}
-	d.passes[step%keptPasses] = pass{step, split}
+	p := &d.passes[step%keptPasses]
+	p.number, p.split = step, split
 }
 
 // splitOf returns the split time of a pass, if it was received and is recent.
@@ -173,16 +172,6 @@ func putSampling(b batch, dst []byte, e *event.Event) []byte {
 		return dst
 	}
 	return strconv.AppendUint(dst, uint64(e.Split.Sample), 10)
-}
-
-// readSampling keeps the sampling time in Dur until the end of the line: the number of the pass may follow.
-func readSampling(d *Decoder, e *event.Event) {
-	if v, ok := d.scan.signed(); ok && v >= 0 {
-		if !event.PlausibleCount(v) {
-			d.implausible()
-		}
-		e.Dur = v
-	}
 }
 
 func putTokenSplit(b batch, dst []byte, e *event.Event) []byte {
@@ -219,7 +208,7 @@ func putTop(_ batch, dst []byte, e *event.Event) []byte {
 		dst = strconv.AppendInt(append(dst, '['), int64(t.ID), 10)
 		dst = appendFloat(append(dst, ','), float64(t.LogP), 32)
 		if t.Text != "" {
-			dst = appendText(append(dst, ','), t.Text)
+			dst = appendText(append(dst, ','), cut(t.Text))
 		}
 		return append(dst, ']')
 	})
@@ -278,15 +267,14 @@ func readPicks(d *Decoder, e *event.Event) {
 }
 
 func putPass(_ batch, dst []byte, e *event.Event) []byte {
-	p, ok := e.Data.(*event.Pass)
-	if !ok || p == nil {
-		return dst
+	if p := dataOf[event.Pass](e); p != nil {
+		return appendObject(dst, p)
 	}
-	return passFields.object(dst, p)
+	return dst
 }
 
 func readPass(d *Decoder, e *event.Event) {
 	p := new(event.Pass)
-	passFields.read(d, p)
+	d.readObject(p)
 	e.Data = p
 }

@@ -5,7 +5,6 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -51,25 +50,6 @@ func Append(dst []byte, e *event.Event) ([]byte, error) {
 		return dst, fmt.Errorf("write %v event: %w: %d bytes", e.Kind, ErrEvent, len(out)-from)
 	}
 	return out, nil
-}
-
-// states are the names of request states in lines.
-var states = [event.NumStates]string{"", "queued", "dispatched", "finished", "cancelled", "failed"}
-
-// ends are the names of final request states. Others read as event.StateNone.
-var ends = value[event.State]{
-	func(dst []byte, name string, v event.State) []byte {
-		if v >= event.NumStates || !v.Final() {
-			return dst
-		}
-		return word(dst, name, states[v])
-	},
-	func(d *Decoder) event.State {
-		if v := event.State(max(slices.Index(states[:], string(d.scan.str())), 0)); v.Final() {
-			return v
-		}
-		return event.StateNone
-	},
 }
 
 // caps are the names of capabilities, in order of their bits.

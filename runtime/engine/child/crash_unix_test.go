@@ -150,7 +150,7 @@ func TestNoSuchProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ended *Ended
-	if err := p.Run(context.Background(), event.Discard{}); !errors.As(err, &ended) || !strings.Contains(err.Error(), "exit status 9") ||
+	if err := p.Run(context.Background(), event.Tee{}); !errors.As(err, &ended) || !strings.Contains(err.Error(), "exit status 9") ||
 		!strings.Contains(err.Error(), "what is this") {
 		t.Errorf("%v", err)
 	}

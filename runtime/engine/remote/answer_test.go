@@ -113,7 +113,7 @@ func BenchmarkRead(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			text := []byte(data("%s", line))
-			q := newRequest(&Client{sink: event.Discard{}, server: server{api: OpenAI}}, 0, engine.Request{})
+			q := newRequest(&Client{sink: event.Tee{}, server: server{api: OpenAI}}, 0, engine.Request{})
 			in := answers.NewStream(OpenAI.dialect(), readerFunc(func(p []byte) (int, error) { return copy(p, text), nil }), func() event.Time { return 1 })
 			in.Texts = true
 			b.ReportAllocs()

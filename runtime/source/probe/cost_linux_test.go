@@ -122,7 +122,7 @@ func watchHere(b *testing.B, pid int, hooks engine.Hooks) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error)
-	go func() { ended <- p.Run(ctx, event.Discard{}) }()
+	go func() { ended <- p.Run(ctx, event.Tee{}) }()
 	return func() {
 		cancel()
 		if err := errors.Join(<-ended, p.Close()); err != nil {

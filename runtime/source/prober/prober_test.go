@@ -92,7 +92,7 @@ func TestProbes(t *testing.T) {
 		t.Error("a server was probed that was not reported as ready")
 	}
 	first := p.opt.RequestIDs.Next()
-	p.Observe(event.Discard{}).Emit(connected)
+	p.Observe(event.Tee{}).Emit(connected)
 	ended := func() (n int) {
 		for _, e := range log.OfKind(event.KindRequest) {
 			if e.State == event.StateFinished {
@@ -151,7 +151,7 @@ func TestMayProbe(t *testing.T) {
 	} {
 		p := New(Options{Interval: time.Second})
 		for _, e := range c.events {
-			p.Observe(event.Discard{}).Emit(e)
+			p.Observe(event.Tee{}).Emit(e)
 		}
 		if got := p.mayProbe(); got != c.want {
 			t.Errorf("%s: mayProbe returns %v", name, got)
@@ -185,7 +185,7 @@ func TestFailedProbes(t *testing.T) {
 	s := serve(t)
 	s.fails.Store(true)
 	p, log := start(t, s)
-	p.Observe(event.Discard{}).Emit(connected)
+	p.Observe(event.Tee{}).Emit(connected)
 	eventtest.Wait(t, "failures", func() bool { return s.requests.Load() >= 3 })
 	s.fails.Store(false)
 	eventtest.Wait(t, "an answer", func() bool {
@@ -211,7 +211,7 @@ func TestProbeIsRecognised(t *testing.T) {
 	if id, own := s.Probe(77); !own || id != 0 {
 		t.Errorf("#%d %v before it had an ID", id, own)
 	}
-	m := probes(event.Discard{}, &s)
+	m := probes(event.Tee{}, &s)
 	m.Emit(event.Event{Kind: event.KindRequest, State: event.StateQueued, Req: 1})
 	if id, own := s.Probe(77); !own || id != 1 || s.Next() != 2 {
 		t.Errorf("#%d %v", id, own)

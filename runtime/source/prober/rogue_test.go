@@ -26,7 +26,7 @@ func TestMisbehavingServers(t *testing.T) {
 					p.timeout = 200 * time.Millisecond
 				}
 			})
-			p.Observe(event.Discard{}).Emit(connected)
+			p.Observe(event.Tee{}).Emit(connected)
 			ended := func(states ...event.State) (n int) {
 				for _, e := range log.OfKind(event.KindRequest) {
 					if slices.Contains(states, e.State) {

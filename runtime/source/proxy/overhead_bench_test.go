@@ -217,7 +217,7 @@ func BenchmarkObserve(b *testing.B) {
 	header := typed(stream, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		o := newObserver(&answers.Dialects[0], event.Discard{}.Emit, func(string) {}, func(string) {})
+		o := newObserver(&answers.Dialects[0], event.Tee{}.Emit, func(string) {}, func(string) {})
 		for i, p := range pieces {
 			o.feed.Put(p, event.Time(i+1))
 		}

@@ -27,7 +27,7 @@ func (r *Runner) introduced(e event.Event) {
 		r.sink.Emit(e)
 	}
 	if !r.owner() && link.Down() {
-		r.endAll(engine.Result{State: event.StateFailed, Err: ErrNotConnected, Outcome: event.Outcome{Reason: ErrNotConnected.Error()}}, 0, event.Discard{})
+		r.endAll(engine.Result{State: event.StateFailed, Err: ErrNotConnected, Outcome: event.Outcome{Reason: ErrNotConnected.Error()}}, 0, event.Tee{})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -96,7 +96,7 @@ func (r *Runner) Run(ctx context.Context, sink event.Sink) error {
 			why = engine.ErrStopped
 		}
 		r.stop(why)
-		r.endAll(engine.Result{State: event.StateCancelled, Outcome: event.Outcome{Reason: "cancelled"}}, 0, event.Discard{})
+		r.endAll(engine.Result{State: event.StateCancelled, Outcome: event.Outcome{Reason: "cancelled"}}, 0, event.Tee{})
 		r.calls.Wait()
 	}
 	return err

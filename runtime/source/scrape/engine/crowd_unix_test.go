@@ -33,7 +33,7 @@ func TestNoLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		running.Go(func() { _ = s.Run(ctx, event.Discard{}) }) // it never fails
+		running.Go(func() { _ = s.Run(ctx, event.Tee{}) }) // it never fails
 	}
 	most := 0
 	eventually := func(what string, ok func() bool) {
