@@ -259,7 +259,7 @@ func receiver(expr ast.Expr) string {
 const (
 	maxLines    = 111_400 // of Go, without tests and generated files
 	maxTypes    = 1_257
-	maxPackages = 92
+	maxPackages = 91
 )
 
 // TestTheHouseFitsItsBudgets counts the lines, types and packages of the tree.

@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
@@ -52,7 +52,7 @@ func (o *Benchmark) sources(stdin io.Reader) ([]prompts, error) {
 	}
 	if o.suite {
 		suite := prompts{name: "suite"}
-		for _, p := range demo.Prompts() {
+		for _, p := range native.DemoPrompts() {
 			suite.texts = append(suite.texts, workload.Prompt{Prompt: p.Text, Label: p.Kind})
 		}
 		out = append(out, suite)
@@ -170,7 +170,7 @@ type synthetic struct {
 
 func newSynthetic(ctx context.Context, s local.Scheduler) (*synthetic, error) {
 	var text strings.Builder
-	for _, p := range demo.Prompts() {
+	for _, p := range native.DemoPrompts() {
 		text.WriteString(p.Text + "\n")
 	}
 	front, err := s.Encode(ctx, "")

@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
 	"github.com/llmtop/llmtop/runtime/engine/native"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 
 	goruntime "runtime"
 )
@@ -21,7 +20,7 @@ func foreign(t *testing.T) string { return changed(t, "tokenizer.ggml.pre", "gpt
 // changed writes the built-in model with the first old text after a mark replaced by one of the same length.
 func changed(t *testing.T, mark, old, instead string) string {
 	t.Helper()
-	raw := bytes.Clone(demo.Model())
+	raw := bytes.Clone(native.DemoModel())
 	at := bytes.Index(raw, []byte(mark))
 	at += bytes.Index(raw[at:], []byte(old))
 	copy(raw[at:], instead)
@@ -36,7 +35,7 @@ func changed(t *testing.T, mark, old, instead string) string {
 func ours(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ours.gguf")
-	if err := os.WriteFile(path, demo.Model(), 0o600); err != nil {
+	if err := os.WriteFile(path, native.DemoModel(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

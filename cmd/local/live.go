@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/input"
@@ -117,7 +117,7 @@ func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, err
 		cfg.Actions.Watch, cfg.Actions.Inspect = l.Watch, l.Inspect
 	}
 	if r.Model == "" {
-		for _, p := range demo.Prompts() {
+		for _, p := range native.DemoPrompts() {
 			cfg.Prompts = append(cfg.Prompts, input.Suggestion{Label: p.Kind, Text: p.Text})
 		}
 	}

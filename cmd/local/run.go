@@ -19,7 +19,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 )
 
 // Run is a model to run, with the flags and arguments that say how.
@@ -152,7 +151,7 @@ func (r *Run) requestPicks(e *Engine, prompts []engine.Request) {
 // builtinRequests returns the built-in prompts as requests, alternating between kinds.
 func (r *Run) builtinRequests() []engine.Request {
 	var requests []engine.Request
-	for _, p := range demo.Prompts() {
+	for _, p := range native.DemoPrompts() {
 		requests = append(requests, r.Request(p.Text, p.Kind))
 	}
 	return requests

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 )
 
 // libraries returns the folder of llama.cpp's libraries, or skips the test.
@@ -24,7 +24,7 @@ func libraries(tb testing.TB) string {
 // demoFile writes the built-in model to a file.
 func demoFile(tb testing.TB) string {
 	tb.Helper()
-	return filepath.Join("..", "native", "demo", demo.Name)
+	return filepath.Join("..", "native", "demo", native.DemoName)
 }
 
 // openDemo opens the built-in model, by default on one thread, or skips the test.

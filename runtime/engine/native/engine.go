@@ -9,7 +9,6 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/engine/native/model"
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
@@ -66,7 +65,7 @@ func Open(path string, opt Options) (*Engine, error) {
 }
 
 // OpenDemo loads the built-in model.
-func OpenDemo(opt Options) (*Engine, error) { return OpenBytes(demo.Name, demo.Model(), opt) }
+func OpenDemo(opt Options) (*Engine, error) { return OpenBytes(DemoName, DemoModel(), opt) }
 
 // OpenBytes loads a model from memory. It keeps data.
 func OpenBytes(name string, data []byte, opt Options) (*Engine, error) {

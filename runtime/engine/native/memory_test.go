@@ -4,14 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/engine/native/model"
 )
 
 // TestFits finds the smallest memory that the built-in model fits into, and checks the error below that.
 func TestFits(t *testing.T) {
-	f, err := gguf.Parse(demo.Model())
+	f, err := gguf.Parse(DemoModel())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 )
 
 // computer is the interface of both engines in the benchmark loop.
@@ -81,8 +80,8 @@ func speed(b *testing.B, c computer, prompt []int32) (prefill, decode float64) {
 // fastest of these four, which differs between prefill and decode: small models are not always faster with more
 // threads.
 func BenchmarkPeer(b *testing.B) {
-	path := filepath.Join(b.TempDir(), demo.Name)
-	if err := os.WriteFile(path, demo.Model(), 0o600); err != nil {
+	path := filepath.Join(b.TempDir(), native.DemoName)
+	if err := os.WriteFile(path, native.DemoModel(), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	threads := goruntime.GOMAXPROCS(0)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 )
 
 // OllamaModel is the name of the built-in model in Ollama.
@@ -31,7 +31,7 @@ func Ollama(tb testing.TB, env ...string) *Process {
 		}, env...)...)
 		return cmd
 	}})
-	if err := give(p.URL, OllamaModel, demo.Model()); err != nil {
+	if err := give(p.URL, OllamaModel, native.DemoModel()); err != nil {
 		tb.Fatalf("give ollama the model: %v\n%s", err, p.Log())
 	}
 	return p
@@ -42,7 +42,7 @@ func Ollama(tb testing.TB, env ...string) *Process {
 func OllamaAlso(tb testing.TB, p *Process, name string) {
 	tb.Helper()
 	const title = "llmtop demo MoE"
-	if err := give(p.URL, name, bytes.Replace(demo.Model(), []byte(title), []byte(strings.ToUpper(title)), 1)); err != nil {
+	if err := give(p.URL, name, bytes.Replace(native.DemoModel(), []byte(title), []byte(strings.ToUpper(title)), 1)); err != nil {
 		tb.Fatalf("give ollama a second model: %v\n%s", err, p.Log())
 	}
 }
@@ -53,7 +53,7 @@ func give(url, name string, model []byte) error {
 	if err := post(url+"/api/blobs/"+digest, "application/octet-stream", model); err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{"model": name, "files": map[string]string{demo.Name: digest}, "stream": false})
+	body, err := json.Marshal(map[string]any{"model": name, "files": map[string]string{native.DemoName: digest}, "stream": false})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 )
 
 // Environment variables with the paths of the programs.
@@ -46,8 +46,8 @@ func Path(tb testing.TB, env string) string {
 // Model returns a file with the built-in model, which is removed after the test.
 func Model(tb testing.TB) string {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), demo.Name)
-	if err := os.WriteFile(path, demo.Model(), 0o600); err != nil {
+	path := filepath.Join(tb.TempDir(), native.DemoName)
+	if err := os.WriteFile(path, native.DemoModel(), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
@@ -72,7 +72,7 @@ func LlamaRouter(tb testing.TB, models ...string) *Process {
 	tb.Helper()
 	path, folder := Path(tb, LlamaServerEnv), tb.TempDir()
 	for _, name := range models {
-		if err := os.WriteFile(filepath.Join(folder, name+".gguf"), demo.Model(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name+".gguf"), native.DemoModel(), 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}

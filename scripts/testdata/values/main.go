@@ -4,11 +4,11 @@ package main
 import (
 	"os"
 
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 )
 
 func main() {
-	if _, err := os.Stdout.Write(demo.Model()); err != nil {
+	if _, err := os.Stdout.Write(native.DemoModel()); err != nil {
 		os.Exit(1)
 	}
 }

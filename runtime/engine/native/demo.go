@@ -1,6 +1,4 @@
-// Package demo contains the model that is built into the program, and prompts for it. README.md is the model card; the
-// training scripts are in train.
-package demo
+package native
 
 import (
 	_ "embed"
@@ -8,25 +6,26 @@ import (
 	"unsafe"
 )
 
-// model is a string so that it stays in the program's read-only memory.
+// demo is the model that is built into the program; demo/README.md is its card. A string stays in the program's read-only
+// memory.
 //
-//go:embed llmtop-demo-moe-q8_0.gguf
-var model string
+//go:embed demo/llmtop-demo-moe-q8_0.gguf
+var demo string
 
-// Model returns the GGUF file, 12 MB, without a copy: it must not be written to.
-func Model() []byte { return unsafe.Slice(unsafe.StringData(model), len(model)) }
+// DemoModel returns the GGUF file of the built-in model, 12 MB, without a copy: it must not be written to.
+func DemoModel() []byte { return unsafe.Slice(unsafe.StringData(demo), len(demo)) }
 
-// Name is the file name of the model.
-const Name = "llmtop-demo-moe-q8_0.gguf"
+// DemoName is the file name of the built-in model.
+const DemoName = "llmtop-demo-moe-q8_0.gguf"
 
-// Prompt is the beginning of a text that the model continues.
-type Prompt struct {
+// DemoPrompt is the beginning of a text that the built-in model continues.
+type DemoPrompt struct {
 	Kind string // text kind of the training data: "Go code", "scripture", …
 	Text string
 }
 
-// prompts alternates between the five kinds.
-var prompts = []Prompt{
+// demoPrompts alternates between the five kinds.
+var demoPrompts = []DemoPrompt{
 	{"Go code", "package main\n\nimport ("},
 	{"scripture", "And it came to pass"},
 	{"novel", "Call me Ishmael."},
@@ -52,6 +51,6 @@ var prompts = []Prompt{
 	{"dictionary", "quickly (adverb):"},
 }
 
-// Prompts returns twenty prompts, four of each of the five kinds, alternating. The first five activate different
+// DemoPrompts returns twenty prompts, four of each of the five kinds, alternating. The first five activate different
 // experts.
-func Prompts() []Prompt { return slices.Clone(prompts) }
+func DemoPrompts() []DemoPrompt { return slices.Clone(demoPrompts) }

@@ -1,4 +1,4 @@
-package demo
+package native
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 )
 
 // TestModel compares the model card with the file.
-func TestModel(t *testing.T) {
-	f, err := gguf.Parse(Model())
+func TestDemoModel(t *testing.T) {
+	f, err := gguf.Parse(DemoModel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,17 +36,17 @@ func TestModel(t *testing.T) {
 	}
 }
 
-func TestModelIsNotCopied(t *testing.T) {
-	if n := testing.AllocsPerRun(10, func() { Model() }); n != 0 {
+func TestDemoModelIsNotCopied(t *testing.T) {
+	if n := testing.AllocsPerRun(10, func() { DemoModel() }); n != 0 {
 		t.Errorf("Model allocates %v times", n)
 	}
-	if first, second := Model(), Model(); &first[0] != &second[0] {
-		t.Error("Model is another slice at the second call")
+	if first, second := DemoModel(), DemoModel(); &first[0] != &second[0] {
+		t.Error("DemoModel is another slice at the second call")
 	}
 }
 
 func TestPrompts(t *testing.T) {
-	f, err := gguf.Parse(Model())
+	f, err := gguf.Parse(DemoModel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestPrompts(t *testing.T) {
 	}
 	kinds := []string{"Go code", "scripture", "novel", "speech", "dictionary"}
 	seen := map[string]bool{}
-	for i, p := range Prompts() {
+	for i, p := range DemoPrompts() {
 		if p.Kind != kinds[i%5] || seen[p.Text] {
 			t.Errorf("prompt %d is of kind %q: %q", i, p.Kind, p.Text)
 		}
