@@ -19,9 +19,6 @@ var roleNames = [AreaDecode]string{
 	"series-p50", "series-p99", "series-decode", "series-prefill", "series-read", "series-write",
 }
 
-// RoleNames returns the names of the roles that theme files set, in the order of the roles.
-func RoleNames() []string { return roleNames[:] }
-
 // maxStops bounds the colours of a heat ramp in a theme file; more than HeatLevels have no effect.
 const maxStops = HeatLevels
 

@@ -1,9 +1,23 @@
 package theme
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
+
+// TestColoursAreDocumented checks that the documentation names the colour of each role.
+func TestColoursAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range roleNames {
+		if !strings.Contains(string(doc), "`"+role+"`") {
+			t.Errorf("docs/settings.md does not document the colour %s of theme files", role)
+		}
+	}
+}
 
 func TestThemeFiles(t *testing.T) {
 	p, err := Parse("mine", []byte("base = \"light\"\naccent = \"#Ff8000\"\nseries-decode = \"#102030\"\nheat = [\"#000000\", \"#ffffff\"]\n"))

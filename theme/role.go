@@ -78,14 +78,6 @@ func Heat(share float64) Role {
 // so that the same text is right in every theme and profile.
 func (r Role) Style() lipgloss.Style { return lipgloss.NewStyle().Foreground(ansi.IndexedColor(r)) }
 
-// TextRoles returns the roles of text on Background. Each meets WCAG AA there.
-func TextRoles() []Role {
-	return []Role{
-		Title, Text, Dim, Data, Accent, Good, Watch, Bad,
-		SeriesP50, SeriesP99, SeriesDecode, SeriesPrefill, SeriesRead, SeriesWrite,
-	}
-}
-
 // PartRoles returns the roles of the TTFT components in drawing order.
 func PartRoles() []Role {
 	return []Role{
@@ -93,6 +85,3 @@ func PartRoles() []Role {
 		PartSend, PartOther,
 	}
 }
-
-// BadgeRoles returns the backgrounds for OnBadge.
-func BadgeRoles() []Role { return []Role{Accent, Good, Watch, Bad} }

@@ -52,7 +52,7 @@ func (freeSampler) Sample([]float32, []int32) (int32, float32) { return 'a', -0.
 func generate(t testing.TB, slots, tokens int, r engine.Request, opt engine.Options) (allocs uint64, took time.Duration) {
 	opt.Sampler = func(engine.Params, int) engine.Sampler { return freeSampler{} }
 	watch := &firstTokens{left: slots}
-	s := engine.New(engine.Loaded(newFree(t, slots)), opt)
+	s := engine.New(loaded(newFree(t, slots)), opt)
 	r.Text, r.MaxTokens = "abc", tokens
 	handles := make([]*engine.Handle, slots)
 	for i := range handles {

@@ -69,7 +69,7 @@ func TestEngineBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFake(t, 1, 64, 16)
 		e.fail = map[int]error{2: fmt.Errorf("out of memory: %w", engine.ErrBroken)}
-		b := start(e, engine.Options{Clock: engine.NewClock()}, engine.Loaded(e))
+		b := start(e, engine.Options{Clock: engine.NewClock()}, loaded(e))
 		running, waiting := b.mustSubmit(t, "abc", 9), b.mustSubmit(t, "d", 9)
 		want(t, running, event.StateFailed, "out of memory: the engine is broken", "d")
 		want(t, waiting, event.StateFailed, "out of memory: the engine is broken", "")
@@ -133,7 +133,7 @@ func TestCloseFails(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFake(t, 1, 64, 16)
 			e.panicIn, e.closeErr = c.falls, c.sticks
-			b := start(e, engine.Options{}, engine.Loaded(e))
+			b := start(e, engine.Options{}, loaded(e))
 			h := b.mustSubmit(t, "abc", 2)
 			want(t, h, event.StateFinished, "length", "de")
 			if err := b.stop(); !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "close engine: ") {
@@ -149,7 +149,7 @@ func TestReleaseFailsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFake(t, 2, 64, 16)
 		e.panicIn = "Release"
-		b := start(e, engine.Options{Pace: 1}, engine.Loaded(e))
+		b := start(e, engine.Options{Pace: 1}, loaded(e))
 		handles := []*engine.Handle{b.mustSubmit(t, "abc", 9), b.mustSubmit(t, "d", 9), b.mustSubmit(t, "e", 9)}
 		time.Sleep(time.Second)
 		if err := b.stop(); !errors.Is(err, engine.ErrBroken) {

@@ -16,6 +16,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// loaded returns a Load for an engine that is already open.
+func loaded(e engine.Engine) engine.Load {
+	return func(context.Context, func(engine.LoadStage)) (engine.Engine, error) { return e, nil }
+}
+
 // Virtual time that the fake engine's work takes, per batch or per row. Virtual time makes timestamps exact.
 const (
 	fakeEmbed     = 1 * time.Microsecond  // per row
@@ -260,7 +265,7 @@ func run(t *testing.T, e *fakeEngine, opt engine.Options, body func(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		e.t = t
 		opt.Clock = engine.NewClock()
-		b := start(e, opt, engine.Loaded(e))
+		b := start(e, opt, loaded(e))
 		synctest.Wait()
 		body(t, b)
 		if err := b.stop(); err != nil {

@@ -25,7 +25,7 @@ func TestOps(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFake(t, 1, 64, 16)
-			b := start(e, engine.Options{Clock: engine.NewClock(), Pace: 2, Hooks: engine.Hooks{Ops: on}}, engine.Loaded(profiledEngine{e}))
+			b := start(e, engine.Options{Clock: engine.NewClock(), Pace: 2, Hooks: engine.Hooks{Ops: on}}, loaded(profiledEngine{e}))
 			want(t, b.mustSubmit(t, "abc", 8), event.StateFinished, "length", "defghijk")
 			reports := b.byKind(event.KindOps, 0)
 			if (len(reports) > 0) != on {

@@ -39,7 +39,7 @@ func runKeeper(t *testing.T, e *keeperEngine, opt engine.Options, body func(t *t
 	synctest.Test(t, func(t *testing.T) {
 		e.t = t
 		opt.Clock, opt.Reuse = engine.NewClock(), true
-		b := start(e.fakeEngine, opt, engine.Loaded(e))
+		b := start(e.fakeEngine, opt, loaded(e))
 		synctest.Wait()
 		body(t, b)
 		if err := b.stop(); err != nil {

@@ -43,11 +43,6 @@ type LoadStage struct {
 	Dur   time.Duration
 }
 
-// Loaded returns a Load for an engine that is already open.
-func Loaded(e Engine) Load {
-	return func(context.Context, func(LoadStage)) (Engine, error) { return e, nil }
-}
-
 // Scheduler runs requests on an engine: it has a bounded queue and runs as many requests at a time as the engine has
 // slots. Its methods may be called from any goroutine; only the goroutine of Run drives the engine.
 type Scheduler struct {

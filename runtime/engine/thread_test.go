@@ -63,7 +63,7 @@ func TestThreads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &threadedFake{fakeEngine: newFake(t, 1, 64, 16), ids: c.ids, alsoLeader: c.alsoLeader}
-				b := start(e.fakeEngine, engine.Options{}, engine.Loaded(e))
+				b := start(e.fakeEngine, engine.Options{}, loaded(e))
 				<-b.mustSubmit(t, "abc", 2).Done()
 				synctest.Wait()
 				got := b.Threads()

@@ -33,7 +33,7 @@ func (s *tape) Emit(e event.Event) {
 func scheduled(t *testing.T, e *Engine, sink *tape, opt engine.Options) *engine.Scheduler {
 	t.Helper()
 	opt.Sampler = func(engine.Params, int) engine.Sampler { return greedySampler{} }
-	s := engine.New(engine.Loaded(e), opt)
+	s := engine.New(func(context.Context, func(engine.LoadStage)) (engine.Engine, error) { return e, nil }, opt)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, sink) }()

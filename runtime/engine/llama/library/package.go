@@ -84,11 +84,7 @@ var packages = []Package{
 // ErrNoPackage means that there is no package for a platform or device.
 var ErrNoPackage = errors.New("no llama.cpp package")
 
-// Pinned returns the package for a platform and a device. The error lists the available devices.
-func Pinned(goos, goarch, device string) (Package, error) {
-	return pick(packages, goos, goarch, device)
-}
-
+// pick returns the package for a platform and a device. The error lists the available devices.
 func pick(from []Package, goos, goarch, device string) (Package, error) {
 	var devices []string
 	for _, p := range from {

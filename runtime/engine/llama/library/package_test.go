@@ -21,7 +21,7 @@ func TestPinsAreWhole(t *testing.T) {
 	}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, goarch := range []string{"amd64", "arm64"} {
-			if _, err := Pinned(goos, goarch, ""); err != nil {
+			if _, err := pick(packages, goos, goarch, ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -34,11 +34,11 @@ func TestPinnedListsDevices(t *testing.T) {
 		{"darwin", "arm64", "cuda", "no llama.cpp package for \"cuda\" on darwin/arm64"},
 		{"plan9", "386", "", "no llama.cpp package for plan9/386"},
 	} {
-		if _, err := Pinned(c.goos, c.goarch, c.device); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := pick(packages, c.goos, c.goarch, c.device); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got %v", c, err)
 		}
 	}
-	p, err := Pinned("linux", "amd64", "vulkan")
+	p, err := pick(packages, "linux", "amd64", "vulkan")
 	if err != nil || p.Spec() != "@node-llama-cpp/linux-x64-vulkan@3.22.1" || p.archive() != "node-llama-cpp-linux-x64-vulkan-3.22.1.tgz" {
 		t.Errorf("got %+v, %v", p, err)
 	}

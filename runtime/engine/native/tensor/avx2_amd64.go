@@ -74,11 +74,8 @@ func dotAVX2(x, y *float32, n int) float32
 //go:noescape
 func expSumAVX2(x *float32, scale float32, n int) float32
 
-// In both conversions, n must be a multiple of 8.
+// n must be a multiple of 8.
 //
-//go:noescape
-func halvesToFloatsAVX2(dst *float32, src *uint16, n int)
-
 //go:noescape
 func floatsToHalvesAVX2(dst *uint16, src *float32, n int)
 

@@ -7705,23 +7705,6 @@ DATA orderAVX2<>+24(SB)/4, $0x00000003
 DATA orderAVX2<>+28(SB)/4, $0x00000007
 GLOBL orderAVX2<>(SB), RODATA|NOPTR, $32
 
-// func halvesToFloatsAVX2(dst *float32, src *uint16, n int)
-// Requires: AVX, F16C
-TEXT ·halvesToFloatsAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-next:
-	VCVTPH2PS (CX), Y0
-	VMOVUPS   Y0, (AX)
-	ADDQ      $0x10, CX
-	ADDQ      $0x20, AX
-	SUBQ      $0x08, DX
-	JNZ       next
-	VZEROUPPER
-	RET
-
 // func floatsToHalvesAVX2(dst *uint16, src *float32, n int)
 // Requires: AVX, F16C
 TEXT ·floatsToHalvesAVX2(SB), NOSPLIT, $0-24

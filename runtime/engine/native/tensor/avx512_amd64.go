@@ -71,9 +71,6 @@ func dotAVX512(x, y *float32, n int) float32
 func expSumAVX512(x *float32, scale float32, n int) float32
 
 //go:noescape
-func halvesToFloatsAVX512(dst *float32, src *uint16, n int)
-
-//go:noescape
 func floatsToHalvesAVX512(dst *uint16, src *float32, n int)
 
 // attnScoresAVX512 computes 1, 2, 3, 4 or 8 rows; stride is in values.

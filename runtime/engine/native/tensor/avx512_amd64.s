@@ -9320,39 +9320,6 @@ expEnd:
 	MOVSS         X1, ret+24(FP)
 	RET
 
-// func halvesToFloatsAVX512(dst *float32, src *uint16, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
-TEXT ·halvesToFloatsAVX512(SB), NOSPLIT, $0-24
-	MOVQ  dst+0(FP), CX
-	MOVQ  src+8(FP), DX
-	MOVQ  n+16(FP), BX
-	MOVQ  n+16(FP), AX
-	ANDL  $0x0000000f, AX
-	MOVL  $0x00000001, SI
-	SHLXL AX, SI, SI
-	DECL  SI
-	KMOVW SI, K1
-	XORQ  AX, AX
-
-loop:
-	SUBQ      $0x10, BX
-	JLT       loopRest
-	VCVTPH2PS (DX)(AX*2), Z0
-	VMOVUPS   Z0, (CX)(AX*4)
-	ADDQ      $0x10, AX
-	JMP       loop
-
-loopRest:
-	CMPQ        BX, $-16
-	JEQ         loopEnd
-	VMOVDQU16.Z (DX)(AX*2), K1, Y0
-	VCVTPH2PS   Y0, Z0
-	VMOVUPS     Z0, K1, (CX)(AX*4)
-
-loopEnd:
-	VZEROUPPER
-	RET
-
 // func floatsToHalvesAVX512(dst *uint16, src *float32, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·floatsToHalvesAVX512(SB), NOSPLIT, $0-24

@@ -33,20 +33,6 @@ func FloatToHalf(f float32) uint16 {
 	return sign | uint16(b>>13-112<<10)
 }
 
-// HalvesToFloats writes the values of src to dst[:len(src)].
-func HalvesToFloats(dst []float32, src []uint16) {
-	if len(src) > 0 {
-		halvesToFloats(dst[:len(src)], src)
-	}
-}
-
-// FloatsToHalves rounds src to half floats in dst[:len(src)].
-func FloatsToHalves(dst []uint16, src []float32) {
-	if len(src) > 0 {
-		floatsToHalves(dst[:len(src)], src)
-	}
-}
-
 func halvesToFloatsGo(dst []float32, src []uint16) {
 	for i, h := range src {
 		dst[i] = HalfToFloat(h)

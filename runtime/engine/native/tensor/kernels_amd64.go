@@ -125,25 +125,9 @@ func rotateHalves(x, y, cos, sin []float32) {
 	}
 }
 
-// wholeEights returns the part of n values that the AVX2 conversions process.
-func wholeEights(n int) int { return n &^ 7 }
-
-func halvesToFloats(dst []float32, src []uint16) {
-	done := 0
-	switch n := wholeEights(len(src)); {
-	case active == avx512:
-		halvesToFloatsAVX512(&dst[0], &src[0], len(src))
-		return
-	case active == avx2 && n > 0:
-		halvesToFloatsAVX2(&dst[0], &src[0], n)
-		done = n
-	}
-	halvesToFloatsGo(dst[done:], src[done:])
-}
-
 func floatsToHalves(dst []uint16, src []float32) {
 	done := 0
-	switch n := wholeEights(len(src)); {
+	switch n := len(src) &^ 7; { // of which the AVX2 conversion takes whole eights
 	case active == avx512:
 		floatsToHalvesAVX512(&dst[0], &src[0], len(src))
 		return

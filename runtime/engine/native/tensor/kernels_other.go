@@ -15,7 +15,6 @@ func scaleMul(dst, x, w []float32, s float32)    { scaleMulGo(dst, x, w, s) }
 func expSum(x []float32, scale float32) float32  { return expSumGo(x, scale) }
 func swiGLU(dst, gate, up []float32)             { swiGLUGo(dst, gate, up) }
 func rotateHalves(x, y, cos, sin []float32)      { rotateHalvesGo(x, y, cos, sin) }
-func halvesToFloats(dst []float32, src []uint16) { halvesToFloatsGo(dst, src) }
 func floatsToHalves(dst []uint16, src []float32) { floatsToHalvesGo(dst, src) }
 func storeKey(tile []uint16, key []float32)      { storeKeyGo(tile, key) }
 

@@ -2,14 +2,6 @@ package tensor
 
 import "math"
 
-// Dot returns the inner product of x and y[:len(x)].
-func Dot(x, y []float32) float32 {
-	if len(x) == 0 {
-		return 0
-	}
-	return dot(x, y[:len(x)])
-}
-
 // Axpy adds a*x to y[:len(x)].
 func Axpy(y []float32, a float32, x []float32) {
 	if len(x) > 0 {

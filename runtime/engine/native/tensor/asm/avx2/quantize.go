@@ -110,30 +110,17 @@ func quantizeQ80() {
 	RET()
 }
 
-// halves emits the conversions between half floats and float32 of n values, a multiple of 8.
+// halves emits the conversion of n float32, a multiple of 8, to half floats.
 func halves() {
-	for _, widen := range []bool{true, false} {
-		name, signature := "floatsToHalvesAVX2", "func(dst *uint16, src *float32, n int)"
-		if widen {
-			name, signature = "halvesToFloatsAVX2", "func(dst *float32, src *uint16, n int)"
-		}
-		TEXT(name, NOSPLIT, signature)
-		dst, src, n, y := Arg("dst"), Arg("src"), Arg("n"), YMM()
-		Label("next")
-		if widen {
-			VCVTPH2PS(Mem(src, 0), y)
-			VMOVUPS(y, Mem(dst, 0))
-			ADDQ(operand.Imm(2*lanes), src)
-			ADDQ(operand.Imm(4*lanes), dst)
-		} else {
-			VMOVUPS(Mem(src, 0), y)
-			VCVTPS2PH(operand.Imm(0), y, Mem(dst, 0))
-			ADDQ(operand.Imm(4*lanes), src)
-			ADDQ(operand.Imm(2*lanes), dst)
-		}
-		SUBQ(operand.Imm(lanes), n)
-		JNZ(operand.LabelRef("next"))
-		VZEROUPPER()
-		RET()
-	}
+	TEXT("floatsToHalvesAVX2", NOSPLIT, "func(dst *uint16, src *float32, n int)")
+	dst, src, n, y := Arg("dst"), Arg("src"), Arg("n"), YMM()
+	Label("next")
+	VMOVUPS(Mem(src, 0), y)
+	VCVTPS2PH(operand.Imm(0), y, Mem(dst, 0))
+	ADDQ(operand.Imm(4*lanes), src)
+	ADDQ(operand.Imm(2*lanes), dst)
+	SUBQ(operand.Imm(lanes), n)
+	JNZ(operand.LabelRef("next"))
+	VZEROUPPER()
+	RET()
 }

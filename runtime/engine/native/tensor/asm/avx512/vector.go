@@ -263,37 +263,20 @@ func expSum() {
 	RET()
 }
 
-// halves emits the conversions between half floats and float32.
+// halves emits the conversion of float32 to half floats.
 func halves() {
-	for _, widen := range []bool{true, false} {
-		name, signature := "floatsToHalvesAVX512", "func(dst *uint16, src *float32, n int)"
-		if widen {
-			name, signature = "halvesToFloatsAVX512", "func(dst *float32, src *uint16, n int)"
+	TEXT("floatsToHalvesAVX512", NOSPLIT, "func(dst *uint16, src *float32, n int)")
+	s := newSpan([]string{"dst", "src"}, "")
+	s.loop("loop", func(s *span) {
+		halves := operand.Mem{Base: s.ptr["dst"], Index: s.at, Scale: 2}
+		if s.mask == nil {
+			VCVTPS2PH(operand.Imm(0), s.read("src"), halves)
+			return
 		}
-		TEXT(name, NOSPLIT, signature)
-		s := newSpan([]string{"dst", "src"}, "")
-		s.loop("loop", func(s *span) {
-			halfMem := operand.Mem{Base: s.ptr["src"], Index: s.at, Scale: 2}
-			if !widen {
-				halfMem.Base = s.ptr["dst"]
-			}
-			h, z := YMM(), ZMM()
-			switch {
-			case widen && s.mask == nil:
-				VCVTPH2PS(halfMem, z)
-				s.write(z, "dst")
-			case widen:
-				VMOVDQU16_Z(halfMem, *s.mask, h)
-				VCVTPH2PS(h, z)
-				s.write(z, "dst")
-			case s.mask == nil:
-				VCVTPS2PH(operand.Imm(0), s.read("src"), halfMem)
-			default:
-				VCVTPS2PH(operand.Imm(0), s.read("src"), h)
-				VMOVDQU16(h, *s.mask, halfMem)
-			}
-		})
-		VZEROUPPER()
-		RET()
-	}
+		h := YMM()
+		VCVTPS2PH(operand.Imm(0), s.read("src"), h)
+		VMOVDQU16(h, *s.mask, halves)
+	})
+	VZEROUPPER()
+	RET()
 }
