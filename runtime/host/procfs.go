@@ -63,6 +63,7 @@ type processTimes struct {
 	faults  uint64 // major page faults
 	minor   uint64 // minor page faults
 	threads uint64
+	started uint64 // ticks since the machine started
 }
 
 // parseProcess parses /proc/PID/stat. The name in it may contain any character, including brackets and spaces.
@@ -72,12 +73,12 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 		return p, false
 	}
 	f := bytes.Fields(stat[end+1:])
-	if len(f) < 18 {
+	if len(f) < 20 {
 		return p, false
 	}
 	return processTimes{
 		state: f[0][0], parent: int(number(f[1])),
-		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
+		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]), started: number(f[19]),
 	}, true
 }
 

@@ -46,7 +46,7 @@ const processStat = `4242 (a) R 1 (b) S 1 4242 4242 0 -1 4194304 100 0 7 0 30 12
 
 func TestParseProcess(t *testing.T) {
 	got, ok := parseProcess([]byte(processStat))
-	want := processTimes{state: 'S', parent: 1, cpu: 42, faults: 7, minor: 100, threads: 9}
+	want := processTimes{state: 'S', parent: 1, cpu: 42, faults: 7, minor: 100, threads: 9, started: 12345}
 	if !ok || got != want {
 		t.Errorf("parseProcess = %+v, %v; want %+v", got, ok, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/probe"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
@@ -111,11 +112,7 @@ func (f *Found) Best() string {
 // probe.ErrAbsent if the process does not link llama.cpp, and with os.ErrPermission if that cannot be read. It reads the
 // files of a process that links llama.cpp only once.
 func (w *Watch) inspect(pid int) (model string, err error) {
-	start, err := probe.Started(pid)
-	if err != nil {
-		return "", err
-	}
-	process := [2]uint64{uint64(pid), start}
+	process := host.Identify(pid)
 	w.mu.Lock()
 	model, known := w.models[process]
 	w.mu.Unlock()
@@ -129,7 +126,7 @@ func (w *Watch) inspect(pid int) (model string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.models == nil {
-		w.models = map[[2]uint64]string{}
+		w.models = map[host.ID]string{}
 	}
 	w.models[process] = t.Model
 	return t.Model, probe.Permitted()

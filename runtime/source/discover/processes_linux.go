@@ -11,14 +11,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 const (
 	// maxArgs limits the length of a command line, in bytes.
 	maxArgs = 64 << 10
-	// maxFiles limits the open files read per process.
-	maxFiles = 16 << 10
 	// generations limits how many ancestors of a process are followed.
 	generations = 6
 )
@@ -30,7 +29,7 @@ func look(root string) (s sight) {
 	if err != nil {
 		s.problems = append(s.problems, "cannot list processes: "+err.Error())
 	}
-	listeners, ok := readListeners(filepath.Join(proc, "net"))
+	listeners, ok := host.Listeners(filepath.Join(proc, "net"))
 	s.listened = ok
 	home, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	for _, e := range entries {
@@ -56,8 +55,8 @@ func look(root string) (s sight) {
 	}
 	s.waiting = findWaiting(root, listeners)
 	for _, l := range listeners {
-		if !slices.ContainsFunc(s.waiting, func(w waiting) bool { return w.at == l.at }) {
-			s.listening = append(s.listening, l.at)
+		if !slices.ContainsFunc(s.waiting, func(w waiting) bool { return w.at == l.At }) {
+			s.listening = append(s.listening, l.At)
 		}
 	}
 	return s
@@ -70,7 +69,7 @@ func Listens(name string, port uint16) bool { return listens("", name, port) }
 func listens(root, name string, port uint16) bool {
 	proc := filepath.Join("/", root, "proc")
 	entries, _ := os.ReadDir(proc)
-	listeners, _ := readListeners(filepath.Join(proc, "net"))
+	listeners, _ := host.Listeners(filepath.Join(proc, "net"))
 	home, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		dir := filepath.Join(proc, e.Name())
@@ -149,35 +148,17 @@ func ancestors(proc string, pid int) (out []int) {
 }
 
 // listens finds the ports of the process: its open files name sockets, and listeners has their addresses.
-func (p *process) listens(dir, home string, listeners []listener) {
+func (p *process) listens(dir, home string, listeners []host.Listener) {
 	if its, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && home != "" && its != home {
 		p.otherNetwork = true
 		return
 	}
-	files, err := os.Open(filepath.Join(dir, "fd"))
-	if err != nil {
-		p.hidden = true
-		return
-	}
-	defer files.Close()
-	names, _ := files.Readdirnames(maxFiles)
-	for _, name := range names {
-		n, ok := socketInode(filepath.Join(dir, "fd", name))
-		i := slices.IndexFunc(listeners, func(l listener) bool { return l.inode == n })
-		if ok && i >= 0 {
-			p.ports = append(p.ports, listeners[i].at)
+	err := host.SocketsOf(dir, func(n uint64) {
+		if i := slices.IndexFunc(listeners, func(l host.Listener) bool { return l.Inode == n }); i >= 0 {
+			p.ports = append(p.ports, listeners[i].At)
 		}
-	}
+	})
+	p.hidden = err != nil
 	slices.SortFunc(p.ports, netip.AddrPort.Compare)
 	p.ports = slices.Compact(p.ports)
-}
-
-// readListeners returns the listening sockets in this network namespace; ok is false if they cannot be read.
-func readListeners(dir string) (out []listener, ok bool) {
-	for _, name := range []string{"tcp", "tcp6"} {
-		if file, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-			out, ok = parseListeners(out, file), true
-		}
-	}
-	return out, ok
 }

@@ -10,12 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // findWaiting returns the listening addresses that only systemd has open. Where its open files cannot be read, these are
 // the addresses in its .socket units whose service does not run.
-func findWaiting(root string, listeners []listener) (out []waiting) {
+func findWaiting(root string, listeners []host.Listener) (out []waiting) {
 	proc := filepath.Join("/", root, "proc")
 	entries, err := os.ReadDir(proc)
 	if err != nil || len(listeners) == 0 {
@@ -23,7 +24,7 @@ func findWaiting(root string, listeners []listener) (out []waiting) {
 	}
 	listening := map[uint64]bool{}
 	for _, l := range listeners {
-		listening[l.inode] = true
+		listening[l.Inode] = true
 	}
 	var held, taken []uint64 // by systemd; by others
 	var hidden bool          // what systemd holds
@@ -47,8 +48,8 @@ func findWaiting(root string, listeners []listener) (out []waiting) {
 		}
 	}
 	for _, l := range listeners {
-		if slices.Contains(held, l.inode) && !slices.Contains(taken, l.inode) {
-			out = append(out, waiting{l.at, "systemd"})
+		if slices.Contains(held, l.Inode) && !slices.Contains(taken, l.Inode) {
+			out = append(out, waiting{l.At, "systemd"})
 		}
 	}
 	if hidden {
@@ -73,26 +74,12 @@ func activates(dir string) bool {
 
 // socketsOf returns which of some sockets a process has open; ok is false if that cannot be read.
 func socketsOf(dir string, wanted map[uint64]bool) (inodes []uint64, ok bool) {
-	files, err := os.Open(filepath.Join(dir, "fd"))
-	if err != nil {
-		return nil, false
-	}
-	defer files.Close()
-	names, _ := files.Readdirnames(maxFiles)
-	for _, name := range names {
-		if n, ok := socketInode(filepath.Join(dir, "fd", name)); ok && wanted[n] {
+	err := host.SocketsOf(dir, func(n uint64) {
+		if wanted[n] {
 			inodes = append(inodes, n)
 		}
-	}
-	return inodes, true
-}
-
-// socketInode returns the number of the socket that a file in /proc/PID/fd is.
-func socketInode(file string) (uint64, bool) {
-	link, _ := os.Readlink(file)
-	inode, ok := strings.CutPrefix(strings.TrimSuffix(link, "]"), "socket:[")
-	n, err := strconv.ParseUint(inode, 10, 64)
-	return n, ok && err == nil
+	})
+	return inodes, err == nil
 }
 
 // unitFolders are where units of the machine and of users are, and cgroupFolders where the control groups of running
@@ -106,7 +93,7 @@ var (
 )
 
 // unitsWaiting returns the listening addresses in .socket units whose service does not run.
-func unitsWaiting(root string, listeners []listener) (out []waiting) {
+func unitsWaiting(root string, listeners []host.Listener) (out []waiting) {
 	folders := slices.Clone(unitFolders)
 	if home, err := os.UserConfigDir(); err == nil && root == "" {
 		folders = append(folders, filepath.Join(home, "systemd/user"))
@@ -128,8 +115,8 @@ func unitsWaiting(root string, listeners []listener) (out []waiting) {
 				}
 			}
 			for _, l := range listeners {
-				if slices.ContainsFunc(u.listens, func(at netip.AddrPort) bool { return listensAt(at, l.at) }) && !u.runs(root) {
-					out = append(out, waiting{l.at, name})
+				if slices.ContainsFunc(u.listens, func(at netip.AddrPort) bool { return listensAt(at, l.At) }) && !u.runs(root) {
+					out = append(out, waiting{l.At, name})
 				}
 			}
 		}

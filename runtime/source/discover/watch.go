@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 )
@@ -16,9 +17,9 @@ type Watch struct {
 	Options Options
 	before  map[string]made // by address
 
-	mu      sync.Mutex           // guards the maps below
-	servers map[string]*server   // with metrics, by address
-	models  map[[2]uint64]string // of processes that link llama.cpp, by their number and start
+	mu      sync.Mutex         // guards the maps below
+	servers map[string]*server // with metrics, by address
+	models  map[host.ID]string // of processes that link llama.cpp
 }
 
 // server is what is kept of a server with metrics: rates are the growth of counters between two reads.

@@ -377,7 +377,7 @@ func TestLiar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target.Start--
+		target.Started--
 		if _, err := Open(target, engine.NewClock(), engine.Hooks{}); err == nil || !strings.Contains(err.Error(), "has ended") {
 			t.Errorf("error %v", err)
 		}

@@ -151,7 +151,7 @@ func (c *cuda) run(ctx context.Context) error {
 		case <-time.After(d):
 		}
 	}
-	for ctx.Err() == nil && c.target.alive() { // another process may get its number
+	for ctx.Err() == nil && c.target.Alive() != 0 { // another process may get its number
 		if err := c.calls.set(true); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (c *cuda) run(ctx context.Context) error {
 		for most := cudaWindow; ; most = cudaSecond {
 			sleep(most)
 			now, span = c.read(), time.Since(at)
-			if ctx.Err() != nil || !c.target.alive() || span > time.Duration(pickLease) || now.cost(&last) > time.Duration(cudaBudget*float64(span)) {
+			if ctx.Err() != nil || c.target.Alive() == 0 || span > time.Duration(pickLease) || now.cost(&last) > time.Duration(cudaBudget*float64(span)) {
 				break
 			}
 			c.publish(now.since(&last, span), 1)
@@ -282,7 +282,7 @@ func (p *Probe) runCUDA(ctx context.Context, sink event.Sink) error {
 		Device: event.Device{Name: p.target.gpu}, Caps: event.CapHost,
 	}
 	for was := (event.EngineInfo{}); ; {
-		if info.Reason = p.cuda.words() + "requests not seen, probes in process " + strconv.Itoa(p.target.PID); !p.target.alive() {
+		if info.Reason = p.cuda.words() + "requests not seen, probes in process " + strconv.Itoa(p.target.PID); p.target.Alive() == 0 {
 			info.State, info.Reason = event.EngineStopped, "the process has ended"
 		}
 		if info != was {

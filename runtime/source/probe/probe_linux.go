@@ -115,7 +115,7 @@ func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (
 	if err != nil {
 		return nil, err
 	}
-	if !t.alive() { // the probes may be in another process with its number
+	if t.Alive() == 0 { // the probes may be in another process with its number
 		return nil, fmt.Errorf("watch process %d: it has ended", t.PID)
 	}
 	return p, nil
@@ -207,19 +207,11 @@ func (p *Probe) Close() error {
 	return errors.Join(append(errs, p.objects.Close())...)
 }
 
-// PID returns the watched process.
-func (p *Probe) PID() int { return p.target.PID }
+// PID returns the watched process, 0 once it has ended.
+func (p *Probe) PID() int { return p.target.Alive() }
 
 // Model returns the path of the watched process's model, "" if it is unknown.
 func (p *Probe) Model() string { return p.target.Model }
-
-// Processes returns the watched process; none once it has ended.
-func (p *Probe) Processes() []int {
-	if !p.target.alive() {
-		return nil
-	}
-	return []int{p.target.PID}
-}
 
 // offset returns the time on the session's clock minus CLOCK_MONOTONIC, in ns.
 func offset(clock engine.Clock) (int64, error) {
@@ -248,7 +240,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	defer stop()
 	var tasks errgroup.Group
 	tasks.Go(func() error {
-		if err := p.cuda.run(ctx); err != nil && p.target.alive() {
+		if err := p.cuda.run(ctx); err != nil && p.target.Alive() != 0 {
 			return err
 		}
 		return nil
@@ -358,7 +350,7 @@ func (p *Probe) view(t *tracker) (event.Caps, string) {
 // describe updates whether the process can still be watched, and what is seen of it.
 func (p *Probe) describe(t *tracker, info *event.EngineInfo) {
 	switch {
-	case !p.target.alive():
+	case p.target.Alive() == 0:
 		info.State, info.Reason = event.EngineStopped, "the process has ended"
 	case t.refused != "":
 		info.State, info.Reason = event.EngineFailed, t.refused

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // errUnsupported is the error of everything here.
@@ -20,8 +21,7 @@ type Symbol struct{ Name, Purpose, File, Refused string }
 
 // Target is a process that links llama.cpp.
 type Target struct {
-	PID                              int
-	Start                            uint64
+	host.ID
 	Program, Model, Version, BuildID string
 	Symbols, CUDA                    []Symbol
 }
@@ -31,9 +31,6 @@ var ErrAbsent = errors.New("it does not link llama.cpp")
 
 // Probe watches a process.
 type Probe struct{}
-
-// Started returns an error on this system.
-func Started(int) (uint64, error) { return 0, errUnsupported }
 
 // Inspect returns an error on this system.
 func Inspect(int) (*Target, error) { return nil, errUnsupported }
@@ -64,9 +61,6 @@ func (*Probe) PID() int { return 0 }
 
 // Model returns "".
 func (*Probe) Model() string { return "" }
-
-// Processes returns none.
-func (*Probe) Processes() []int { return nil }
 
 // Close does nothing.
 func (*Probe) Close() error { return nil }

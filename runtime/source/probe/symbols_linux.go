@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // function is a function of llama.cpp that probes watch. A C++ name contains the types of the parameters, so that a
@@ -81,8 +83,7 @@ type Symbol struct {
 
 // Target is a process that links llama.cpp, or computes with CUDA.
 type Target struct {
-	PID     int
-	Start   uint64 // of the process, in clock ticks: another process with the same number has another
+	host.ID
 	Program string
 	Model   string   // path of the GGUF file that it maps or has open, "" unknown
 	Version string   // of llama.cpp, such as b6000; "" unknown
@@ -129,11 +130,10 @@ func Inspect(pid int) (*Target, error) {
 
 func inspect(pid int) (*Target, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	start, err := startTime(dir)
-	if err != nil {
-		return nil, err
+	t := &Target{ID: host.Identify(pid)}
+	if t.PID == 0 {
+		return nil, syscall.ESRCH
 	}
-	t := &Target{PID: pid, Start: start}
 	t.Program, _ = os.Readlink(filepath.Join(dir, "exe"))
 	maps, err := mappings(dir)
 	if err != nil {
@@ -335,34 +335,7 @@ func buildID(file *elf.File) string {
 	return hex.EncodeToString(data[head:])
 }
 
-// Started returns when a process started, in clock ticks since the machine did. Another process with its number has
-// another start. It fails if the process has ended.
-func Started(pid int) (uint64, error) { return startTime(filepath.Join("/proc", strconv.Itoa(pid))) }
-
-// startTime returns when a process started, in clock ticks since the machine did.
-func startTime(dir string) (uint64, error) {
-	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("read %s: too short", filepath.Join(dir, "stat"))
-	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return 0, fmt.Errorf("read %s: the process has ended", filepath.Join(dir, "stat"))
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
-}
-
 // has reports whether a function was found.
 func (t *Target) has(name string) bool {
 	return slices.ContainsFunc(t.Symbols, func(s Symbol) bool { return s.Name == name && s.path != "" })
-}
-
-// alive reports whether the process still runs.
-func (t *Target) alive() bool {
-	start, err := startTime(filepath.Join("/proc", strconv.Itoa(t.PID)))
-	return err == nil && start == t.Start
 }
