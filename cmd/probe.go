@@ -142,9 +142,9 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	var machine session.Machine
-	machine.AddProcess(p.PID, p.In(server))
+	hosted := machine.Add(clock, session.Known(p.PID), p.In(server))
 	defer machine.Close()
-	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: p.Processes})
+	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: hosted.Processes})
 	tasks, ctx := errgroup.WithContext(ctx)
 	ended := watch.AtEnd(func(e *event.EngineInfo) {
 		if e.State == event.EngineFailed {

@@ -145,15 +145,9 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, shown bool) (
 	}
 	sampler, machine := host.New(host.Options{Clock: clock, NoGPU: !p.Local()}), new(session.Machine)
 	s.Add("forward requests", p.Run)
-	if p.Local() {
-		s.AddUsage(host.UsageOptions{Clock: clock, Processes: machine.Processes(p.Target())})
-	}
-	s.Add("sample host", func(ctx context.Context, sink event.Sink) error {
-		if !p.Local() {
-			return sampler.Run(ctx, session.SelfOnly(sink))
-		}
+	machine.Watch(s, clock, machine.At(p.Target()), s)
+	s.Add("sample host", func(ctx context.Context, _ event.Sink) error {
 		defer machine.Close()
-		machine.Add(p.Target(), sink)
 		return sampler.Run(ctx, machine)
 	})
 	return s, group, nil

@@ -136,3 +136,9 @@ func Unencrypted(at string) bool {
 	u, err := url.Parse(strings.TrimPrefix(at, FleetScheme))
 	return err == nil && u.Scheme == "http" && !remote.IsLocal(u.String())
 }
+
+// IsLocal reports whether an address of any kind but pid: is on this machine.
+func IsLocal(at string) bool {
+	at = strings.TrimPrefix(at, FleetScheme)
+	return strings.HasPrefix(at, "unix:") || remote.IsLocal(strings.Replace(at, "tcp:", "tcp://", 1))
+}

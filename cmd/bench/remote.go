@@ -38,7 +38,7 @@ type target struct {
 	engine *socket.Runner // of an event socket
 	watch  clientWatch
 
-	machine session.Machine // for a server
+	machine session.Machine
 }
 
 func (r *target) bind(flags *pflag.FlagSet) {
@@ -97,6 +97,10 @@ func (r *target) key() (string, error) {
 // addEngine adds the remote engine to a session, and the samplers of this machine and this process.
 func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 	l.Sampler = host.New(host.Options{Clock: l.Clock, NoGPU: !r.local(), NoRead: true})
+	l.Add("sample host", func(ctx context.Context, _ event.Sink) error {
+		defer r.machine.Close()
+		return l.Sampler.Run(ctx, r.samples(l))
+	})
 	if !remote.IsAddress(r.at) {
 		secret, err := files.Token(r.token)
 		if err != nil {
@@ -106,12 +110,8 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 			return exit.Usage(err)
 		}
 		l.Scheduler = r.engine
-		l.Add("use "+r.at, func(ctx context.Context, sink event.Sink) error {
-			own := session.NewWithSelf(l.Clock.Now, sink)
-			defer own.Close()
-			return r.engine.Run(ctx, own)
-		})
-		l.Add("sample host", func(ctx context.Context, _ event.Sink) error { return l.Sampler.Run(ctx, &r.watch) })
+		hosted := r.machine.Watch(l.Session, l.Clock, session.Known(r.engine.PID), l)
+		l.Add("use "+r.at, func(ctx context.Context, sink event.Sink) error { return r.engine.Run(ctx, hosted.Engine(sink)) })
 		return nil
 	}
 	key, err := r.key()
@@ -133,19 +133,12 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 	}
 	l.Scheduler = r.server
 	l.Add("send requests to "+r.at, r.server.Run)
-	r.machine.Add(r.at, l)
-	l.AddUsage(host.UsageOptions{Clock: l.Clock, Processes: r.machine.Processes(r.at)})
-	l.Add("sample host", func(ctx context.Context, _ event.Sink) error {
-		defer r.machine.Close()
-		return l.Sampler.Run(ctx, event.Tee{&r.watch, &r.machine})
-	})
+	r.machine.Watch(l.Session, l.Clock, r.machine.At(r.at), l)
 	return nil
 }
 
 // local reports whether the address of the engine is on this machine.
-func (r *target) local() bool {
-	return strings.HasPrefix(r.at, "unix:") || remote.IsLocal(strings.Replace(r.at, "tcp:", "tcp://", 1))
-}
+func (r *target) local() bool { return address.IsLocal(r.at) }
 
 // connectTimeout is how long an event socket may take to answer.
 const connectTimeout = 3 * time.Second
@@ -169,10 +162,7 @@ func (r *target) ready(ctx context.Context) error {
 
 // samples returns the sink for samples of this machine.
 func (r *target) samples(s *local.Engine) event.Sink {
-	switch {
-	case r.engine != nil:
-		return &r.watch
-	case r.server != nil:
+	if r.isSet() {
 		return event.Tee{&r.watch, &r.machine}
 	}
 	return s

@@ -7,6 +7,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
+// last is a sink that keeps the last event.
+type last struct{ event event.Event }
+
+func (l *last) Emit(e event.Event) { l.event = e }
+
 // TestWithReason checks that the reason for a choice is replaced by newer reasons.
 func TestWithReason(t *testing.T) {
 	var got last

@@ -43,7 +43,7 @@ func (w *watcher) addReplica(ctx context.Context, name string, here bool) event.
 	e := watched{at: name, queue: session.ServerQueue, hostUnknown: true}
 	s, _ := w.start(ctx, e, func(s *session.Session) { // cannot fail: the recording is open
 		if at := "http://" + name; here && remote.IsLocal(at) {
-			w.sample(at, s)
+			w.machine.Watch(s, w.clock, w.machine.At(at), s)
 		}
 	})
 	return s

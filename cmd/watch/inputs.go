@@ -22,7 +22,7 @@ func (w *watcher) addTraces(ctx context.Context) error {
 	at := receiver.Address()
 	_, err = w.start(ctx, watched{at: at, doing: "receive traces", run: receiver.Run, hostUnknown: true}, func(s *session.Session) {
 		if w.opt.reported {
-			w.machine.Add("", session.SelfOnly(s)) // the report includes llmtop's own usage
+			w.machine.Add(w.clock, nil, s) // the report includes llmtop's own usage
 		}
 		if !w.opt.shown {
 			fmt.Fprintf(w.opt.Notes, "listening: %s\n", at)

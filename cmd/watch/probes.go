@@ -116,13 +116,10 @@ func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error
 		return errors.Join(p.Run(ctx, sink), p.Close())
 	}
 	inspector := host.NewInspector(p.PID)
-	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run, inspector: inspector}, func(s *session.Session) {
-		s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: p.Processes})
+	_, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run, inspector: inspector}, func(s *session.Session) {
+		w.machine.Watch(s, w.clock, session.Known(p.PID), p.In(inspector.In(s)))
 		s.Add("inspect model", inspector.Run)
 	})
-	if err == nil {
-		w.machine.AddProcess(p.PID, p.In(inspector.In(sink)))
-	}
 	if w.opt.reported {
 		inspector.Watch(p.Model(), true) // reports show which experts are in memory
 	}

@@ -3,13 +3,11 @@ package watch
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
-	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/prober"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
@@ -40,16 +38,10 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 			s.Add("probe "+at, probes)
 		}
 		if alone && remote.IsLocal(at) {
-			w.sample(at, s)
+			w.machine.Watch(s, w.clock, w.machine.At(at), s)
 		}
 	})
 	return err
-}
-
-// sample samples this machine and the process of the server at an address of it.
-func (w *watcher) sample(at string, s *session.Session) {
-	w.machine.Add(at, s)
-	s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: w.machine.Processes(at)})
 }
 
 // probing returns the function that watches a server, and the one that probes it, nil without --probe.
@@ -85,11 +77,10 @@ func neverSleeps(at string) func() bool {
 	return func() bool { return discover.NeverSleeps(here.Port()) }
 }
 
-// watchesLocal reports whether an engine that does not sample its machine may run on this one.
+// watchesLocal reports whether an engine may run on this machine.
 func (w *watcher) watchesLocal() bool {
 	return len(w.opt.Addresses) == 0 || slices.ContainsFunc(w.opt.Addresses, func(at string) bool {
-		server, isFleet := strings.CutPrefix(at, address.FleetScheme)
-		return w.probes[at] != nil || strings.HasPrefix(at, "unix:") || (isFleet || remote.IsAddress(at)) && remote.IsLocal(server)
+		return w.probes[at] != nil || address.IsLocal(at)
 	})
 }
 

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/cmd/local"
@@ -11,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
@@ -29,51 +27,12 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 	if strings.HasPrefix(at, "unix:") { // its model is a file of this machine
 		e.inspector = inspector
 	}
-	samples := &ownSamples{clock: w.clock}
+	hosted := w.machine.Watch(e.session, w.clock, session.Known(client.PID), inspector.In(e.session))
 	e.run = func(ctx context.Context, sink event.Sink) error {
-		own := session.NewWithSelf(w.clock.Now, inspector.In(sink))
-		defer own.Close()
-		samples.sink = own
-		return client.Run(ctx, e.session.Store.Patient(samples))
+		return client.Run(ctx, e.session.Store.Patient(hosted.Engine(sink)))
 	}
-	pid := func() int { return samples.pid(client.PID()) }
-	sink, err := w.start(ctx, e, func(s *session.Session) {
-		s.Add("inspect model", inspector.Run)
-		s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: w.machine.ProcessesOf(pid)})
-	})
-	if err == nil {
-		w.machine.AddProcess(pid, inspector.In(sink))
-	}
+	_, err = w.start(ctx, e, func(s *session.Session) { s.Add("inspect model", inspector.Run) })
 	return err
-}
-
-// ownSamples passes the events of an engine, and remembers whether it samples its machine itself.
-type ownSamples struct {
-	clock engine.Clock
-	sink  event.Sink
-	first atomic.Int64 // time of its first event; 0: none
-	sent  atomic.Bool  // a sample
-}
-
-// Emit implements event.Sink.
-func (o *ownSamples) Emit(e event.Event) {
-	if e.Kind == event.KindHost || e.Kind == event.KindUsage {
-		o.sent.Store(true)
-	}
-	o.first.CompareAndSwap(0, int64(o.clock.Now()))
-	o.sink.Emit(e)
-}
-
-// sampleWait is how long an engine may take to send its first sample: llmtop sends one a second.
-const sampleWait = 2500 * time.Millisecond
-
-// pid returns the process that llmtop is to sample, 0 if the engine sends samples itself, or may do so.
-func (o *ownSamples) pid(process int) int {
-	first := o.first.Load()
-	if o.sent.Load() || first == 0 || o.clock.Now()-event.Time(first) < event.Time(sampleWait) {
-		return 0
-	}
-	return process
 }
 
 // discoverInterval is the interval between searches for new event sockets.

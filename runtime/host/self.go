@@ -1,40 +1,11 @@
 package host
 
 import (
-	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
-
-// SelfSampler samples llmtop's own process. It must not be used concurrently.
-type SelfSampler struct {
-	os   system
-	gc   gcCounter
-	last event.Time
-}
-
-// NewSelfSampler prepares to sample; the caller must call Close.
-func NewSelfSampler() *SelfSampler { return &SelfSampler{os: newSystem()} }
-
-// Close closes the files kept open between samples.
-func (s *SelfSampler) Close() { s.os.close() }
-
-// Sample returns the use since the last call. The first sample has no rates.
-func (s *SelfSampler) Sample(now event.Time) event.Process {
-	var since time.Duration
-	if s.last != 0 {
-		since = time.Duration(now - s.last)
-	}
-	s.last = now
-	p := s.os.process(os.Getpid(), since, false)
-	var limits event.Host
-	s.os.limits(&limits, p.PID, since)
-	p.Interval, p.Cores, p.OutsideEngine = int64(since), limits.Engine.Cores, event.Absent(event.NotReported)
-	s.gc.read(&p)
-	return p
-}
 
 // gcCounter reads the cost of Go's garbage collector in llmtop between two samples.
 type gcCounter struct {

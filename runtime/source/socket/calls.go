@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // ErrNotConnected means that a message could not be sent because there is no connection.
@@ -18,9 +19,9 @@ var ErrNotConnected = errors.New("not connected to the engine")
 func (c *Client) open(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link.conn, c.link.caps, c.link.base, c.link.pid = conn, c.follow.engine.Caps, c.follow.base, 0
-	if pid := peer(conn); pid == c.follow.engine.PID {
-		c.link.pid = pid
+	c.link.conn, c.link.caps, c.link.base, c.link.process = conn, c.follow.engine.Caps, c.follow.base, host.ID{}
+	if pid := c.follow.engine.PID; host.Holds(pid, conn) {
+		c.link.process = host.Identify(pid)
 	}
 	if c.link.calls == nil {
 		c.link.calls = make(map[uint64]chan wire.Session)

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // firstWait and lastWait are the shortest and longest wait between connection attempts. An engine silent for the time
@@ -40,12 +41,12 @@ type Client struct {
 
 // link is the part of the connection that other goroutines use.
 type link struct {
-	conn  net.Conn // nil: not connected
-	pid   int      // see PID
-	caps  event.Caps
-	base  event.RequestID // added to the engine's request ids
-	calls map[uint64]chan wire.Session
-	last  uint64 // last call id // call
+	conn    net.Conn // nil: not connected
+	process host.ID  // see PID
+	caps    event.Caps
+	base    event.RequestID // added to the engine's request ids
+	calls   map[uint64]chan wire.Session
+	last    uint64 // last call id // call
 }
 
 // Dial prepares a client; it connects in Run. clock is the session's clock. token is "" for an engine that needs none.
@@ -93,15 +94,15 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
-// PID returns the process of the engine, if it is the one that listens at a Unix socket of this machine: not if the socket
-// is forwarded, or if the engine sees other process IDs. 0: unknown, or not connected.
+// PID returns the process of the engine if it is the other end of the connection and lives: not if the socket is forwarded,
+// or if the engine sees other process IDs. 0: unknown, or not connected.
 func (c *Client) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link.conn == nil {
 		return 0
 	}
-	return c.link.pid
+	return c.link.process.Alive()
 }
 
 // plain formats an error for users.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // ErrInUse means that a live engine listens at the address.
@@ -121,8 +123,10 @@ func probe(a address) (int, error) {
 		return 0, err
 	}
 	defer conn.Close()
-	if pid := peer(conn); pid > 0 {
-		return pid, nil
+	if unix, ok := conn.(*net.UnixConn); ok {
+		if pid := host.Listening(unix); pid > 0 {
+			return pid, nil
+		}
 	}
 	if f := look(ctx, a, false); f != nil {
 		return f.Engine.PID, nil

@@ -83,6 +83,9 @@ func newRunner(at, token string, clock engine.Clock) (*Runner, error) {
 	return &Runner{client: client, live: map[event.RequestID]*request{}, changed: make(chan struct{})}, nil
 }
 
+// PID returns the process of the engine, see Client.PID.
+func (r *Runner) PID() int { return r.client.PID() }
+
 // owner reports whether the engine ends with its connection.
 func (r *Runner) owner() bool { return r.adapt != nil }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// host is an engine that other processes may use. Prompts control requests: "early" ends before the answer to Submit,
+// shared is an engine that other processes may use. Prompts control requests: "early" ends before the answer to Submit,
 // "late" after it, "fail" fails, "hang" runs until it is cancelled, "full" is refused.
-type host struct {
+type shared struct {
 	caps   event.Caps
 	mu     sync.Mutex
 	server *Server
@@ -24,19 +24,19 @@ type host struct {
 	clock  engine.Clock
 }
 
-func (h *host) Controls() event.Caps { return h.caps }
+func (h *shared) Controls() event.Caps { return h.caps }
 
-func (h *host) emit(e event.Event) {
+func (h *shared) emit(e event.Event) {
 	e.At, e.Layer = h.clock.Now(), -1
 	h.server.Emit(e)
 }
 
-func (h *host) end(id event.RequestID, state event.State, reason string) {
+func (h *shared) end(id event.RequestID, state event.State, reason string) {
 	h.emit(event.Event{Kind: event.KindToken, Req: id, ID: 7, N: 1})
 	h.emit(event.Event{Kind: event.KindRequest, Req: id, State: state, Data: &event.Outcome{Reason: reason, Prompt: 3, Generated: 1}})
 }
 
-func (h *host) Generate(g *wire.Generation) (event.RequestID, error) {
+func (h *shared) Generate(g *wire.Generation) (event.RequestID, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if g.Prompt == "full" {
@@ -57,20 +57,20 @@ func (h *host) Generate(g *wire.Generation) (event.RequestID, error) {
 	return id, nil
 }
 
-func (h *host) Cancel(id event.RequestID) error {
+func (h *shared) Cancel(id event.RequestID) error {
 	h.end(id, event.StateCancelled, "cancelled")
 	return nil
 }
-func (*host) Pause() error             { return nil }
-func (*host) Resume() error            { return nil }
-func (*host) Hooks(wire.Measure) error { return nil }
-func (*host) Sample(int) error         { return nil }
+func (*shared) Pause() error             { return nil }
+func (*shared) Resume() error            { return nil }
+func (*shared) Hooks(wire.Measure) error { return nil }
+func (*shared) Sample(int) error         { return nil }
 
 // running returns a runner of such an engine for the duration of the test.
-func running(t *testing.T, caps event.Caps) (*Runner, *host, func()) {
+func running(t *testing.T, caps event.Caps) (*Runner, *shared, func()) {
 	t.Helper()
 	clock := engine.NewClock()
-	h := &host{caps: caps, clock: clock}
+	h := &shared{caps: caps, clock: clock}
 	at := "unix:" + filepath.Join(t.TempDir(), "e.sock")
 	var err error
 	h.server, err = Listen(at, Options{
@@ -145,13 +145,13 @@ func TestRunner(t *testing.T) {
 
 // TestRunnerOfAnEngineThatGoesAway: requests end when the connection breaks, and when no engine listens any more.
 func TestRunnerOfAnEngineThatGoesAway(t *testing.T) {
-	e, host, end := running(t, event.CapPrompt)
+	e, owner, end := running(t, event.CapPrompt)
 	ready(t, e)
 	h, err := e.Submit(engine.Request{Text: "hang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = host.server.Close()
+	_ = owner.server.Close()
 	if got := h.Result(); got.State != event.StateFailed || !errors.Is(got.Err, ErrNotConnected) {
 		t.Errorf("%+v", got)
 	}
