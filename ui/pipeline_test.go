@@ -117,7 +117,7 @@ func (w *pipeline) metrics(kind engine.Kind, texts []byte) {
 			continue
 		}
 		since := int64(0)
-		if text := w.store.Snapshot(); text.Aggregates != nil {
+		if text := w.store.Snapshot(); text.Aggregates.At != 0 {
 			since = int64(w.now - text.Aggregates.At)
 		}
 		w.now = min(w.now+event.Time(time.Second), event.MaxTime)

@@ -253,7 +253,7 @@ func TestRecordedServersAreReplayedTogether(t *testing.T) {
 			}
 		}()
 	}
-	w.await("working", 3, func(s *store.Snapshot) bool { return s.Aggregates != nil && s.Counts.GeneratedTokens > 100 })
+	w.await("working", 3, func(s *store.Snapshot) bool { return s.Counts.GeneratedTokens > 100 })
 	servers[1].set(true, 1000)
 	w.await("down", 1, lost)
 	stop()
@@ -349,7 +349,7 @@ func TestRecordedFleetIsReplayed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- source.Run(ctx, event.Tee{}) }()
-	working := func(s *store.Snapshot) bool { return s.Aggregates != nil && s.Aggregates.Running.OK() && !lost(s) }
+	working := func(s *store.Snapshot) bool { return s.Aggregates.Running.OK() && !lost(s) }
 	w.await("working", 50, working)
 	f.later(15, 13)
 	w.await("down", 1, lost)

@@ -202,7 +202,7 @@ func server(now event.Time, low, high time.Duration) *store.Snapshot {
 	t := store.WindowedHistogram{Name: event.HistogramTTFT, BucketsView: w.View(int64(now))}
 	s := store.Empty()
 	s.Now, s.Engine.State, s.Engine.Caps = now, event.EngineReady, event.CapAggregates
-	s.Aggregates = &store.Aggregates{Aggregates: event.Aggregates{Running: event.ReportedValue(3)}, Histograms: []store.WindowedHistogram{t}}
+	s.Aggregates = store.Aggregates{Aggregates: event.Aggregates{Running: event.ReportedValue(3)}, At: max(now, 1), Histograms: []store.WindowedHistogram{t}}
 	return s
 }
 

@@ -147,7 +147,7 @@ func requirePerRequest(r *report.Report) error {
 	switch {
 	case r.Fleet != nil:
 		return fmt.Errorf("the report has %d engines: write a report of one with llmtop report --engine NAME --out FILE.json", len(r.Fleet.Replicas))
-	case r.Counted() && !slices.ContainsFunc(r.Finished(), func(q report.Request) bool { return q.TTFT.OK() || q.TPOT.OK() || q.E2EL.OK() }):
+	case len(r.Reported.Numbers) > 0 && !slices.ContainsFunc(r.Finished(), func(q report.Request) bool { return q.TTFT.OK() || q.TPOT.OK() || q.E2EL.OK() }):
 		return fmt.Errorf("%s reports aggregate metrics only, and the comparison needs per-request metrics: measure it with llmtop bench or through llmtop proxy", clean.Name(r.Engine.Name))
 	}
 	return nil

@@ -71,9 +71,7 @@ func (s *gathering) snapshot(v *store.Snapshot) {
 	}
 	s.identity(v)
 	s.requests(v)
-	if r := v.Aggregates; r != nil {
-		s.reportedCounts(r)
-	}
+	s.reportedCounts(&v.Aggregates)
 	if reached(v) {
 		s.throughput(v)
 	}
@@ -152,9 +150,7 @@ func (s *gathering) throughput(v *store.Snapshot) {
 	t := v.Totals()
 	s.reading(running, t.Running)
 	s.reading(queued, t.Queued)
-	if v.Aggregates != nil {
-		s.reportedNumbers(v.Aggregates)
-	}
+	s.reportedNumbers(&v.Aggregates)
 	for i, m := range rateMetrics {
 		s.reading(m, store.Rates[i].Of(v, metric.Session))
 	}

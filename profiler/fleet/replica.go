@@ -121,9 +121,9 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	totals := s.Totals()
 	set(Running, totals.Running)
 	set(Waiting, totals.Queued)
-	if p := s.Aggregates; p != nil {
-		set(CacheHits, p.CacheHitShare())
-		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
+	set(CacheHits, s.Aggregates.CacheHitShare())
+	if at := s.Aggregates.At; at != 0 {
+		set(Age, event.DerivedValue(float64(max(s.Now-at, 0))/1e9))
 	}
 	kv := s.KV.Usage
 	if kv.Origin == event.NotReported && s.Engine.Caps.Has(event.CapKV) { // with the first request

@@ -83,7 +83,7 @@ type EarlierItem struct {
 
 // aggregates converts aggregate metrics; zero for an engine with per-request metrics.
 func aggregates(r *store.Aggregates) Aggregates {
-	if r == nil {
+	if r.At == 0 {
 		return Aggregates{}
 	}
 	out := Aggregates{Numbers: []ReportedNumber{}, Missing: []string{}}

@@ -91,12 +91,9 @@ func (r *Report) eachReport(f func(r *Report, replica string)) {
 	}
 }
 
-// Counted reports whether a server counts numbers of the run by itself.
-func (r *Report) Counted() bool { return len(r.Reported.Numbers)+len(r.Reported.Missing) > 0 }
-
-// servers reports whether some of the engines count numbers by themselves.
+// servers reports whether some of the engines are servers with numbers of their own.
 func (r *Report) servers() (some bool) {
-	r.eachReport(func(r *Report, _ string) { some = some || r.Counted() })
+	r.eachReport(func(r *Report, _ string) { some = some || len(r.Reported.Numbers) > 0 })
 	return some
 }
 

@@ -148,7 +148,7 @@ func TestFleetsHaveRequests(t *testing.T) {
 	if rows := table(t, r.WriteTokensCSV); rows[0]["replica"] != "a" || rows[len(rows)-1]["replica"] != "b" {
 		t.Errorf("tokens of replicas: %v", rows)
 	}
-	r.Fleet.Replicas[0].Report.Reported.Missing = []string{"running"}
+	r.Fleet.Replicas[0].Report.Reported.Numbers = []ReportedNumber{{Name: "running", Value: Measured(1)}}
 	if rows := table(t, r.WriteCSV); rows[0]["name"] == "" {
 		t.Errorf("a fleet with a server has %v", rows[0])
 	}

@@ -229,7 +229,7 @@ func setIdentity(r *Report) {
 	for i := range r.Fleet.Replicas {
 		one := r.Fleet.Replicas[i].Report
 		c := one.Engine.Connection
-		if c != nil && c.State != event.LinkConnected.String() && !one.Counted() && len(one.Requests) == 0 {
+		if c != nil && c.State != event.LinkConnected.String() && !one.Totals.Running.OK() && len(one.Requests) == 0 {
 			continue // it never answered
 		}
 		if name := one.Engine.Name; name != "" && !slices.Contains(names, name) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // nanos converts ns to s.
@@ -74,14 +73,6 @@ func explain(n *event.Reading, reason string) {
 			return
 		}
 	}
-}
-
-// originsOf returns the origins of the numbers of v; nil for an engine whose numbers are all llmtop's own.
-func originsOf(s *store.Snapshot, v any) map[string]string {
-	if !s.Polled() {
-		return nil
-	}
-	return origins(v)
 }
 
 // origins returns the origins of the numbers of a struct, by JSON name; nil if it has no numbers.

@@ -97,7 +97,7 @@ type Totals struct {
 	Covered         float64           `json:"covered_s,omitempty"` // s of Duration that the counts of a server cover
 	TTPS            event.Reading     `json:"ttps"`
 	Absent          map[string]string `json:"absent,omitempty"`
-	Origin          map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
+	Origin          map[string]string `json:"origin,omitempty"` // origins of the numbers, by name
 }
 
 // Group is a LoRA adapter or tenant; "" is the default group.
@@ -164,7 +164,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Latencies: latencies(s), Undistributed: undistributed(s),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(&s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
 		Causes:   losses(s),
 		Verdicts: []Verdict{},
@@ -242,7 +242,7 @@ func totals(s *store.Snapshot) Totals {
 		t.FinishedSeen = &seen
 	}
 	t.Covered = float64(s.Counts.Covered) / 1e9
-	t.Absent, t.Origin = absences(t), originsOf(s, t)
+	t.Absent, t.Origin = absences(t), origins(t)
 	return t
 }
 

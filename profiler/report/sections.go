@@ -115,7 +115,7 @@ type Throughput struct {
 	Requests      event.Reading     `json:"requests_per_s"`
 	Goodput       event.Reading     `json:"goodput_requests_per_s"`
 	Absent        map[string]string `json:"absent,omitempty"`
-	Origin        map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
+	Origin        map[string]string `json:"origin,omitempty"` // origins of the numbers, by name
 }
 
 // KV is the last report of the KV cache, in cells; a cell holds one token.
@@ -125,7 +125,7 @@ type KV struct {
 	Usage     event.Reading     `json:"usage"`
 	Residency *Distribution     `json:"residency_s"`
 	Absent    map[string]string `json:"absent,omitempty"`
-	Origin    map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
+	Origin    map[string]string `json:"origin,omitempty"` // origins of the numbers, by name
 }
 
 func engine(s *store.Snapshot) EngineInfo {
@@ -188,7 +188,7 @@ func throughput(s *store.Snapshot) Throughput {
 		Busy: t.BusyShare, Bandwidth: t.Bandwidth, PassExperts: t.PassExperts, ReadBandwidth: t.ReadBandwidth, ReadShare: t.ReadShare,
 		Requests: t.Requests, Goodput: s.Latency.Goodput,
 	}
-	out.Absent, out.Origin = absences(out), originsOf(s, out)
+	out.Absent, out.Origin = absences(out), origins(out)
 	return out
 }
 
@@ -218,9 +218,9 @@ func kv(s *store.Snapshot) KV {
 	if k.Used > 0 || k.Total > 0 { // some know only the cells in use
 		out.Used, out.Total = event.MeasuredValue(float64(k.Used)), optionalNumber(k.Total)
 	}
-	if r := s.Aggregates; r != nil && out.Total.OK() {
+	if r := &s.Aggregates; r.KVUsed.OK() || r.KVTotal.OK() {
 		out.Used, out.Total = r.KVUsed, r.KVTotal
 	}
-	out.Absent, out.Origin = absences(out), originsOf(s, out)
+	out.Absent, out.Origin = absences(out), origins(out)
 	return out
 }

@@ -168,7 +168,7 @@ func requestPointers(r *Report) []*Request {
 func throughputSection(r *Report) section {
 	t := &r.Throughput
 	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", r.Totals.orMore("ttps", t.SessionTTPS, rateWhile(t.SessionTTPS, "over the whole run"))}}}
-	if r.Counted() || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
+	if len(r.Reported.Numbers) > 0 || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
 		return s
 	}
 	s.rows = append(s.rows,

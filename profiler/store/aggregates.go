@@ -16,7 +16,7 @@ const MaxHistograms = 32
 // immutable.
 type Aggregates struct {
 	event.Aggregates                     // the last report; its Histograms cover its interval only
-	At               event.Time          // time of the last report
+	At               event.Time          // time of the last report; 0: none has come
 	Histograms       []WindowedHistogram // in the order in which the engine first reported them
 	Numbers          []ServerNumber      // over the session, in the order in which they were first reported
 	RankLoad         *RankLoad           // nil: the engine does not spread experts over ranks, or does not report it
@@ -177,18 +177,15 @@ func clampShare(r event.Reading) event.Reading {
 
 func cellCount(r event.Reading) int64 { return int64(countOf(r)) }
 
-// view returns what snapshots show of the reports, in v unless that is nil; nil before the first.
-func (r *aggregates) view(now event.Time, v *Aggregates) *Aggregates {
+// view returns what snapshots show of the reports; zero before the first.
+func (r *aggregates) view(now event.Time) Aggregates {
 	if !r.reported {
-		return nil
+		return Aggregates{}
 	}
 	if r.shown == nil {
 		r.shown = slices.Clone(r.numbers)
 	}
-	if v == nil {
-		v = new(Aggregates)
-	}
-	*v = Aggregates{Aggregates: r.last, At: r.at, Numbers: r.shown, RankLoad: r.load.view(now), Earlier: r.earlier}
+	v := Aggregates{Aggregates: r.last, At: max(r.at, 1), Numbers: r.shown, RankLoad: r.load.view(now), Earlier: r.earlier}
 	if len(r.names) > 0 {
 		v.Histograms = make([]WindowedHistogram, len(r.names))
 	}

@@ -46,7 +46,7 @@ func (x *experts) trend() []BalancePoint {
 func Imbalance(s *Snapshot, w metric.Window) (layer int, maxMean event.Reading) {
 	x := s.Experts
 	if x == nil {
-		if s.Aggregates != nil && !s.Engine.Caps.Has(event.CapExperts) {
+		if s.Engine.Caps != 0 && !s.Engine.Caps.Has(event.CapExperts) {
 			return -1, event.Absent(event.NotReported)
 		}
 		return -1, event.Absent(event.NotYet)

@@ -27,13 +27,10 @@ func (p *RatePoint) active() bool {
 }
 
 func newActiveWindows(v *Snapshot) *activeWindows {
-	w := &activeWindows{at: v.Now, throughput: v.Throughput, experts: v.Experts}
+	w := &activeWindows{at: v.Now, throughput: v.Throughput, experts: v.Experts, histograms: v.Aggregates.Histograms}
 	if slices.ContainsFunc(Latencies[:], func(l LatencyRow) bool { return l.In(&v.Latency)[metric.Session].Count > 0 }) {
 		latency := v.Latency
 		w.latency = &latency
-	}
-	if v.Aggregates != nil {
-		w.histograms = v.Aggregates.Histograms
 	}
 	return w
 }
@@ -59,10 +56,6 @@ func (w *activeWindows) in(v *Snapshot) *Snapshot {
 	if w.experts != nil {
 		last.Experts = w.experts
 	}
-	if v.Aggregates != nil {
-		reports := *v.Aggregates
-		reports.Histograms = w.histograms
-		last.Aggregates = &reports
-	}
+	last.Aggregates.Histograms = w.histograms
 	return &last
 }

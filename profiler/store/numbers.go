@@ -121,10 +121,11 @@ var Rates = []Number{
 		Help:   "picks of the busiest rank of each layer, summed over layers / the mean picks of a rank; 1 is balanced",
 		Detail: "last 10 s, of reports the session: all ranks wait for the busiest one in each layer, so a pass computes experts as many times longer", Absent: "the server does not report picks by rank; there were none",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading {
-			if s.Aggregates == nil || s.Aggregates.RankLoad == nil {
+			load := s.Aggregates.RankLoad
+			if load == nil {
 				return event.Absent(event.NotReported)
 			}
-			return s.Aggregates.RankLoad.Imbalance(s.Aggregates.RankLoad.Recent)
+			return load.Imbalance(load.Recent)
 		},
 	},
 	{

@@ -42,11 +42,9 @@ func costOf(v, next *Snapshot) (c cost) {
 	if v.Losses != nil && v.Losses != next.Losses {
 		c.own += int(unsafe.Sizeof(LossView{}))
 	}
-	if a := v.Aggregates; a != nil {
-		c.own += int(unsafe.Sizeof(*a)) + len(a.Numbers)*int(unsafe.Sizeof(ServerNumber{}))
-		for _, h := range a.Histograms {
-			c.own += int(unsafe.Sizeof(h)+unsafe.Sizeof(*h.BucketsView)) + 256
-		}
+	c.own += len(v.Aggregates.Numbers) * int(unsafe.Sizeof(ServerNumber{}))
+	for _, h := range v.Aggregates.Histograms {
+		c.own += int(unsafe.Sizeof(h)+unsafe.Sizeof(*h.BucketsView)) + 256
 	}
 	if v.LastActive != nil {
 		c.own += 2 * int(unsafe.Sizeof(*v))

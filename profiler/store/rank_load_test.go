@@ -10,7 +10,7 @@ import (
 // TestRankLoad plants the picks of four ranks in two layers.
 func TestRankLoad(t *testing.T) {
 	p := newSession() // at 1 s
-	report := func(wait int64, picks ...[]uint64) *Aggregates {
+	report := func(wait int64, picks ...[]uint64) Aggregates {
 		r := &event.Aggregates{Interval: sec}
 		for i, row := range picks {
 			r.ExpertRanks = append(r.ExpertRanks, event.LayerRanks{Layer: 3 + i, Picks: row})

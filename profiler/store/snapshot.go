@@ -38,8 +38,8 @@ type Snapshot struct {
 	Speculation *event.Speculation // nil: none
 	Counters    *event.Counters    // the engine's own counters; nil: not reported
 	Host        Host
-	Aggregates  *Aggregates // of a server; nil without a report of them
-	Log         []LogLine   // newest last
+	Aggregates  Aggregates // of a server; zero without a report of them
+	Log         []LogLine  // newest last
 	Drops       event.Drops
 	Losses      *LossView         // nil: no time of requests was observed
 	Verdicts    []verdict.Verdict // most severe first

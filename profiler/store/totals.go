@@ -20,7 +20,7 @@ type Totals struct {
 // NeverReached reports whether an attached engine has never responded, so that there is no data about it.
 func (s *Snapshot) NeverReached() bool {
 	return s.Engine.Remote.Link.Down() && s.Engine.State == event.EngineStarting &&
-		s.Aggregates == nil && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
+		s.Aggregates.At == 0 && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
 }
 
 // NeverPolled reports whether the engine has not even been polled yet.
@@ -56,8 +56,8 @@ func (s *Snapshot) Totals() Totals {
 			PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
 		}
 	}
-	r := s.Aggregates
-	if r == nil {
+	r := &s.Aggregates
+	if r.At == 0 {
 		return unknown
 	}
 	out := Totals{
@@ -78,10 +78,11 @@ const MissedByPolls = "polls miss requests that come and go between two of them"
 // Distribution returns the distribution of a latency over a window: of the requests that llmtop measured, or else as the
 // engine counts it.
 func (s *Snapshot) Distribution(id LatencyID, w metric.Window) metric.Distribution {
-	if own := &Latencies[id].In(&s.Latency)[w]; own.Count > 0 || s.Aggregates == nil {
+	own, row := &Latencies[id].In(&s.Latency)[w], id.Row()
+	if own.Count > 0 || !s.AggregateOnly() && s.Aggregates.Histogram(row.Server) == nil {
 		return own.Distribution()
 	}
-	return s.Aggregates.Summary(Latencies[id].Server, w)
+	return s.Aggregates.Summary(row.Server, w)
 }
 
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is

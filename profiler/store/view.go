@@ -41,9 +41,8 @@ func (s *state) conclude(v *Snapshot, judge *verdict.Judge) {
 	}
 }
 
-// measure sets a snapshot, whose Aggregates it reuses, to the state at the given time, without verdicts.
+// measure sets a snapshot to the state at the given time, without verdicts.
 func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
-	reports := v.Aggregates
 	*v = Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: *s.engine, Model: s.model, Load: s.load,
@@ -60,9 +59,9 @@ func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
 	s.latency.view(&v.Latency, int64(now), time.Duration(now-s.started))
 	s.viewRates(v)
 	s.routing.view(v)
-	v.Aggregates = s.aggregates.view(now, reports)
+	v.Aggregates = s.aggregates.view(now)
 	v.Losses, v.Recent = s.viewLosses(now), s.causes.recent
-	if !v.Traced() || !s.targets.Any() {
+	if g := v.Latency.Goodput; !s.targets.Any() || !g.OK() && v.Engine.Caps != 0 && !v.Engine.Caps.Has(event.CapTokens) {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
 }
@@ -96,7 +95,7 @@ func (s *state) closeSeconds(now event.Time) {
 		s.measure(v, end, time.Time{})
 		v.judgeWith(s.judge.Check)
 		s.keepActive(v, sec)
-		*v = Snapshot{Aggregates: v.Aggregates}
+		*v = Snapshot{}
 		closing.Put(v)
 	}
 	s.latency.spreads.advance(now)

@@ -14,7 +14,7 @@ func (e *Engine) Snapshots(snapshots []*store.Snapshot) {
 		if s.Host.At > before.Host.At {
 			e.Emit(event.Event{Kind: event.KindHost, At: s.Host.At, Data: s.Host.Host})
 		}
-		if a := s.Aggregates; a != nil && (before.Aggregates == nil || a.At > before.Aggregates.At) {
+		if a := &s.Aggregates; a.At > before.Aggregates.At {
 			e.Emit(event.Event{Kind: event.KindAggregates, At: a.At, Data: &a.Aggregates})
 		}
 		if s.KV.Total > 0 && s.KV != before.KV {

@@ -82,7 +82,7 @@ func overviewLines(s *store.Snapshot) []string {
 const noPerRequest = "per-request metrics: not reported by this engine; run llmtop proxy in front of it to measure them"
 
 func requestListLines(s *store.Snapshot) (lines []string) {
-	if len(s.Requests) == 0 && s.NoPerRequest() {
+	if s.NoPerRequest() {
 		return []string{noPerRequest}
 	}
 	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Earlier)))
@@ -105,7 +105,7 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 func requestLines(s *store.Snapshot) []string {
 	r := s.Current
 	switch {
-	case r == nil && s.NoPerRequest():
+	case s.NoPerRequest():
 		return []string{noPerRequest}
 	case r == nil:
 		return []string{"no request yet"}

@@ -110,7 +110,7 @@ func engineDetail(a grid.Area, f *pane.Frame, r Row) {
 		return // never identified
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
-	if s.Aggregates != nil {
+	if s.Aggregates.At > 0 {
 		drawCounters(rest, drawOrigins(rest, s, f), s)
 		return
 	}

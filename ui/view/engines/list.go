@@ -47,7 +47,7 @@ var engineColumns = []engineColumn{
 // ttft returns the median TTFT.
 func ttft(s *store.Snapshot, f *pane.Frame) fleet.Cell {
 	v := fleet.Quantile(s, store.TTFT, f.Window, 0.5)
-	if !v.OK() && s.Aggregates == nil && !s.Engine.Caps.Has(event.CapTokens) {
+	if !v.OK() && len(s.Histograms()) == 0 && !s.Engine.Caps.Has(event.CapTokens) {
 		v.Reading = event.Absent(event.NotReported)
 	}
 	return v
@@ -101,7 +101,7 @@ func drawList(a grid.Area, f *pane.Frame, rows []Row, selected, first int) ListP
 	cols := listColumnsFor(f, in.W, rows)
 	engineHead(in, cols)
 	detail := min(6, max(in.H-8, 0))
-	if s := rows[min(selected, len(rows)-1)].Snapshot; s.Aggregates != nil || s.Counters != nil {
+	if s := rows[min(selected, len(rows)-1)].Snapshot; s.Aggregates.At > 0 || s.Counters != nil {
 		detail = min(12, max(in.H-8, 0))
 	}
 	room := max(in.H-3-detail, 1) // rows for engines, without head, rule and sums

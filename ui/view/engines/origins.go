@@ -19,7 +19,7 @@ import (
 func origins(s *store.Snapshot) map[event.Origin]string {
 	names := make(map[event.Origin]string)
 	add := func(name string, from event.Origin) { names[from] += ", " + name }
-	r := s.Aggregates
+	r := &s.Aggregates
 	for _, o := range []struct {
 		name string
 		r    event.Reading

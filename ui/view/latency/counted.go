@@ -21,8 +21,8 @@ func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		drawLoad(a, s, f)
 		return
 	}
-	r := s.Aggregates
-	if r == nil {
+	r := &s.Aggregates
+	if r.At == 0 {
 		if !f.Waiting(a, s) && !drawLoadOnly(a, s, f, "no request yet") {
 			f.Absent(a, pane.Dim, "no request yet", f.Suggest)
 		}
@@ -44,7 +44,7 @@ func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 
 // drawCountedTTFT draws the mean TTFT that a server counts, and its components.
 func drawCountedTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	r := s.Aggregates
+	r := &s.Aggregates
 	top := longestTTFT(r)
 	if top == 0 && drawStartup(a, s, f, "; no request since llmtop attached") {
 		return

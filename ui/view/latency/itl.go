@@ -65,7 +65,7 @@ func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	case probes:
 		f.Title = "Latency"
 		probeLine(f.Box(a, ""), s, f, 0)
-	case s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens):
+	case s.Distribution(store.ITL, f.Window).Origin == event.NotReported:
 		f.Absent(f.Box(a, ""), pane.Dim, noITL, "measure it with llmtop proxy")
 	default:
 		switch in := f.Box(a, "every token, "+f.Window.String()); {

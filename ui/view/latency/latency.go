@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -90,7 +91,7 @@ func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 		if !drawTrends(rest, s, f) {
 			ratesIfRoom(rest, s, f)
 		}
-	case s.Aggregates != nil:
+	case s.Distribution(store.E2EL, f.Window).Origin == event.NotReported:
 		f.Absent(a, pane.Dim, noLatency, measureLatency)
 	case !f.Waiting(a, s):
 		f.Absent(a, pane.Dim, "no request yet", f.Suggest)

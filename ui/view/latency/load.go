@@ -105,9 +105,6 @@ func loadStageName(p store.StageSpan) string {
 
 // loadProgress returns the reported progress of the load stages.
 func loadProgress(s *store.Snapshot) (words string) {
-	if s.Aggregates == nil {
-		return ""
-	}
 	for _, n := range s.Aggregates.More {
 		stage, is := strings.CutPrefix(n.Name, "load_")
 		if stage, share := strings.CutSuffix(stage, "_share"); is && share && n.OK() {
@@ -177,18 +174,18 @@ const widestLoad = 100
 
 // zoomUnmeasured draws TTFT without measured requests and, where there is room, the startup or load below.
 func zoomUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	if s.Engine.State <= event.EngineLoading || s.Aggregates == nil {
+	if s.Engine.State <= event.EngineLoading {
 		drawUnmeasuredTTFT(a, s, f)
 		return
 	}
-	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(s.Aggregates) && s.Probes().Last != nil // it draws TTFT itself, not the startup in its place
+	known := longestTTFT(&s.Aggregates) > 0 || !countsTTFT(&s.Aggregates) && s.Probes().Last != nil // it draws TTFT itself, not the startup in its place
 	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
 		drawUnmeasuredTTFT(a.Sub(0, 0, a.W, a.H-n-3), s, f)
 		drawStartup(a.Sub(0, a.H-n-2, a.W, n+2), s, f, "")
 		return
 	}
 	rows := min(len(s.Load), a.H/2)
-	if rows < 2 || noRequestData(s.Aggregates) || a.H-rows < leastTTFTRows {
+	if rows < 2 || noRequestData(&s.Aggregates) || a.H-rows < leastTTFTRows {
 		drawUnmeasuredTTFT(a, s, f)
 		return
 	}

@@ -49,13 +49,10 @@ func distributions(s *store.Snapshot, w metric.Window) (rows []distribution, bef
 	for id := range store.NumLatencies {
 		row, session := id.Row(), s.Distribution(id, metric.Session)
 		name := row.Title
-		if s.Aggregates != nil && s.Aggregates.Histogram(row.Server) != nil && row.In(&s.Latency)[metric.Session].Count == 0 {
+		if s.Aggregates.Histogram(row.Server) != nil && row.In(&s.Latency)[metric.Session].Count == 0 {
 			name = row.Name // of warm and cold requests
 		}
 		add(name, s.Distribution(id, w), session)
-	}
-	if s.Aggregates == nil {
-		return rows, false
 	}
 	for i := range s.Aggregates.Histograms {
 		h := &s.Aggregates.Histograms[i]
@@ -63,7 +60,7 @@ func distributions(s *store.Snapshot, w metric.Window) (rows []distribution, bef
 			add(HistogramName(h.Name), h.Summary(w), h.Summary(metric.Session))
 		}
 	}
-	if earlier := earlierTimes(s.Aggregates); !counted && len(earlier) > 0 {
+	if earlier := earlierTimes(&s.Aggregates); !counted && len(earlier) > 0 {
 		return earlier, true
 	}
 	return rows, false
@@ -110,7 +107,7 @@ func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	}
 	const names, col = 10, 10
 	shown, room := []int{0, 1, 2, 3, 4, 5, 6}, max(a.W-names, 0)/col
-	if s.Aggregates != nil && !slices.ContainsFunc(rows, func(r distribution) bool { return r.Max.Edge != metric.NoQuantile }) {
+	if len(s.Histograms()) > 0 && !slices.ContainsFunc(rows, func(r distribution) bool { return r.Max.Edge != metric.NoQuantile }) {
 		shown = slices.Delete(shown, maxStatistic, maxStatistic+1)
 	}
 	if room < len(narrow) {

@@ -46,7 +46,7 @@ var trended = [...]struct {
 // countedTrends returns the trends of a server's histograms with values, at most n.
 func countedTrends(s *store.Snapshot, n int) (out []trend) {
 	last := s.Throughput.Series.Last()
-	if s.Aggregates == nil || last == nil {
+	if last == nil {
 		return nil
 	}
 	for _, row := range trended {

@@ -4,6 +4,7 @@ package latency
 import (
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -21,7 +22,7 @@ func (v *View) Name() string { return "Latency" }
 
 // Missing implements view.Offerer.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
-	if s.NoPerRequest() && len(s.Histograms())+len(s.Requests) == 0 {
+	if rows, _ := distributions(s, metric.Session); len(rows)+len(s.Requests)+len(s.Aggregates.Slots) == 0 {
 		return noLatency, measureLatency
 	}
 	return "", ""

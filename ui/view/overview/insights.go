@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
@@ -69,7 +70,7 @@ func drawInsights(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 // drawNoVerdicts draws why there are no verdicts and, of a polled server, the messages of the poller.
 func drawNoVerdicts(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 	why := noVerdictReason(s)
-	if s.Aggregates == nil || len(s.Log) == 0 {
+	if s.Engine.Remote.Link == event.LinkNone || len(s.Log) == 0 {
 		f.Absent(in, pane.Dim, why, "")
 		return
 	}
@@ -84,7 +85,7 @@ func drawNoVerdicts(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 // noVerdictReason returns why there are no verdicts.
 func noVerdictReason(s *store.Snapshot) string {
 	switch why := sanitize.Line(s.Engine.Reason); {
-	case s.Aggregates == nil:
+	case s.Distribution(store.MaxITL, metric.Session).Origin != event.NotReported:
 		return "no insights yet: they need a few tokens"
 	case !s.ReportsTooLittle():
 		return "no insights yet: they need a few requests"

@@ -16,6 +16,9 @@ import (
 
 // drawCacheHits writes the cache hits, with their age if no prompt has come since.
 func drawCacheHits(r *pane.RowWriter, s *store.Snapshot) {
+	if !s.Aggregates.CacheHitShare().OK() {
+		return
+	}
 	a, ok := r.Next("cache hit")
 	if !ok {
 		return
@@ -49,7 +52,7 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		switch reason, isEnd := strings.CutPrefix(n.Name, endPrefix); {
 		case isEnd && n.Value.V > 0:
 			ended += ", " + sanitize.Line(reason) + " " + metric.Count(n.Value.V)
-		case isEnd, !isMore(s.Aggregates, n):
+		case isEnd, !isMore(&s.Aggregates, n):
 		case n.Kind == store.CountedTotal:
 			moreRow(r, f, n, n.Value, "")
 		case n.Kind == store.Quotient || n.At == s.Aggregates.At:

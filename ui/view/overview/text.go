@@ -37,11 +37,11 @@ func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lin
 	r := s.Current
 	if r == nil {
 		in = f.Box(a, "generated text")
-		if s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens) { // no recording has more
-			f.Absent(in, pane.Dim, "text: not reported by this engine", "")
-			return in, nil, 0
-		}
-		if !f.Waiting(in, s) {
+		switch {
+		case f.Waiting(in, s):
+		case s.Engine.Caps != 0 && !s.Engine.Caps.Has(event.CapText):
+			f.Absent(in, pane.Dim, "text: "+f.TextAbsence(s), "")
+		default:
 			f.Absent(in, pane.Dim, "no text yet", f.Suggest)
 		}
 		return in, nil, 0

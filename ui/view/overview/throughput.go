@@ -12,9 +12,14 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
+// nothingYet reports whether there was neither a request nor a report of a server.
+func nothingYet(s *store.Snapshot) bool {
+	return s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 && s.Aggregates.At == 0
+}
+
 func drawThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	in := f.Box(a, rateCovers("tokens/s", s)...)
-	if s.Aggregates == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+	if nothingYet(s) {
 		if !f.Waiting(in, s) {
 			f.Absent(in, pane.Dim, "no request yet", f.Suggest)
 		}
@@ -42,14 +47,9 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	drawKV(r, s, f)
 	drawLast(r, s, f, drawBandwidth)
 	drawDrafts(r, s)
-	if s.Aggregates != nil {
-		drawCacheHits(r, s)
-	}
+	drawCacheHits(r, s)
 	drawTotals(r, s)
-	if s.Aggregates == nil {
-		return
-	}
-	if s.Throughput.Requests.OK() {
+	if len(s.Aggregates.Numbers) > 0 && s.Throughput.Requests.OK() {
 		if a, ok := r.Next("requests"); ok {
 			pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
 		}

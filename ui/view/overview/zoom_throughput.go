@@ -15,7 +15,7 @@ import (
 
 // zoomThroughput draws all throughput numbers at the left and their charts at the right.
 func zoomThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	if len(s.Requests) == 0 && s.Aggregates == nil {
+	if nothingYet(s) {
 		drawThroughput(a, s, f)
 		return
 	}

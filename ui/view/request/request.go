@@ -247,7 +247,7 @@ const (
 // Missing returns why there are no requests, and how to get them; why is "" if the engine reports any, or if llmtop has
 // sent some.
 func Missing(s *store.Snapshot) (why, advice string) {
-	if s.NoPerRequest() && len(s.Requests)+len(s.Earlier) == 0 {
+	if s.NoPerRequest() {
 		return noPerRequest, measureThem
 	}
 	return "", ""
