@@ -2,6 +2,7 @@ package event
 
 import (
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -27,6 +28,39 @@ func Plausible(v float64) bool { return v >= -MaxNumber && v <= MaxNumber }
 // PlausibleReading reports whether v can be a count, a share, a size, a duration or a rate: none is negative, and those
 // above 0 are large enough that the quotient of two is finite.
 func PlausibleReading(v float64) bool { return v == 0 || v >= 1/MaxNumber && v <= MaxNumber }
+
+// Refuse replaces the numbers in v, a struct, slice or pointer of decoded JSON, that are implausible, and returns how many:
+// integers by 0 (unknown), floats by NaN (no reading).
+func Refuse(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return Refuse(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += Refuse(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return 0
+		}
+		for i := range v.Len() {
+			n += Refuse(v.Index(i))
+		}
+	case reflect.Int, reflect.Int64:
+		if !Plausible(float64(v.Int())) && v.CanSet() {
+			v.SetInt(0)
+			return 1
+		}
+	case reflect.Float64:
+		if !Plausible(v.Float()) && v.CanSet() {
+			v.SetFloat(math.NaN())
+			return 1
+		}
+	}
+	return n
+}
 
 // Add returns a + b, saturating at the ends of int64.
 func Add(a, b int64) int64 {

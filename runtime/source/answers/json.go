@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -96,8 +97,8 @@ func (l *logs) UnmarshalJSON(v []byte) error {
 	return nil
 }
 
-// implausible marks a number above the plausible bound until Message.parse has counted it.
-const implausible = -1
+// implausible marks a number above the plausible bound until Message.parse has counted it: event.Refuse refuses it.
+const implausible = math.MinInt64
 
 // number parses a JSON number between 0 and most. It returns implausible for one above, and 0 for anything else.
 func number(v []byte, most float64) float64 {

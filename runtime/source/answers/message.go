@@ -144,35 +144,11 @@ func (m *Message) add(o *Message) {
 // missing. Errors: it is not JSON; the whole answer is of another type than v, such as a list of answers.
 func (m *Message) parse(value []byte, v any) error {
 	err := json.Unmarshal(value, v)
-	m.Malformed += refuse(reflect.ValueOf(v).Elem())
+	m.Malformed += event.Refuse(reflect.ValueOf(v).Elem())
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && (!m.whole || wrong.Field != "") {
 		m.Wrong, err = wrong, nil
 	}
 	return err
-}
-
-// refuse replaces the implausible numbers in v by 0, and counts them.
-func refuse(v reflect.Value) (n int) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			return refuse(v.Elem())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			n += refuse(v.Field(i))
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			n += refuse(v.Index(i))
-		}
-	case reflect.Int, reflect.Int64:
-		if v.Int() == implausible {
-			v.SetInt(0)
-			return 1
-		}
-	}
-	return n
 }
 
 // reasons maps servers' finish reasons to the words of event.Outcome.
