@@ -18,7 +18,7 @@ const crowdThreshold = 33
 
 // addServer starts to watch the HTTP server at an address.
 func (w *watcher) addServer(ctx context.Context, at string) error {
-	ids := new(prober.RequestIDs)
+	ids := new(scrape.RequestIDs)
 	source, err := scrape.New(scrape.Options{
 		RequestIDs: ids,
 		Address:    at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain,
@@ -45,7 +45,7 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 }
 
 // probing returns the function that watches a server, and the one that probes it, nil without --probe.
-func (w *watcher) probing(at string, ids *prober.RequestIDs, run source) (watching, probes source) {
+func (w *watcher) probing(at string, ids *scrape.RequestIDs, run source) (watching, probes source) {
 	if w.opt.probe == 0 {
 		return run, nil
 	}

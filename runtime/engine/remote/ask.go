@@ -10,15 +10,16 @@ import (
 	"net/http"
 
 	"github.com/llmtop/llmtop/runtime/engine"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // ids reports whether the server accepts token ids as a prompt.
 func (s *server) ids() bool {
-	return s.api == OpenAI && (s.kind == llamaServer || s.kind == vllm || s.kind == sglang)
+	return s.api == OpenAI && s.isExtended()
 }
 
 // IgnoresEnd reports whether requests can make the server continue after the end-of-text token.
-func (c *Client) IgnoresEnd() bool { return c.server.kind != other && c.server.kind != ollama }
+func (c *Client) IgnoresEnd() bool { return c.server.isExtended() }
 
 // Fresh reports whether requests can make the server bypass its prompt cache.
 func (c *Client) Fresh() bool { return c.IgnoresEnd() } // currently the same servers
@@ -26,7 +27,7 @@ func (c *Client) Fresh() bool { return c.IgnoresEnd() } // currently the same se
 // body returns the request in the server's format. fresh asks the server to bypass its prompt cache, if it can.
 func (s *server) body(r *engine.Request, fresh bool) ([]byte, error) {
 	out := map[string]any{"model": s.model.Name, "stream": true}
-	if r.Group != "" && s.kind == vllm {
+	if r.Group != "" && s.kind == scrape.VLLM {
 		out["model"] = r.Group // vLLM names adapters like models
 	}
 	switch s.api {
@@ -76,7 +77,7 @@ func (s *server) openAI(out map[string]any, r *engine.Request, fresh bool) {
 	if r.MaxTokens > 0 {
 		out["max_tokens"] = r.MaxTokens
 	}
-	if s.kind == other || s.kind == ollama {
+	if !s.isExtended() {
 		return
 	}
 	if p.TopK > 0 {
@@ -86,13 +87,13 @@ func (s *server) openAI(out map[string]any, r *engine.Request, fresh bool) {
 	if r.IgnoreEOS {
 		out["ignore_eos"] = true
 	}
-	if s.kind == llamaServer {
+	if s.kind == scrape.Llama {
 		out["repeat_penalty"], out["cache_prompt"], out["timings_per_token"] = open(p.RepeatPenalty), !fresh, true
 		return
 	}
 	out["repetition_penalty"] = open(p.RepeatPenalty)
 	options["continuous_usage_stats"] = true
-	if s.kind == vllm {
+	if s.kind == scrape.VLLM {
 		out["return_token_ids"] = true
 	}
 	if fresh {
@@ -106,7 +107,7 @@ func (c *Client) Encode(ctx context.Context, text string) ([]int32, error) {
 		return nil, engine.ErrNoTokenizer
 	}
 	question := map[string]any{"model": c.server.model.Name, "prompt": text, "add_special_tokens": true}
-	if c.server.kind == llamaServer {
+	if c.server.kind == scrape.Llama {
 		question = map[string]any{"content": text, "add_special": true}
 	}
 	body, err := json.Marshal(question)

@@ -111,7 +111,7 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 func (c *Client) introduce(state event.EngineState) {
 	now := c.opt.Clock.Now()
 	c.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{
-		Name: c.server.name, Version: c.server.version, Epoch: c.opt.Clock.Epoch(), Caps: c.server.caps, Slots: c.server.slots, State: state,
+		Name: string(c.server.kind), Version: c.server.version, Epoch: c.opt.Clock.Epoch(), Caps: c.server.caps, Slots: c.server.slots, State: state,
 		Remote: event.Remote{Address: c.base.String(), Link: event.LinkConnected, Since: now},
 	}})
 }

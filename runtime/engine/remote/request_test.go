@@ -16,6 +16,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime/engine"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 const finished = `{"choices":[{"delta":{},"finish_reason":"length"}]}`
@@ -216,15 +217,15 @@ func TestBodies(t *testing.T) {
 			`{"max_tokens":5,"messages":[{"content":"hi","role":"user"}],"model":"m","seed":7,"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"top_p":0.9}`,
 		},
 		"llama.cpp": {
-			server{api: OpenAI, kind: llamaServer, model: event.Model{Name: "m"}},
+			server{api: OpenAI, kind: scrape.Llama, model: event.Model{Name: "m"}},
 			`{"cache_prompt":false,"ignore_eos":true,"max_tokens":5,"min_p":0.05,"model":"m","prompt":"hi","repeat_penalty":1.1,"seed":7,"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"timings_per_token":true,"top_k":40,"top_p":0.9}`,
 		},
 		"vLLM": {
-			server{api: OpenAI, kind: vllm, model: event.Model{Name: "m"}},
+			server{api: OpenAI, kind: scrape.VLLM, model: event.Model{Name: "m"}},
 			`{"cache_salt":"?","ignore_eos":true,"max_tokens":5,"min_p":0.05,"model":"adapter","prompt":"hi","repetition_penalty":1.1,"return_token_ids":true,"seed":7,"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"temperature":0.5,"top_k":40,"top_p":0.9}`,
 		},
 		"Ollama": {
-			server{api: Ollama, kind: ollama, model: event.Model{Name: "m"}},
+			server{api: Ollama, kind: scrape.Ollama, model: event.Model{Name: "m"}},
 			`{"model":"m","options":{"min_p":0.05,"num_predict":5,"repeat_penalty":1.1,"seed":7,"temperature":0.5,"top_k":40,"top_p":0.9},"prompt":"hi","stream":true}`,
 		},
 	} {

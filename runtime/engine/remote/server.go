@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // server describes a server.
 type server struct {
-	kind    kind
-	name    string
+	kind    scrape.Kind
 	version string
 	api     API
 	model   event.Model
@@ -29,131 +29,72 @@ type server struct {
 	caps    event.Caps
 }
 
-// kind is the server program, as far as requests depend on it.
-type kind uint8
-
-const (
-	other kind = iota
-	llamaServer
-	ollama
-	vllm
-	sglang
-)
-
-var kindNames = [...]string{other: "OpenAI-compatible", llamaServer: "llama.cpp", ollama: "Ollama", vllm: "vLLM", sglang: "SGLang"}
-
-// owners maps the owner in a list of models to the kind of server.
-var owners = map[string]kind{"llamacpp": llamaServer, "library": ollama, "vllm": vllm, "sglang": sglang}
+// isExtended reports whether requests may have the fields that llama.cpp, vLLM and SGLang add to OpenAI's.
+func (s *server) isExtended() bool {
+	return s.kind == scrape.Llama || s.kind == scrape.VLLM || s.kind == scrape.SGLang
+}
 
 // lookWithin is the time limit of each query about the server.
 const lookWithin = 15 * time.Second
 
-// listed is an entry in a server's list of models.
-type listed struct {
-	ID    string `json:"id"`
-	Owner string `json:"owned_by"`
-	Max   int    `json:"max_model_len"` // vLLM, SGLang
-	Meta  struct {
-		Parameters int64 `json:"n_params"`
-		Size       int64 `json:"size"`
-		Context    int   `json:"n_ctx"`
-		Train      int   `json:"n_ctx_train"`
-		Width      int   `json:"n_embd"`
-		Vocab      int   `json:"n_vocab"`
-	} `json:"meta"` // llama.cpp
-}
-
 // look identifies the server by its list of models and one query specific to its kind. Only the list is required.
 func (c *Client) look(ctx context.Context) error {
 	s := &c.server
-	var list struct {
-		Data []listed `json:"data"`
-	}
+	var list scrape.ModelList
 	err := c.get(ctx, "/v1/models", &list)
 	if refused := (*Status)(nil); err != nil && (!errors.As(err, &refused) || refused.Code == http.StatusUnauthorized || refused.Code == http.StatusForbidden) {
 		return err
 	}
-	for _, m := range list.Data {
-		s.kind = cmp.Or(s.kind, owners[m.Owner])
-	}
-	if err != nil || s.kind == ollama || len(list.Data) == 0 {
+	s.kind = list.Kind()
+	if err != nil || s.kind == scrape.Ollama || len(list.Data) == 0 {
 		var about struct {
 			Version string `json:"version"`
 		}
 		if c.get(ctx, "/api/version", &about) == nil && about.Version != "" {
-			s.kind, s.version = ollama, about.Version
+			s.kind, s.version = scrape.Ollama, about.Version
 		} else if err != nil && c.opt.Model == "" {
 			return fmt.Errorf("list its models: %w", err)
 		}
 	}
-	s.name = kindNames[s.kind]
-	m, err := choose(list.Data, c.opt.Model)
-	if err != nil {
+	if s.model, err = choose(list.Models(), c.opt.Model); err != nil {
 		return err
-	}
-	s.model = event.Model{
-		Name: m.ID, Context: cmp.Or(m.Meta.Context, m.Max), TrainContext: m.Meta.Train, Parameters: m.Meta.Parameters, Bytes: m.Meta.Size,
-		Width: m.Meta.Width, Vocab: m.Meta.Vocab,
 	}
 	c.ask(ctx)
 	return s.settle(c.opt.API)
 }
 
 // choose returns the requested model. A name that is not listed is used as is, since servers have aliases and adapters.
-func choose(list []listed, name string) (listed, error) {
+func choose(list []scrape.Model, name string) (event.Model, error) {
 	var names []string
 	for _, m := range list {
-		if m.ID == name || name == "" && len(list) == 1 {
-			return m, nil
+		if m.Name == name || name == "" && len(list) == 1 {
+			return m.Model, nil
 		}
-		names = append(names, m.ID)
+		names = append(names, m.Name)
 	}
 	const shown = 8
 	switch {
 	case name != "":
-		return listed{ID: name}, nil
+		return event.Model{Name: name}, nil
 	case len(list) == 0:
-		return listed{}, errors.New("the server lists no models: set --model")
+		return event.Model{}, errors.New("the server lists no models: set --model")
 	case len(names) > shown:
 		names = append(names[:shown], "…")
 	}
-	return listed{}, fmt.Errorf("the server has several models: set --model to one of %s", brief(strings.Join(names, ", ")))
+	return event.Model{}, fmt.Errorf("the server has several models: set --model to one of %s", brief(strings.Join(names, ", ")))
 }
 
 // ask queries what only servers of this kind report. Fields that they do not report stay unknown.
 func (c *Client) ask(ctx context.Context) {
 	s := &c.server
-	switch s.kind {
-	case llamaServer:
-		var props struct {
-			Build string `json:"build_info"`
-			Slots int    `json:"total_slots"`
-			Type  string `json:"model_ftype"`
-			Slot  struct {
-				Context int `json:"n_ctx"`
-			} `json:"default_generation_settings"`
-		}
-		if c.get(ctx, "/props", &props) == nil {
-			s.version, s.slots, s.model.Quantisation = props.Build, props.Slots, props.Type
-			s.model.Context = cmp.Or(props.Slot.Context, s.model.Context)
-		}
-	case vllm:
-		var about struct {
-			Version string `json:"version"`
-		}
-		if c.get(ctx, "/version", &about) == nil {
-			s.version = about.Version
-		}
-	case sglang:
-		var about struct {
-			Version string `json:"version"`
-		}
-		if c.get(ctx, "/server_info", &about) == nil || c.get(ctx, "/get_server_info", &about) == nil {
-			s.version = about.Version
-		}
-	case ollama:
+	if s.kind == scrape.Ollama {
 		c.show(ctx)
+		return
 	}
+	info := scrape.Info{Models: []scrape.Model{{Model: s.model}}}
+	scrape.Describe(ctx, s.kind, c.get, &info)
+	s.version, s.slots = info.Version, info.SlotCount
+	s.model.Quantisation, s.model.Context = info.Models[0].Quantisation, info.Models[0].Context
 }
 
 // show queries Ollama about the model.
@@ -186,16 +127,18 @@ func (c *Client) show(ctx context.Context) {
 func (s *server) settle(want API) error {
 	s.api = want
 	if want == Auto {
-		s.api = map[kind]API{llamaServer: OpenAI, vllm: OpenAI, sglang: OpenAI, ollama: Ollama}[s.kind]
+		switch s.api = OpenAIChat; {
+		case s.isExtended():
+			s.api = OpenAI
+		case s.kind == scrape.Ollama:
+			s.api = Ollama
+		}
 	}
-	if s.api == Auto {
-		s.api = OpenAIChat
-	}
-	if s.api.dialect().Lines && s.kind != ollama {
-		return fmt.Errorf("API %s needs Ollama, and this server is %s", s.api, s.name)
+	if s.api.dialect().Lines && s.kind != scrape.Ollama {
+		return fmt.Errorf("API %s needs Ollama, and this server is %s", s.api, s.kind)
 	}
 	s.caps = event.CapTokens | event.CapText | event.CapPrompt | event.CapCancel
-	if s.kind == llamaServer || s.api.dialect().Lines {
+	if s.kind == scrape.Llama || s.api.dialect().Lines {
 		s.caps |= event.CapStages
 	}
 	return nil

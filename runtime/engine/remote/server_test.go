@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime/engine"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // fake is a server with fixed answers by path, and 404 for the rest.
@@ -42,14 +43,14 @@ func TestFingerprint(t *testing.T) {
 			map[string]string{"GET /v1/models": llama, "GET /props": `{"build_info":"b10582","total_slots":4,"model_ftype":"Q8_0","default_generation_settings":{"n_ctx":32}}`},
 			Options{},
 			server{
-				kind: llamaServer, name: "llama.cpp", version: "b10582", api: OpenAI, slots: 4, caps: known | event.CapStages,
+				kind: scrape.Llama, version: "b10582", api: OpenAI, slots: 4, caps: known | event.CapStages,
 				model: event.Model{Name: "tiny", Context: 32, TrainContext: 64, Parameters: 11, Bytes: 12, Width: 4, Vocab: 100, Quantisation: "Q8_0"},
 			},
 		},
 		"llama.cpp without details": {
 			map[string]string{"GET /v1/models": llama},
 			Options{API: OpenAIChat, Model: "alias"},
-			server{kind: llamaServer, name: "llama.cpp", api: OpenAIChat, caps: known | event.CapStages, model: event.Model{Name: "alias"}},
+			server{kind: scrape.Llama, api: OpenAIChat, caps: known | event.CapStages, model: event.Model{Name: "alias"}},
 		},
 		"Ollama": {
 			map[string]string{
@@ -58,34 +59,34 @@ func TestFingerprint(t *testing.T) {
 			},
 			Options{Model: "b:1"},
 			server{
-				kind: ollama, name: "Ollama", version: "0.33.0", api: Ollama, caps: known | event.CapStages,
+				kind: scrape.Ollama, version: "0.33.0", api: Ollama, caps: known | event.CapStages,
 				model: event.Model{Name: "b:1", Architecture: "qwen3moe", Quantisation: "Q4_K_M", Parameters: 30532122624, Layers: 48, Width: 2048, TrainContext: 262144, Experts: 128, ExpertsUsed: 8},
 			},
 		},
 		"old Ollama": {
 			map[string]string{"GET /api/version": `{"version":"0.1.1"}`},
 			Options{Model: "m"},
-			server{kind: ollama, name: "Ollama", version: "0.1.1", api: Ollama, caps: known | event.CapStages, model: event.Model{Name: "m"}},
+			server{kind: scrape.Ollama, version: "0.1.1", api: Ollama, caps: known | event.CapStages, model: event.Model{Name: "m"}},
 		},
 		"vLLM": {
 			map[string]string{"GET /v1/models": `{"data":[{"id":"m","owned_by":"vllm","max_model_len":4096}]}`, "GET /version": `{"version":"0.20.1"}`},
 			Options{},
-			server{kind: vllm, name: "vLLM", version: "0.20.1", api: OpenAI, caps: known, model: event.Model{Name: "m", Context: 4096}},
+			server{kind: scrape.VLLM, version: "0.20.1", api: OpenAI, caps: known, model: event.Model{Name: "m", Context: 4096}},
 		},
 		"SGLang": {
 			map[string]string{"GET /v1/models": `{"data":[{"id":"m","owned_by":"sglang"}]}`, "GET /get_server_info": `{"version":"0.6"}`},
 			Options{},
-			server{kind: sglang, name: "SGLang", version: "0.6", api: OpenAI, caps: known, model: event.Model{Name: "m"}},
+			server{kind: scrape.SGLang, version: "0.6", api: OpenAI, caps: known, model: event.Model{Name: "m"}},
 		},
 		"another": {
 			map[string]string{"GET /v1/models": `{"data":[{"id":"m","owned_by":"organization_owner"}]}`},
 			Options{},
-			server{name: "OpenAI-compatible", api: OpenAIChat, caps: known, model: event.Model{Name: "m"}},
+			server{kind: scrape.OpenAI, api: OpenAIChat, caps: known, model: event.Model{Name: "m"}},
 		},
 		"without a list": {
 			nil,
 			Options{Model: "m", API: OpenAI},
-			server{name: "OpenAI-compatible", api: OpenAI, caps: known, model: event.Model{Name: "m"}},
+			server{kind: scrape.OpenAI, api: OpenAI, caps: known, model: event.Model{Name: "m"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

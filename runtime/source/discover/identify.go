@@ -27,9 +27,8 @@ func (w *Watch) identify(ctx context.Context, base string, awake bool) (Found, e
 	if info.NeedsKey {
 		f.State = NeedsKey
 	}
-	var refused *fetch.StatusError
 	switch {
-	case errors.As(err, &refused), errors.Is(err, engine.ErrNoEngine):
+	case fetch.HasStatus(err), errors.Is(err, engine.ErrNoEngine):
 		return f, nil
 	case err != nil || info.NeedsKey:
 		return f, err

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // Observe returns a sink that passes on the events of the source that polls the server. The Prober learns from them
@@ -41,7 +42,7 @@ func hasIdleSlot(slots []event.Slot) bool {
 
 // probes returns a sink that passes on the events of probes with IDs that are unique for the server. It drops events of the
 // server itself, which the polling source emits. Events of requests do not overlap: only one probe is in progress.
-func probes(sink event.Sink, ids *RequestIDs) event.Sink {
+func probes(sink event.Sink, ids *scrape.RequestIDs) event.Sink {
 	var id event.RequestID // of the probe in progress
 	return event.SinkFunc(func(e event.Event) {
 		if e.Req == 0 {
@@ -54,7 +55,7 @@ func probes(sink event.Sink, ids *RequestIDs) event.Sink {
 		e.Req = id
 		sink.Emit(e)
 		if begins {
-			ids.current.Store(uint64(id))
+			ids.SetProbe(id)
 		}
 	})
 }

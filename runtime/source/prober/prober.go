@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // Contents of a probe.
@@ -51,7 +52,7 @@ type Options struct {
 	Model      string // "": the model that the server reports, or its only one
 	Interval   time.Duration
 	Clock      engine.Clock
-	RequestIDs *RequestIDs // shared with the source that polls the server; nil: none
+	RequestIDs *scrape.RequestIDs // shared with the source that polls the server; nil: none
 }
 
 // Prober is an engine.Source that emits the events of its own requests.
@@ -82,7 +83,7 @@ type connection struct {
 func New(opt Options) *Prober {
 	opt.Interval = max(opt.Interval, MinInterval)
 	if opt.RequestIDs == nil {
-		opt.RequestIDs = new(RequestIDs)
+		opt.RequestIDs = new(scrape.RequestIDs)
 	}
 	return &Prober{opt: opt, checkEvery: MinInterval, timeout: maxDuration, restFactor: restFactor}
 }
@@ -144,7 +145,7 @@ func (p *Prober) probe(ctx context.Context, sink event.Sink) error {
 		return err
 	}
 	seed := 1 + uint64(rand.Int32N(1<<31-2))
-	p.opt.RequestIDs.setSeed(seed)
+	p.opt.RequestIDs.SetSeed(seed)
 	handle, err := p.conn.client.Submit(engine.Request{
 		Text: prompt, Label: Label, Probe: true, MaxTokens: Tokens, IgnoreEOS: true, Params: engine.Params{Seed: seed},
 	})

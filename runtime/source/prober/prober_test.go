@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime/engine"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -203,11 +204,11 @@ func TestFailedProbes(t *testing.T) {
 
 // TestProbeIsRecognised recognises a probe by its seed, once it has an ID.
 func TestProbeIsRecognised(t *testing.T) {
-	var s RequestIDs
+	var s scrape.RequestIDs
 	if _, own := s.Probe(0); own {
 		t.Error("a request was taken for a probe without one")
 	}
-	s.setSeed(77)
+	s.SetSeed(77)
 	if id, own := s.Probe(77); !own || id != 0 {
 		t.Errorf("#%d %v before it had an ID", id, own)
 	}

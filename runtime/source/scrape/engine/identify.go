@@ -22,6 +22,7 @@ type Info struct {
 	MetricsPath string  // Prometheus metrics; "": none, or not found yet
 	ModelsPath  string  // the engine's own list of models, if it is polled instead of /v1/models: LM Studio
 	Slots       bool    // slots can be read: llama.cpp
+	SlotCount   int     // 0: unknown: llama.cpp
 	Sleeps      bool    // an idle model may fall asleep; reading slots wakes it, or keeps it awake: llama.cpp
 	MetricsWake bool    // so does reading metrics
 	Router      bool    // it runs each model in a process of its own: llama.cpp
@@ -44,14 +45,14 @@ const identifyTimeout = 3 * fetch.DefaultTimeout
 
 // Identify determines the engine at an address. It sends only GET requests that do not make an engine generate, and does
 // not read data that a server returns only once. It needs one request for the list of models and one for details if the
-// list names the engine, and a few more otherwise. Errors: no response; ErrNoEngine; a *fetch.StatusError with NeedsKey
+// list names the engine, and a few more otherwise. Errors: no response; ErrNoEngine; a *fetch.StatusError for which NeedsKey holds
 // if not even the kind can be determined without a key. Info is filled as far as known, also with an error.
 func Identify(ctx context.Context, c *fetch.Client) (Kind, Info, error) {
 	ctx, enough := context.WithTimeout(ctx, identifyTimeout)
 	defer enough()
 	p := &identification{client: c}
 	err := p.readModels(ctx)
-	if refused := (*fetch.StatusError)(nil); err != nil && !errors.Is(err, errFormat) && (!errors.As(err, &refused) || refused.Code >= 500 && p.kind == Unknown) {
+	if refused, ok := errors.AsType[*fetch.StatusError](err); err != nil && !errors.Is(err, errFormat) && (!ok || refused.Code >= 500 && p.kind == Unknown) {
 		return Unknown, p.info, err // unreachable, or failing
 	}
 	if p.kind == Unknown || p.kind == OpenAI {
@@ -91,6 +92,7 @@ func ListModels(ctx context.Context, c *fetch.Client, kind Kind, info *Info) (mo
 // identification is the state of one call of Identify.
 type identification struct {
 	client      *fetch.Client
+	get         func(ctx context.Context, path string, into any) error // replaces client; nil: client
 	kind        Kind
 	info        Info
 	maybeStudio bool // the list of models looks like LM Studio's
@@ -102,6 +104,9 @@ var errFormat = errors.New("unexpected response format")
 // getJSON requests JSON and records whether a key is required. Errors: *fetch.StatusError; errFormat; no complete
 // response.
 func (p *identification) getJSON(ctx context.Context, path string, into any) error {
+	if p.get != nil {
+		return p.get(ctx, path, into)
+	}
 	a, err := p.client.Get(ctx, path)
 	if err != nil {
 		return err
@@ -131,50 +136,66 @@ func (p *identification) readHeaders(a *fetch.Response) {
 // maxModels limits the models kept of a list.
 const maxModels = 256
 
-// readModels reads the list of models: OpenAI's format with the additions of each engine.
-func (p *identification) readModels(ctx context.Context) error {
-	var list struct {
-		Object string `json:"object"`
-		Data   []struct {
-			ID     string `json:"id"`
-			Object string `json:"object"`
-			Owner  string `json:"owned_by"`
-			Max    int    `json:"max_model_len"` // vLLM, SGLang
-			Status *struct {
-				Value string `json:"value"`
-			} `json:"status"` // llama.cpp as a router
-			Meta struct {
-				Parameters int64  `json:"n_params"`
-				Size       int64  `json:"size"`
-				Type       string `json:"ftype"`
-				Context    int    `json:"n_ctx"`
-				Train      int    `json:"n_ctx_train"`
-				Width      int    `json:"n_embd"`
-				Vocab      int    `json:"n_vocab"`
-			} `json:"meta"` // llama.cpp
-		} `json:"data"`
-	}
-	if err := p.getJSON(ctx, "/v1/models", &list); err != nil {
-		return err
-	}
-	if list.Object != "list" && len(list.Data) == 0 {
-		return errFormat
-	}
-	p.kind = OpenAI
-	p.info.Models = nil
-	for _, m := range list.Data[:min(len(list.Data), maxModels)] {
+// ModelList is the list of models at /v1/models: OpenAI's format with the additions of each engine.
+type ModelList struct {
+	Object string `json:"object"`
+	Data   []struct {
+		ID     string `json:"id"`
+		Owner  string `json:"owned_by"`
+		Max    int    `json:"max_model_len"` // vLLM, SGLang
+		Status *struct {
+			Value string `json:"value"`
+		} `json:"status"` // llama.cpp as a router
+		Meta struct {
+			Parameters int64  `json:"n_params"`
+			Size       int64  `json:"size"`
+			Type       string `json:"ftype"`
+			Context    int    `json:"n_ctx"`
+			Train      int    `json:"n_ctx_train"`
+			Width      int    `json:"n_embd"`
+			Vocab      int    `json:"n_vocab"`
+		} `json:"meta"` // llama.cpp
+	} `json:"data"`
+}
+
+// Kind returns the engine that the models' owner names; OpenAI if none does.
+func (l *ModelList) Kind() Kind {
+	kind := OpenAI
+	for _, m := range l.Data {
 		if i := slices.IndexFunc(Engines, func(e *Engine) bool { return slices.Contains(e.owners, m.Owner) }); i >= 0 {
-			p.kind = Engines[i].Kind
+			kind = Engines[i].Kind
 		}
-		p.maybeStudio = p.maybeStudio || m.Owner == "organization_owner"
-		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
-		p.info.Models = append(p.info.Models, Model{
+	}
+	return kind
+}
+
+// Models returns at most maxModels of the models.
+func (l *ModelList) Models() (out []Model) {
+	for _, m := range l.Data[:min(len(l.Data), maxModels)] {
+		out = append(out, Model{
 			Loaded: m.Status == nil || m.Status.Value == "loaded", Asleep: m.Status != nil && m.Status.Value == "sleeping",
 			Model: event.Model{
 				Name: m.ID, Context: max(m.Meta.Context, m.Max, 0), TrainContext: max(m.Meta.Train, 0), Parameters: max(m.Meta.Parameters, 0),
 				Bytes: max(m.Meta.Size, 0), Width: max(m.Meta.Width, 0), Vocab: max(m.Meta.Vocab, 0), Quantisation: m.Meta.Type,
 			},
 		})
+	}
+	return out
+}
+
+// readModels reads the list of models.
+func (p *identification) readModels(ctx context.Context) error {
+	var list ModelList
+	if err := p.getJSON(ctx, "/v1/models", &list); err != nil {
+		return err
+	}
+	if list.Object != "list" && len(list.Data) == 0 {
+		return errFormat
+	}
+	p.kind, p.info.Models = list.Kind(), list.Models()
+	for _, m := range list.Data {
+		p.maybeStudio = p.maybeStudio || m.Owner == "organization_owner"
+		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
 	}
 	if p.kind == OpenAI && strings.HasPrefix(p.info.Server, "BaseHTTP/") && len(list.Data) > 0 && list.Data[0].Owner == "" {
 		p.kind = MLX // Python's http.server, and models without an owner
@@ -203,6 +224,13 @@ func (p *identification) guess(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Describe reads what only one kind of engine reports of itself and its models. get requests JSON.
+func Describe(ctx context.Context, kind Kind, get func(ctx context.Context, path string, into any) error, info *Info) {
+	p := identification{get: get, kind: kind, info: *info}
+	p.details(ctx)
+	*info = p.info
 }
 
 // details reads what only this kind of engine reports.

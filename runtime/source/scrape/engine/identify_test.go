@@ -200,7 +200,7 @@ func TestMissingKey(t *testing.T) {
 	at, _ := serve(t, "", pages{"/v1/models": noKey, "/metrics": noKey, "/props": noKey, "/info": noKey})
 	kind, info, err := identifyAt(t, at)
 	refused := (*fetch.StatusError)(nil)
-	if kind != Unknown || !info.NeedsKey || !errors.As(err, &refused) || !refused.NeedsKey() || err.Error() != "API key required" {
+	if kind != Unknown || !info.NeedsKey || !errors.As(err, &refused) || !fetch.NeedsKey(err) || err.Error() != "API key required" {
 		t.Errorf("%q, %+v, %v", kind, info, err)
 	}
 }

@@ -66,6 +66,7 @@ func llamaDetails(ctx context.Context, p *identification) {
 		Path     string `json:"model_path"`
 		Type     string `json:"model_ftype"`
 		Slots    *bool  `json:"endpoint_slots"`
+		Total    int    `json:"total_slots"`
 		Metrics  bool   `json:"endpoint_metrics"`
 		Sleeping *bool  `json:"is_sleeping"` // null: the build has no sleep
 		Settings struct {
@@ -76,7 +77,7 @@ func llamaDetails(ctx context.Context, p *identification) {
 		return
 	}
 	p.info.Version, p.info.Router = props.Build, p.info.Router || props.Role == "router"
-	p.info.Slots = props.Slots == nil || *props.Slots
+	p.info.Slots, p.info.SlotCount = props.Slots == nil || *props.Slots, max(props.Total, 0)
 	p.info.Sleeps = props.Sleeping != nil || p.info.Router
 	p.info.MetricsWake = p.info.Sleeps && buildNumber(props.Build) < firstRestful
 	if props.Metrics || props.Slots == nil { // older builds do not report endpoints: poll to find out
@@ -274,7 +275,7 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 		Slots    int  `json:"total_slots"`
 	}
 	err := s.client.JSON(ctx, "/props", &props)
-	if refused := (*fetch.StatusError)(nil); errors.As(err, &refused) && refused.Code == http.StatusServiceUnavailable {
+	if fetch.HasStatus(err, http.StatusServiceUnavailable) {
 		s.setState(event.EngineLoading, "")
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -64,9 +63,8 @@ func (f *loadFollower) run(ctx context.Context) {
 	wait := minReconnect
 	for ctx.Err() == nil {
 		received, err := f.read(ctx)
-		refused := (*fetch.StatusError)(nil)
 		f.reset(err)
-		if errors.As(err, &refused) && (refused.Code == http.StatusNotFound || refused.Code == http.StatusMethodNotAllowed || refused.Code == http.StatusNotImplemented) {
+		if fetch.Unsupported(err) {
 			return // the server is too old
 		}
 		if received {

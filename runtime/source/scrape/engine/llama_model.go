@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -187,8 +186,7 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 		return &again, nil
 	}
 	if err := m.metrics.read(ctx, s); err != nil {
-		refused := (*fetch.StatusError)(nil)
-		if errors.As(err, &refused) && (refused.Code == http.StatusNotImplemented || refused.Code == http.StatusNotFound) {
+		if fetch.Unsupported(err) {
 			m.metrics, m.counters = nil, event.Aggregates{} // some servers say so only in reply to a request
 			return m.readCounters(ctx, s)
 		}
@@ -207,7 +205,7 @@ const noSlots = "the server was started with --no-slots"
 // readSlots polls the slots and adds them to the report. It returns them; nil if the server has none.
 func (m *llamaModel) readSlots(ctx context.Context, s *Poller, report *event.Aggregates) (list []slot, err error) {
 	list, err = fetchSlots(ctx, s.client, m.withModel("/slots"))
-	if refused := (*fetch.StatusError)(nil); errors.As(err, &refused) && !refused.NeedsKey() && refused.Code != http.StatusServiceUnavailable {
+	if fetch.HasStatus(err) && !fetch.NeedsKey(err) && !fetch.HasStatus(err, http.StatusServiceUnavailable) {
 		m.noSlots = true
 		addEndpoint(report, "/slots", noSlots)
 		return nil, nil

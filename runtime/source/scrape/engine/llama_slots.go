@@ -6,14 +6,13 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
-	"github.com/llmtop/llmtop/runtime/source/prober"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // slotTracker follows the requests in the slots of llama.cpp's server.
 type slotTracker struct {
 	tasks       map[int]task // by slot
-	ids         *prober.RequestIDs
+	ids         *RequestIDs
 	lastSeen    event.Time // time of the last poll; 0: none
 	busy        int        // slots in use
 	idleSlots   []slot     // as polled last while all were idle

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -38,7 +37,7 @@ func ollamaDetails(ctx context.Context, p *identification) {
 	if p.info.Version == "" {
 		p.info.Version = readVersion(ctx, p, "/api/version")
 	}
-	if loaded, err := ollamaModels(ctx, p.client); err == nil {
+	if loaded, err := ollamaModels(ctx, p.getJSON); err == nil {
 		p.info.Models = nil
 		for _, m := range loaded {
 			p.info.Models = append(p.info.Models, Model{Model: m.model(), Loaded: true})
@@ -68,11 +67,11 @@ func (m *ollamaModel) model() event.Model {
 }
 
 // ollamaModels returns the models that Ollama has loaded.
-func ollamaModels(ctx context.Context, c *fetch.Client) ([]ollamaModel, error) {
+func ollamaModels(ctx context.Context, get func(ctx context.Context, path string, into any) error) ([]ollamaModel, error) {
 	var list struct {
 		Models []ollamaModel `json:"models"`
 	}
-	err := c.JSON(ctx, "/api/ps", &list)
+	err := get(ctx, "/api/ps", &list)
 	return list.Models[:min(len(list.Models), maxModels)], err
 }
 
@@ -146,8 +145,7 @@ type runner struct {
 
 // starts reports whether it is loading its model: it has never answered, or only that it is not ready.
 func (r *runner) starts() bool {
-	refused := (*fetch.StatusError)(nil)
-	return !r.polled && r.failed != nil && (!errors.As(r.failed, &refused) || refused.Code == http.StatusServiceUnavailable)
+	return !r.polled && r.failed != nil && (!fetch.HasStatus(r.failed) || fetch.HasStatus(r.failed, http.StatusServiceUnavailable))
 }
 
 func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
@@ -209,7 +207,7 @@ func (o *ollama) readRunners(ctx context.Context, s *Poller, report *event.Aggre
 
 // readModels reads the models in memory.
 func (o *ollama) readModels(ctx context.Context, s *Poller) error {
-	running, err := ollamaModels(ctx, s.client)
+	running, err := ollamaModels(ctx, s.client.JSON)
 	if err != nil {
 		return err
 	}

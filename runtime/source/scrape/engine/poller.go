@@ -22,7 +22,6 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/source/prober"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
@@ -42,7 +41,7 @@ type Options struct {
 	// Drain reads data that a server returns only once: the iterations of TensorRT-LLM. Other readers then miss it.
 	Drain bool
 	// RequestIDs are shared with a prober of the same server; nil: no prober.
-	RequestIDs *prober.RequestIDs
+	RequestIDs *RequestIDs
 	// KeepAwake polls llama-servers also where that keeps an idle model from falling asleep.
 	KeepAwake bool
 	// NeverSleeps reports whether the llama-server at this address was started without a way to put its model to sleep;
@@ -89,7 +88,7 @@ func New(opt Options) (*Poller, error) {
 		opt.Limits = NewPollLimits()
 	}
 	if opt.RequestIDs == nil {
-		opt.RequestIDs = new(prober.RequestIDs)
+		opt.RequestIDs = new(RequestIDs)
 	}
 	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key})
 	if err != nil {
@@ -247,17 +246,5 @@ func (s *Poller) answered(err error) {
 	}
 	s.identified, s.refused = false, s.refused || errors.Is(err, syscall.ECONNREFUSED)
 	s.backoff = min(max(2*s.backoff, s.opt.Interval), maxBackoff)
-	s.setLink(event.LinkDisconnected, s.describeError(err))
-}
-
-// describeError returns an error as a text for users.
-func (s *Poller) describeError(err error) string {
-	var refused *fetch.StatusError
-	if errors.As(err, &refused) && refused.NeedsKey() {
-		if s.opt.Key != "" {
-			return "the server rejects this API key"
-		}
-		return "API key required: set --api-key-file FILE or LLMTOP_API_KEY"
-	}
-	return err.Error()
+	s.setLink(event.LinkDisconnected, s.client.Explain(err, "the server rejects this API key", "API key required"))
 }

@@ -1,4 +1,4 @@
-package prober
+package engine
 
 import (
 	"sync/atomic"
@@ -24,8 +24,11 @@ func (s *RequestIDs) Probe(seed uint64) (event.RequestID, bool) {
 	return event.RequestID(s.current.Load()), true
 }
 
-// setSeed sets the seed of the next probe.
-func (s *RequestIDs) setSeed(seed uint64) {
+// SetSeed sets the seed of the next probe.
+func (s *RequestIDs) SetSeed(seed uint64) {
 	s.current.Store(0)
 	s.seed.Store(seed)
 }
+
+// SetProbe sets the ID of the probe whose seed was set last.
+func (s *RequestIDs) SetProbe(id event.RequestID) { s.current.Store(uint64(id)) }

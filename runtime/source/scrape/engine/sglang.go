@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
@@ -108,13 +106,11 @@ func sglangDetails(ctx context.Context, p *identification) {
 // sglang collects the loads of SGLang, which are always available, and its metrics if it was started with
 // --enable-metrics.
 type sglang struct {
-	metrics  *metrics             // nil: started without --enable-metrics
+	*metrics                      // nil: started without --enable-metrics
 	noLoads  bool                 // the server is too old to report loads
 	infoRead bool                 // /server_info was read
 	startup  []event.NamedReading // startup durations
 }
-
-func (*sglang) interval(interval time.Duration) time.Duration { return interval }
 
 func (g *sglang) recheck(*Poller) { g.noLoads, g.infoRead = false, false }
 
@@ -154,9 +150,8 @@ func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggrega
 		return nil
 	}
 	err := sglangLoad(ctx, s.client, report)
-	refused := (*fetch.StatusError)(nil)
 	switch {
-	case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
+	case fetch.HasStatus(err, http.StatusNotFound):
 		g.noLoads = true
 		return nil
 	case err != nil && g.metrics == nil:

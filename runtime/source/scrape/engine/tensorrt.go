@@ -3,10 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
@@ -55,14 +53,12 @@ const trtFinished = "|stop|length"
 // tensorRT collects the Prometheus metrics of trtllm-serve, if it has some, and with --drain its iterations, which it
 // returns only once.
 type tensorRT struct {
-	metrics   *metrics
+	*metrics
 	warned    bool // the warning that other readers miss data was logged
 	noMetrics bool // the server has no Prometheus metrics
 	ranks     int  // records of an iteration, one per rank
 	apart     bool // ranks have reported different requests for one iteration, so each has its own
 }
-
-func (*tensorRT) interval(interval time.Duration) time.Duration { return interval }
 
 func (t *tensorRT) recheck(*Poller) { t.noMetrics = false }
 
@@ -70,9 +66,8 @@ func (t *tensorRT) collect(ctx context.Context, s *Poller) (*event.Aggregates, e
 	report := &event.Aggregates{Interval: s.sinceReport()}
 	if !t.noMetrics {
 		err := t.metrics.read(ctx, s)
-		refused := (*fetch.StatusError)(nil)
 		switch {
-		case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
+		case fetch.HasStatus(err, http.StatusNotFound):
 			t.noMetrics = true
 			if !s.opt.Drain {
 				s.logf("no Prometheus metrics: read the iterations with --drain")

@@ -67,15 +67,13 @@ var vllmEngine = Engine{
 
 // vllm collects the metrics of vLLM and the number of requests in its HTTP server (/load).
 type vllm struct {
-	metrics    *metrics
+	*metrics
 	noMetrics  bool       // the server has no /metrics
 	countsLoad bool       // /load was above 0 once, so the server counts requests
 	noLoad     bool       // the server has no /load
 	loadAt     event.Time // when /load was read last
 	loadError  string     // why /load is not shown; "": it was read, or never requested
 }
-
-func (*vllm) interval(interval time.Duration) time.Duration { return interval }
 
 func (v *vllm) recheck(*Poller) { v.noMetrics, v.noLoad, v.loadError = false, false, "" }
 
@@ -100,8 +98,7 @@ func (v *vllm) collect(ctx context.Context, s *Poller) (*event.Aggregates, error
 			v.addLoad(ctx, s, report)
 			return report, nil
 		}
-		refused := (*fetch.StatusError)(nil)
-		if !errors.Is(err, gather.ErrNoKnownMetrics) && !(errors.As(err, &refused) && refused.Code == http.StatusNotFound) {
+		if !errors.Is(err, gather.ErrNoKnownMetrics) && !fetch.HasStatus(err, http.StatusNotFound) {
 			return nil, err
 		}
 		v.noMetrics = true
@@ -126,8 +123,10 @@ func (v *vllm) readLoad(ctx context.Context, s *Poller, report *event.Aggregates
 	err := s.client.JSON(ctx, "/load", &load)
 	v.countsLoad = v.countsLoad || load.Requests > 0
 	switch {
-	case err != nil:
-		v.setLoadError(err)
+	case fetch.Unsupported(err): // a server without the endpoint is not polled again
+		v.noLoad, v.loadError = true, "not supported by this server"
+	case err != nil: // an overloaded or starting server refuses for a while
+		v.loadError = err.Error()
 	case !v.countsLoad:
 		v.loadError = notCounted
 	}
@@ -153,17 +152,5 @@ func (v *vllm) addLoad(ctx context.Context, s *Poller, report *event.Aggregates)
 	}
 	if requests, err := v.readLoad(ctx, s, report); err == nil && requests.OK() {
 		addReading(report, event.NamedReading{Name: "server_load", Reading: requests})
-	}
-}
-
-// setLoadError records why /load was not read. An overloaded or starting server refuses for a while; a server without
-// the endpoint is not polled again.
-func (v *vllm) setLoadError(err error) {
-	v.loadError = err.Error()
-	if refused := (*fetch.StatusError)(nil); errors.As(err, &refused) {
-		switch refused.Code {
-		case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-			v.noLoad, v.loadError = true, "not supported by this server"
-		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -129,15 +129,24 @@ type StatusError struct {
 	Message string // from the server: one line of at most maxMessage characters
 }
 
+// HasStatus reports whether err is a *StatusError, with one of the codes if some are given.
+func HasStatus(err error, codes ...int) bool {
+	refused, ok := errors.AsType[*StatusError](err)
+	return ok && (len(codes) == 0 || slices.Contains(codes, refused.Code))
+}
+
 // NeedsKey reports whether the server requires an API key, or another one.
-func (s *StatusError) NeedsKey() bool {
-	return s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden
+func NeedsKey(err error) bool { return HasStatus(err, http.StatusUnauthorized, http.StatusForbidden) }
+
+// Unsupported reports whether the server does not have an endpoint.
+func Unsupported(err error) bool {
+	return HasStatus(err, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented)
 }
 
 // Error implements error.
 func (s *StatusError) Error() string {
 	switch {
-	case s.NeedsKey():
+	case NeedsKey(s):
 		return "API key required"
 	case s.Message != "":
 		return fmt.Sprintf("HTTP %d: %s", s.Code, s.Message)
@@ -190,8 +199,16 @@ func redact(message, key string) string {
 	return strings.ReplaceAll(message, key, "[key]")
 }
 
-// Redact removes the client's key from a server's message.
-func (c *Client) Redact(message string) string { return redact(message, c.opt.Key) }
+// Explain returns an error as a text for users: rejected if the server wants another key, missing if it wants one.
+func (c *Client) Explain(err error, rejected, missing string) string {
+	switch {
+	case NeedsKey(err) && c.opt.Key != "":
+		return rejected
+	case NeedsKey(err):
+		return missing + ": set --api-key-file FILE or LLMTOP_API_KEY"
+	}
+	return redact(err.Error(), c.opt.Key)
+}
 
 // JSON requests a path and decodes its response. Errors: those of Get and Response.JSON.
 func (c *Client) JSON(ctx context.Context, path string, into any) error {
@@ -242,7 +259,7 @@ func (a *Response) JSON(into any) error {
 		a.malformed++ // a number does not fit its type; the other fields are decoded
 		err = nil
 	}
-	a.malformed += refuse(reflect.ValueOf(into))
+	a.malformed += event.Refuse(reflect.ValueOf(into))
 	if err != nil {
 		if a.Is("text/html") {
 			return FormatError("response is a web page")
@@ -250,37 +267,4 @@ func (a *Response) JSON(into any) error {
 		return FormatError("response is not the expected JSON")
 	}
 	return nil
-}
-
-// refuse replaces implausible numbers in v and returns how many it replaced: integers by 0 (unknown), floats by NaN (no
-// reading).
-func refuse(v reflect.Value) (n int) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			return refuse(v.Elem())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			n += refuse(v.Field(i))
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return 0
-		}
-		for i := range v.Len() {
-			n += refuse(v.Index(i))
-		}
-	case reflect.Int, reflect.Int64:
-		if !event.Plausible(float64(v.Int())) && v.CanSet() {
-			v.SetInt(0)
-			return 1
-		}
-	case reflect.Float64:
-		if !event.Plausible(v.Float()) && v.CanSet() {
-			v.SetFloat(math.NaN())
-			return 1
-		}
-	}
-	return n
 }

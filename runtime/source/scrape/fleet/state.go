@@ -3,12 +3,10 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // addReplica adds a replica; nil above MaxReplicas.
@@ -119,7 +117,7 @@ func (s *Poller) setLink(err error) {
 	link, why := event.LinkConnected, ""
 	s.backoff = 0
 	if err != nil {
-		link, why = event.LinkDisconnected, s.describeError(err)
+		link, why = event.LinkDisconnected, s.client.Explain(err, "Prometheus rejects this API key", "Prometheus requires an API key")
 		s.backoff = min(max(2*s.backoff, 2*s.opt.Interval), maxBackoff)
 		for _, r := range s.replicas {
 			r.setLink(event.LinkStale, now, now, "")
@@ -136,16 +134,4 @@ func (s *Poller) setLink(err error) {
 		info := s.self
 		s.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &info})
 	}
-}
-
-// describeError returns an error as a text for users.
-func (s *Poller) describeError(err error) string {
-	var refused *fetch.StatusError
-	if errors.As(err, &refused) && refused.NeedsKey() {
-		if s.opt.Key != "" {
-			return "Prometheus rejects this API key"
-		}
-		return "Prometheus requires an API key: set --api-key-file FILE or LLMTOP_API_KEY"
-	}
-	return s.client.Redact(err.Error())
 }
