@@ -17,7 +17,7 @@ func command(t *testing.T, args ...string) *cobra.Command {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	c := NewRoot()
-	c.SetArgs(withVerb(c, args))
+	c.SetArgs(withVerb(c, spellOut(c, args)))
 	c.SetOut(io.Discard)
 	c.SetErr(io.Discard)
 	c.SetIn(strings.NewReader(""))

@@ -23,8 +23,12 @@ func newEngineCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "engine",
 		Short: "Install llama.cpp, or list the installed ones",
-		Args:  refuseEngineArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Long: `engine installs and lists the libraries of llama.cpp, with which llmtop run and serve run models
+that llmtop's own engine does not support, or that llama.cpp runs faster: on a GPU, for example.`,
+		Example: `  llmtop engine install llamacpp
+  llmtop engine list`,
+		Args: refuseEngineArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newEngineInstallCommand(), newEngineListCommand())
 	return c

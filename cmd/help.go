@@ -37,10 +37,10 @@ var flagGroups = []flagGroup{
 
 // rareIn lists flags that are common in general but rarely used with one command.
 var rareIn = map[string]string{
-	"llmtop":        "ctx gpu-layers temp top-k top-p seed layout out metrics-listen otlp-push token-file",
+	"llmtop":        "threads listen ctx gpu-layers temp top-k top-p seed layout out metrics-listen otlp-push token-file",
 	"llmtop run":    "top-k top-p layout otlp-push token-file",
 	"llmtop bench":  "file budget ctx gpu-layers temp top-k top-p seed theme layout plain listen token-file metrics-listen otlp-push",
-	"llmtop record": "gpu-layers top-k top-p layout plain metrics-listen otlp-push listen token-file",
+	"llmtop cast":   "gpu-layers top-k top-p layout plain metrics-listen otlp-push listen token-file",
 	"llmtop attach": "layout model",
 }
 
@@ -102,6 +102,34 @@ llmtop help flags COMMAND; to list those of all commands, llmtop help flags.`,
 	return c
 }
 
+// useCompletion adds cobra's command for completions to root, in llmtop's words.
+func useCompletion(root *cobra.Command) {
+	root.CompletionOptions.DisableNoDescFlag = true
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Use, c.Short = "completion SHELL", "Complete commands and flags in a shell"
+		c.Long = "completion writes the script that completes llmtop's commands, flags and values in a shell."
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownCommand(c, args[0], "use bash, zsh, fish or powershell")
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		c.Example = `  llmtop completion bash > ~/.local/share/bash-completion/completions/llmtop
+  llmtop completion zsh > "${fpath[1]}/_llmtop"
+  llmtop completion fish > ~/.config/fish/completions/llmtop.fish
+  llmtop completion powershell | Out-String | Invoke-Expression`
+		for _, shell := range c.Commands() {
+			shell.Short = "Write the script for " + shell.Name()
+			shell.Long = shell.Short + "."
+		}
+	}
+}
+
 // namedCommand returns the command below root with these names.
 func namedCommand(root *cobra.Command, names []string) (*cobra.Command, error) {
 	c, rest, err := root.Find(names)
@@ -126,17 +154,17 @@ func completeCommands(c *cobra.Command, args []string, prefix string) ([]cobra.C
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// writeUsage writes all of a command's help below its description: usage line, examples, commands below it, common flags.
+// writeUsage writes all of a command's help below its description: examples, usage line, commands below it, common flags.
 func writeUsage(w io.Writer, c *cobra.Command) error {
+	if c.HasExample() {
+		fmt.Fprintf(w, "Examples:\n%s\n\n", c.Example)
+	}
 	fmt.Fprintln(w, "Usage:")
 	if c.Runnable() {
 		fmt.Fprintf(w, "  %s\n", c.UseLine())
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "  %s COMMAND\n", c.CommandPath())
-	}
-	if c.HasExample() {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintln(w, "\nCommands:")

@@ -1,77 +1,74 @@
 package cmd
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 
-	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
-	"github.com/llmtop/llmtop/cmd/local"
-	"github.com/llmtop/llmtop/cmd/screen"
-	"github.com/llmtop/llmtop/cmd/watch"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
+// newRecordCommand returns the command whose arguments spellOut replaces. It runs only where they lack the file, and
+// for its help.
 func newRecordCommand() *cobra.Command {
-	r := local.Run{View: screen.View{Camera: &screen.Camera{}}}
-	c := &cobra.Command{
-		Use:   "record --out FILE [MODEL.gguf | ADDRESS...]",
-		Short: "Record the screen as an asciicast or an animated SVG",
-		Long: `record runs a model (without an argument the built-in one), or attaches to engines, and records the
-screen as an asciicast (FILE.cast, for asciinema and similar players), as an animated SVG
-(FILE.svg), or both. It needs no terminal. It takes the addresses of llmtop attach; a file of that
-name has precedence over HOST:PORT, PORT and pid:PID. It stops at the end of the script, after
---for, or on Ctrl-C.
+	return &cobra.Command{
+		Use:   "record FILE" + files.Recording + " [MODEL.gguf | ADDRESS...]",
+		Short: "Record the events of an engine, to replay, report and compare",
+		Long: `record watches engines, or runs a model, without a screen, and writes all events to a recording. It
+stops on Ctrl-C, after --for, or when the prompts of the model are done, and prints the report.
 
-A script lists keys, text, sizes and waits: see docs/recordings.md.
-
-To record events, for replay and measurements, use llmtop run --out FILE.llmtop. From such a
-recording, llmtop replay --out FILE.cast makes the same asciicast each time, faster than real time.`,
-		Example: `  llmtop record --out demo.cast --for 30s
-  llmtop record --out demo.cast --script demo.toml --size 160x45 model.gguf -p 'Once upon a time'
-  llmtop record --out engine.svg --for 20s unix:/run/user/1000/llmtop/llmtop-4711.sock`,
-		RunE: func(c *cobra.Command, args []string) error { return record(c, &r, args) },
+record FILE ADDRESS... is llmtop attach --headless --out FILE ADDRESS..., and with a model llmtop
+run --headless --out FILE MODEL.gguf: it takes their flags. To record with a screen, use those
+without --headless. To record the screen itself, use llmtop cast.`,
+		Example: `  llmtop record fleet.llmtop http://gpu1:8000 http://gpu2:8000 --for 60s
+  llmtop record run.llmtop model.gguf -p 'Once upon a time'
+  llmtop run.llmtop                                  # replays it
+  llmtop report run.llmtop --out report.html`,
+		DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+				return c.Help()
+			}
+			return exit.Usagef("record needs the file to write: llmtop record FILE%s [MODEL.gguf | ADDRESS...]; to record the screen: llmtop cast FILE%s",
+				files.Recording, files.Cast)
+		},
 	}
-	r.Bind(c)
-	r.Camera.Bind(c.Flags())
-	r.Prompts.Bind(c.Flags())
-	return c
 }
 
-func record(c *cobra.Command, r *local.Run, args []string) error {
-	if !r.Camera.Enabled() {
-		return exit.Usagef("record needs --out FILE.cast or --out FILE.svg; to record events: llmtop run --out FILE.llmtop")
+// spellOut returns a command line with the file that record and cast take as their first argument as --out. Those of
+// record become the command line of attach or run.
+func spellOut(root *cobra.Command, args []string) []string {
+	at := firstOperand(root, args)
+	if at < 0 || args[at] != "record" && args[at] != "cast" || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		return args
 	}
-	if slices.ContainsFunc(args, address.IsEngine) {
-		return recordEngines(c, r, args)
+	rest := slices.Concat(args[:at], args[at+1:])
+	file := firstOperand(root, rest)
+	if file < 0 {
+		return args
 	}
-	if err := runArguments(r, args); err != nil {
-		return err
-	}
-	if r.Model == "" {
-		useDemoDefaults(c.Flags())
-	}
-	return r.Start(c)
-}
-
-// recordEngines records attached engines. It refuses flags for running a model.
-func recordEngines(c *cobra.Command, r *local.Run, args []string) error {
-	if i := slices.IndexFunc(args, func(arg string) bool { return !address.IsEngine(arg) }); i >= 0 {
-		return exit.Usagef("%q: record takes one model file, or addresses (unix:PATH, tcp:HOST:PORT, http://HOST:PORT, HOST:PORT, PORT, pid:PROCESS)", args[i])
-	}
-	var misplaced string
-	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	new(local.Settings).BindEngine(set)
-	new(files.Prompts).Bind(set)
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if set.Lookup(f.Name) != nil {
-			misplaced = f.Name
+	name := rest[file]
+	rest = slices.Delete(rest, file, file+1)
+	out := []string{"--out", name}
+	switch ending := strings.ToLower(filepath.Ext(name)); {
+	case args[at] == "cast" && (ending == files.Cast || ending == files.SVG):
+		return slices.Concat([]string{"cast"}, out, rest)
+	case args[at] == "record" && ending == files.Recording:
+		verb := "attach"
+		if of := firstOperand(root, rest); of >= 0 && verbOf(rest[of]) == "run" || of < 0 && prompted(rest) {
+			verb = "run"
 		}
-	})
-	if misplaced != "" {
-		return exit.Usagef("--%s applies only to a model that llmtop runs, not to %s", misplaced, args[0])
+		return slices.Concat([]string{verb, "--headless"}, out, rest)
 	}
-	a := watch.Options{View: r.View, Outputs: r.Outputs, Addresses: args, Notes: c.ErrOrStderr()}
-	return a.Run(c.Context())
+	return args
+}
+
+// prompted reports whether flags are there that only a model takes.
+func prompted(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains([]string{"-p", "--prompt", "-f", "--file", "-"}, name)
+	})
 }

@@ -13,7 +13,7 @@ func newReplayCommand() *cobra.Command {
 		Long: `replay shows a recording (llmtop run --out FILE.llmtop) as it was live: at its own speed, faster,
 slower, step by step, or from any point. With --headless, or if standard output is not a terminal,
 it writes the report of the recording. With --out FILE.cast or FILE.svg it records the screen,
-faster than real time (see llmtop record --help).`,
+faster than real time (see llmtop cast --help).`,
 		Example: `  llmtop replay session.llmtop --speed 10
   llmtop replay session.llmtop --out report.json
   llmtop replay session.llmtop --out session.cast --script demo.toml`,

@@ -39,7 +39,7 @@ func Main() {
 		verdict.NameSettings(string(e.Kind), e.Settings)
 	}
 	root := NewRoot()
-	root.SetArgs(withVerb(root, os.Args[1:]))
+	root.SetArgs(withVerb(root, spellOut(root, os.Args[1:])))
 	err := root.ExecuteContext(context.Background())
 	if lost := console.Out.Err(); err == nil && lost != nil {
 		err = fmt.Errorf("write output: %w", files.Cause(lost))
@@ -52,6 +52,7 @@ func Main() {
 
 // NewRoot makes the command llmtop with all its commands.
 func NewRoot() *cobra.Command {
+	cobra.EnableCommandSorting = false // in the order in which they are added: that of use
 	var run local.Run
 	var start discoverFlags
 	root := &cobra.Command{
@@ -61,12 +62,12 @@ func NewRoot() *cobra.Command {
 (TTFT), the gaps between tokens, throughput, the load of the machine, and the experts that a
 mixture-of-experts (MoE) model picks.
 
-With an address (llmtop 8080, llmtop http://gpu1:8000, llmtop pid:42) it is llmtop attach, with a
-model file llmtop run, with a recording llmtop replay, and with a report (.json) llmtop report.
-
 Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
 only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
 model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press p for your own.`,
+		Example: `  llmtop 8080           # attach to a server here; also http://gpu1:8000, pid:42
+  llmtop model.gguf     # run a model
+  llmtop FILE.llmtop    # replay what llmtop record wrote; FILE.json: print that report`,
 		Args:              refuseCommandArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -83,15 +84,15 @@ model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press
 	root.SetErr(console.Err)
 	root.SetFlagErrorFunc(flagError)
 	useHelp(root)
-	root.CompletionOptions.DisableNoDescFlag = true
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.AddCommand(
-		newRunCommand(), newServeCommand(), newAttachCommand(), newProbeCommand(), newDiscoverCommand(), newProxyCommand(),
-		newReplayCommand(), newRecordCommand(), newReportCommand(), newBenchCommand(), newCompareCommand(),
-		newExpertsCommand(), newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newTemplateCommand(), newToggleCommand(),
+		newAttachCommand(), newRunCommand(), newRecordCommand(), newReplayCommand(), newReportCommand(), newCompareCommand(),
+		newBenchCommand(), newProxyCommand(), newDiscoverCommand(), newServeCommand(), newExpertsCommand(), newEngineCommand(),
+		newProbeCommand(), newCastCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newTemplateCommand(), newToggleCommand(),
 	)
+	useCompletion(root)
 	return root
 }
 
