@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func TestGateWithoutPoint(t *testing.T) {
 			t.Errorf("%v: %s", r.Outcome, r.Summary)
 		}
 		var text bytes.Buffer
-		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "\ninconclusive: e2el at 4 at a time: the ") {
+		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "\ne2el at 4 at a time: the ") {
 			t.Errorf("the text lacks the reason of another gate:\n%s", &text)
 		}
 	}
@@ -385,5 +386,25 @@ func TestPromptsOfRandomWords(t *testing.T) {
 	row := r.Rows[slices.IndexFunc(r.Rows, func(row compare.Row) bool { return row.Metric == "tpot" })]
 	if row.Change < 0.4 || row.Change > 0.6 {
 		t.Errorf("change %v of medians of 10 and 15 ms", row.Change)
+	}
+}
+
+// TestWideIntervalIsNotMeasurable checks that an interval which says nothing is not printed as one.
+func TestWideIntervalIsNotMeasurable(t *testing.T) {
+	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
+	base, next := e.report(5), e.report(5)
+	for i := range next.Requests {
+		next.Requests[i].TTFT.V *= math.Pow(30, float64(next.Requests[i].ID/100))
+	}
+	r := compare.Sides(side(t, "a", base), side(t, "b", next), options)
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if row := regexp.MustCompile(`(?m)^.*ttft .*$`).FindString(text.String()); !strings.Contains(row, "not measurable") || strings.Contains(row, "to +") {
+		t.Errorf("the row of TTFT: %q", row)
+	}
+	if n := strings.Count(strings.ToLower(text.String()), "inconclusive"); n != 1 {
+		t.Errorf("%d times inconclusive:\n%s", n, &text)
 	}
 }

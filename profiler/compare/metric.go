@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -42,10 +43,10 @@ var Metrics = func() []Metric {
 	return out
 }()
 
-// latency returns the metric of a latency of the catalogue.
+// latency returns the metric of a latency of the catalogue, by the name that it has in alerts.
 func latency(id store.LatencyID) Metric {
 	row := id.Row()
-	return Metric{strings.TrimSuffix(row.JSON, "_s"), "s", false, row.Gate, row.Practical, func(r *report.Request) event.Reading {
+	return Metric{cmp.Or(row.Alert, strings.TrimSuffix(row.JSON, "_s")), "s", false, row.Gate, row.Practical, func(r *report.Request) event.Reading {
 		if r.Cold && row.FromQueue {
 			return event.Reading{}
 		}

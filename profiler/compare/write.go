@@ -46,7 +46,7 @@ func (r *Result) table() [][]string {
 	cells := [][]string{{"point", "metric", "base", "new", "change", "95 % interval", "threshold", "samples", "outcome"}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		outcome := row.Outcome.String()
+		outcome := row.outcome()
 		if !row.Gate {
 			outcome = "(" + outcome + ")"
 		}
@@ -88,14 +88,32 @@ func change(v float64) string {
 	return metric.PercentChange(v)
 }
 
+// widest is the upper end of the widest interval that says something about a change: eleven times the base.
+const widest = 10
+
 func (r *Row) interval() string {
 	switch {
 	case math.IsNaN(r.Low):
 		return unknown
 	case finite(r.Low) == nil || finite(r.High) == nil:
 		return "too few runs"
+	case r.High > widest:
+		return "not measurable"
 	}
 	return fmt.Sprintf("%+.1f to %+.1f %%", 100*r.Low, 100*r.High)
+}
+
+// outcome is the outcome of the row; of an inconclusive one it is the reason in short.
+func (r *Row) outcome() string {
+	switch {
+	case r.Outcome != Inconclusive:
+		return r.Outcome.String()
+	case math.IsNaN(r.Change):
+		return unknown
+	case math.IsInf(r.High, 1):
+		return "too few runs"
+	}
+	return "not significant"
 }
 
 // samples returns how many requests and runs were compared.
@@ -202,7 +220,7 @@ func (r *Result) notes() []string {
 	var out []string
 	for i := range r.Rows {
 		if row := &r.Rows[i]; row.Gate && row.Outcome == Inconclusive && row.summary() != r.Summary {
-			out = append(out, "inconclusive: "+row.summary())
+			out = append(out, row.summary())
 		}
 	}
 	return append(out, r.Notes...)
