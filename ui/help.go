@@ -26,6 +26,8 @@ type help struct {
 	w     int
 	keys  []binding
 	view  viewID
+
+	absent []string // what the engine does not report, each name with how to get it
 }
 
 // Name implements view.View.
@@ -44,11 +46,16 @@ func (h *help) Scroll(by int) { h.first = max(h.first+by, 0) }
 func (h *help) Click(int, int) {}
 
 // Draw draws the help for the view from which it was opened.
-func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
+func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	in, of, keys := a.Inset(2, 1), h.app.helpFrom, h.app.working()
+	var absent []string
+	for name, how := range f.NotReported(s) {
+		absent = append(absent, name, how)
+	}
 	same := func(x, y binding) bool { return x.is(&y) && x.views == y.views }
-	if h.w != in.W || h.view != of || !slices.EqualFunc(h.keys, keys, same) {
-		h.w, h.view, h.keys, h.lines = in.W, of, keys, grid.Styled(h.text(in.W, of, keys))
+	if h.w != in.W || h.view != of || !slices.EqualFunc(h.keys, keys, same) || !slices.Equal(h.absent, absent) {
+		h.w, h.view, h.keys, h.absent = in.W, of, keys, absent
+		h.lines = grid.Styled(h.text(in.W, of, keys))
 	}
 	h.first = max(min(h.first, len(h.lines)-in.H), 0)
 	hint := "esc back"
@@ -73,6 +80,12 @@ func (h *help) text(w int, v viewID, table []binding) string {
 	}
 	if v == viewRequests {
 		t.filters()
+	}
+	if len(h.absent) > 0 {
+		t.heading("Not reported by this engine")
+	}
+	for i := 0; i < len(h.absent); i += 2 {
+		t.add(h.absent[i], "", h.absent[i+1])
 	}
 	t.heading("Values to set after :")
 	for _, s := range settings(h.app) {

@@ -186,8 +186,8 @@ func noExperts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	case f.Waiting(a, s):
 	case s.HeatmapsDropped:
 		f.Absent(a, pane.Dim, "router picks of this moment are no longer kept", "those of a large model are kept for a minute")
-	case whyNone(s) != "":
-		f.Absent(a, pane.Dim, whyNone(s), "")
+	case Missing(s) != "":
+		f.Absent(a, pane.Dim, Missing(s), "")
 	case s.Experts == nil:
 		f.Absent(a, pane.Dim, "no token routed yet", f.Suggest)
 	default:
@@ -195,12 +195,12 @@ func noExperts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 }
 
-// whyNone returns why the engine does not report router picks; "" if it does.
-func whyNone(s *store.Snapshot) string {
+// Missing returns why the engine does not report router picks; "" if it does, or if llmtop runs it and it is not ready.
+func Missing(s *store.Snapshot) string {
 	switch {
 	case s.Dense():
 		return "dense model: no router, no experts"
-	case !s.Engine.Caps.Has(event.CapExperts):
+	case !s.Engine.Caps.Has(event.CapExperts) && (s.Engine.Remote.Link != event.LinkNone || s.Engine.State == event.EngineReady):
 		return "router picks: not reported by this engine"
 	}
 	return ""

@@ -53,7 +53,7 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 	if s.Experts != nil && s.Experts.Experts > 0 {
 		return "", ""
 	}
-	return whyNone(s), ""
+	return Missing(s), ""
 }
 
 // Draw draws the view, with the search line in the bottom border while the user types.

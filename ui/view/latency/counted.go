@@ -14,6 +14,13 @@ import (
 
 const noTTFT = "TTFT: not reported by this engine"
 
+// NoTTFT reports whether DrawTTFT has nothing to draw: a ready server reports no TTFT, no slots, no models and no load.
+func NoTTFT(s *store.Snapshot) bool {
+	r := &s.Aggregates
+	return r.At != 0 && !measured(s) && s.Engine.State > event.EngineLoading && s.Engine.Reason == "" && !countsTTFT(r) &&
+		len(r.Slots)+len(r.Models)+len(s.Load)+len(startupPhases(s)) == 0 && s.Probes().Last == nil
+}
+
 // drawUnmeasuredTTFT draws TTFT without measured requests: the mean TTFT by component that a server counts, one bar per
 // window, or else llmtop's probes, the load, or the requests in slots.
 func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
@@ -35,10 +42,8 @@ func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	case len(r.Slots)+len(r.Models) > 0:
 		drawSlots(a, s, f)
 	case drawStartup(a, s, f, "; TTFT: not reported"):
-	case s.Engine.Reason != "":
+	default: // of an engine that says why: see NoTTFT
 		f.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
-	default:
-		f.Absent(a, pane.Dim, noTTFT, "")
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
-	"github.com/llmtop/llmtop/ui/view/request"
 )
 
 // The breakdown draws small multiples: a band per property in which requests differ, a cell per value of it, and in each
@@ -119,11 +118,7 @@ func drawBreakdown(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if len(all) == 0 {
 		in := f.Box(a, "requests by model, slot, kind of prompt and group")
 		if !f.Waiting(in, s) {
-			why := "no differences yet: all requests have the same model and kind of prompt"
-			if why, _ := request.Missing(s); why != "" {
-				why = "requests: not reported by this engine"
-			}
-			f.Absent(in, pane.Dim, why, "")
+			f.Absent(in, pane.Dim, "no differences yet: all requests have the same model and kind of prompt", "")
 		}
 		return
 	}

@@ -70,7 +70,9 @@ func TestBreakdownInventsNothing(t *testing.T) {
 		many = append(many, &store.Request{ID: event.RequestID(id + 1), Label: fmt.Sprint("kind ", id/2), Slot: -1, TTFT: event.MeasuredValue(float64(id + 1))})
 	}
 	many = append(many, many[0], many[1])
-	text = viewtest.NewScreen(t, &store.Snapshot{Requests: many}, viewtest.Size{W: 100, H: 20}).Show(Zoomed{v}).Text()
+	crowd := *viewtest.LiveSnapshot()
+	crowd.Requests = many
+	text = viewtest.NewScreen(t, &crowd, viewtest.Size{W: 100, H: 20}).Show(Zoomed{v}).Text()
 	if !strings.Contains(text, "16 more") || !strings.Contains(text, "kind 0") || !strings.Contains(text, "4 requests") {
 		t.Errorf("20 kinds:\n%s", text)
 	}

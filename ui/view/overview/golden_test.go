@@ -28,6 +28,43 @@ func TestGoldenStates(t *testing.T) {
 		show(viewtest.NewScreen(t, viewtest.LiveSnapshot(), size)).Golden("live")
 	}
 	show(viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Size{W: 200, H: 57})).Golden("polled_slots")
+	sparse := viewtest.Sparse().Snapshot()
+	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Medium, viewtest.Wide} {
+		show(viewtest.NewScreen(t, sparse, size)).Golden("sparse")
+	}
+}
+
+// A pane that had data keeps its place while it has none. One without data for the engine has no place.
+func TestPanesStay(t *testing.T) {
+	v, body := New(Layout{}, nil), grid.Rect{W: 160, H: 43}
+	places := func(s *store.Snapshot) string {
+		var names []string
+		for _, p := range v.arrange(body, s) {
+			names = append(names, p.ID.String())
+		}
+		return strings.Join(names, " ")
+	}
+	const full, few = "TTFT ITL Experts Throughput Machine Text Insights", "TTFT ITL Requests Throughput Machine Insights"
+	sparse := viewtest.Sparse().Snapshot()
+	for i, step := range []struct {
+		s    *store.Snapshot
+		want string
+	}{{sparse, few}, {viewtest.LiveSnapshot(), full}, {sparse, full}} {
+		if got := places(step.s); got != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
+		}
+	}
+	v.Reset()
+	if got := places(sparse); got != few {
+		t.Errorf("another engine: %s, want %s", got, few)
+	}
+	if got := places(viewtest.NewScene().Snapshot()); got != full {
+		t.Errorf("an engine that llmtop starts: %s, want %s", got, full)
+	}
+	v.Reset()
+	if got := places(viewtest.Unreached(true)); got != "Insights" {
+		t.Errorf("unreached: %s", got)
+	}
 }
 
 // The overview of servers that report aggregate metrics.
@@ -62,10 +99,10 @@ func TestOldCacheHits(t *testing.T) {
 	show(viewtest.NewScreen(t, s.Snapshot(), viewtest.Narrow)).Holds("cache hit   63 % 15.0 s ago")
 }
 
-// Each pane in full screen. Experts has its own view.
+// Each pane in full screen.
 func TestGoldenPanes(t *testing.T) {
 	for id := range NumPanes {
-		if id == Experts {
+		if id == Experts || id == Requests { // they have views of their own
 			continue
 		}
 		p := viewtest.NewScreen(t, viewtest.LiveSnapshot(), viewtest.Medium)
@@ -85,7 +122,7 @@ func TestGoldenLayouts(t *testing.T) {
 		}
 		for _, size := range [][2]int{{60, 16}, {80, 22}, {120, 34}, {160, 43}, {200, 58}} {
 			fmt.Fprintf(&out, "%s %dx%d\n", name, size[0], size[1])
-			for _, p := range l.arrange(grid.Rect{W: size[0], H: size[1]}) {
+			for _, p := range New(l, nil).arrange(grid.Rect{W: size[0], H: size[1]}, viewtest.LiveSnapshot()) {
 				fmt.Fprintf(&out, "  %-10s %3dx%-2d at %3d,%d\n", p.ID, p.At.W, p.At.H, p.At.X, p.At.Y)
 			}
 		}

@@ -33,6 +33,8 @@ func drawInsights(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if drawFailure(in, s, f) {
 		return
 	}
+	used := 0
+	defer func() { drawNotReported(a.Sub(0, 0, a.W-used, a.H), s, f) }()
 	if n := chrome.DrawWarnings(in, s, f); n > 0 {
 		in = in.Sub(0, n, in.W, in.H-n)
 	}
@@ -63,8 +65,22 @@ func drawInsights(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		shown++
 	}
 	if rest := len(s.Verdicts) - shown; rest > 0 {
-		f.Foot(a, pane.Dim, strconv.Itoa(rest)+" more: zoom to see")
+		used = f.Foot(a, pane.Dim, strconv.Itoa(rest)+" more: zoom to see")
 	}
+}
+
+// drawNotReported names what the engine does not report in the border below, as far as there is room.
+func drawNotReported(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	names := ""
+	for name := range f.NotReported(s) {
+		names += ", " + name
+	}
+	if names == "" {
+		return
+	}
+	names = names[2:]
+	words := " not reported: " + names
+	a.Text(2, a.H-1, pane.Dim, pane.FirstFitting(a.W-4, words+" (? says how to get them) ", words+" (?) ", " not reported: see ? ", ""))
 }
 
 // drawNoVerdicts draws why there are no verdicts and, of a polled server, the messages of the poller.
@@ -161,6 +177,7 @@ func zoomInsights(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
 	if drawFailure(in, s, f) {
 		return
 	}
+	drawNotReported(a, s, f)
 	*scroll = min(*scroll, max(len(s.Verdicts)-1, 0))
 	y := chrome.DrawWarnings(in, s, f)
 	for _, v := range s.Verdicts[*scroll:] {

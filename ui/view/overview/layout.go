@@ -1,8 +1,12 @@
 package overview
 
 import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view/latency"
 )
 
 // The overview, from 100 columns:
@@ -17,7 +21,8 @@ import (
 //	keys
 //
 // From 80 columns Machine takes the place of Text; below that the panes form one column. Panes that do not fit are
-// dropped, the least important first: no pane gets fewer rows than it needs.
+// dropped, the least important first: no pane gets fewer rows than it needs. Panes without data for the kind of engine
+// give their place to Requests and Queue.
 
 // The smallest screen with panes, in cells.
 const (
@@ -31,71 +36,50 @@ type Placement struct {
 	At grid.Rect
 }
 
-// arrange places the panes of the overview into the body of the screen.
-func arrange(body grid.Rect) []Placement {
+// fit returns the default rows of panes for a width: those without data give their place to those that have some.
+func (v *View) fit(w int, s *store.Snapshot) []layoutRow {
+	wide := slices.DeleteFunc([]ID{Experts, Requests, Queue}, func(id ID) bool { return !v.shown[id] })
+	wide = append(wide, NumPanes, NumPanes)
+	low := wide[1]
+	if v.shown[Text] {
+		low = Text
+	}
+	if w < 80 {
+		return v.fitColumn(wide[0], low)
+	}
+	first := layoutRow{[]ID{TTFT, ITL}, []int{1, 1}, 7, 4}
+	if w < 100 {
+		return []layoutRow{
+			first, {[]ID{wide[0], Throughput}, []int{5, 4}, 8, 4}, {[]ID{Insights, Machine}, []int{5, 4}, 6, 3}, {[]ID{low}, []int{1}, 8, 4},
+		}
+	}
+	middle := layoutRow{[]ID{wide[0], Throughput, Machine}, []int{10, 6, 6}, 8, 12}
+	if w >= 140 {
+		middle.parts = []int{2, 1, 1}
+	}
+	last := layoutRow{[]ID{low, Insights}, []int{1, 1}, 6, 10}
+	if !v.shown[low] {
+		last.weight = 7
+	}
+	first.weight = 12
 	switch {
-	case body.W < 80:
-		return singleColumn(body)
-	case body.W < 100:
-		return twoColumns(body)
+	case latency.HasTrends(s):
+		first.weight = 16
+	case s.AggregateOnly(), len(s.Requests) == 0 && s.Engine.Remote.Link != event.LinkNone: // little or nothing in it
+		first.weight = 7
 	}
-	return wideLayout(body)
+	return []layoutRow{first, middle, last}
 }
 
-// importance lists the panes of a single column with the rows that each needs, the most important first.
-var importance = []struct {
-	id   ID
-	rows int
-}{
-	{TTFT, 5},
-	{ITL, 5},
-	{Experts, 6},
-	{Insights, 5},
-	{Throughput, 7},
-	{Machine, 8},
-	{Text, 6},
-}
-
-// singleColumn places as many panes as fit, by importance, and distributes the remaining rows.
-func singleColumn(r grid.Rect) []Placement {
-	var rows [NumPanes]int
-	left, n := r.H, 0
-	for _, p := range importance {
-		if p.rows > left {
-			break
-		}
-		rows[p.id] = p.rows
-		left -= p.rows
-		n++
+// fitColumn returns the default rows of one column: all panes with their least rows, the most important first.
+func (v *View) fitColumn(wide, low ID) (rows []layoutRow) {
+	for _, p := range [...]struct {
+		id   ID
+		rows int
+	}{{TTFT, 5}, {ITL, 5}, {wide, 6}, {Insights, 5}, {Throughput, 7}, {Machine, 8}, {low, 6}} {
+		rows = append(rows, layoutRow{[]ID{p.id}, []int{1}, p.rows, 1})
 	}
-	for i := 0; left > 0; i++ {
-		rows[importance[i%n].id]++
-		left--
-	}
-	var out []Placement
-	for id := range NumPanes {
-		if rows[id] > 0 {
-			out = append(out, Placement{id, grid.Rect{X: r.X, Y: r.Y, W: r.W, H: rows[id]}})
-			r.Y += rows[id]
-		}
-	}
-	return out
-}
-
-func twoColumns(r grid.Rect) []Placement {
-	rows := splitRows(r.H, []int{7, 8, 6, 8}, []int{4, 4, 3, 4})
-	all := [][]ID{{TTFT, ITL}, {Experts, Throughput}, {Insights, Machine}, {Text}}
-	return placeRows(r, rows, all, [][]int{{1, 1}, {5, 4}, {5, 4}, {1}})
-}
-
-func wideLayout(r grid.Rect) []Placement {
-	rows := splitRows(r.H, []int{7, 8, 6}, []int{12, 12, 10})
-	all := [][]ID{{TTFT, ITL}, {Experts, Throughput, Machine}, {Text, Insights}}
-	parts := [][]int{{1, 1}, {10, 6, 6}, {1, 1}}
-	if r.W >= 140 {
-		parts[1] = []int{2, 1, 1}
-	}
-	return placeRows(r, rows, all, parts)
+	return rows
 }
 
 // The screen from which the default layout has a breakdown, in cells.

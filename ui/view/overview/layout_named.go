@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
@@ -19,6 +20,7 @@ type Layout struct {
 type layoutRow struct {
 	panes  []ID
 	parts  []int // shares of the width
+	least  int   // rows
 	weight int
 }
 
@@ -28,10 +30,10 @@ const LayoutDefault = "default"
 // layouts are in alphabetical order.
 var layouts = []Layout{
 	{name: LayoutDefault},
-	{"latency", []layoutRow{{[]ID{TTFT}, []int{1}, 1}, {[]ID{ITL}, []int{1}, 1}, {[]ID{Throughput, Insights}, []int{1, 1}, 1}}},
-	{"machine", []layoutRow{{[]ID{Machine, Throughput}, []int{1, 1}, 2}, {[]ID{TTFT, ITL}, []int{1, 1}, 1}, {[]ID{Insights}, []int{1}, 1}}},
-	{"reading", []layoutRow{{[]ID{Text, TTFT}, []int{2, 1}, 2}, {[]ID{ITL, Insights}, []int{1, 1}, 1}}},
-	{"router", []layoutRow{{[]ID{Experts}, []int{1}, 3}, {[]ID{TTFT, ITL}, []int{1, 1}, 1}, {[]ID{Insights, Throughput}, []int{1, 1}, 1}}},
+	{"latency", []layoutRow{{[]ID{TTFT}, []int{1}, 5, 1}, {[]ID{ITL}, []int{1}, 5, 1}, {[]ID{Throughput, Insights}, []int{1, 1}, 5, 1}}},
+	{"machine", []layoutRow{{[]ID{Machine, Throughput}, []int{1, 1}, 5, 2}, {[]ID{TTFT, ITL}, []int{1, 1}, 5, 1}, {[]ID{Insights}, []int{1}, 5, 1}}},
+	{"reading", []layoutRow{{[]ID{Text, TTFT}, []int{2, 1}, 5, 2}, {[]ID{ITL, Insights}, []int{1, 1}, 5, 1}}},
+	{"router", []layoutRow{{[]ID{Experts}, []int{1}, 5, 3}, {[]ID{TTFT, ITL}, []int{1, 1}, 5, 1}, {[]ID{Insights, Throughput}, []int{1, 1}, 5, 1}}},
 }
 
 // Layouts returns the names of all layouts in alphabetical order.
@@ -67,25 +69,34 @@ func (l Layout) Text() string {
 	return cmp.Or(strings.Join(rows, " | "), "fits the size of the screen and the kind of engine")
 }
 
-// minPaneWidth and minPaneHeight are the smallest size of a pane of a layout, in cells; panes that do not fit are
-// dropped.
-const (
-	minPaneWidth  = 24
-	minPaneHeight = 5
-)
+// minPaneWidth is the smallest width of a pane of a layout, in cells; panes that do not fit are dropped.
+const minPaneWidth = 24
 
-// arrange places the panes into the body of the screen. It drops rows and panes that do not fit, the last first.
-func (l Layout) arrange(body grid.Rect) []Placement {
-	if len(l.rows) == 0 {
-		return arrange(body)
+// arrange places the panes that have data, or will have some, into the body of the screen. It drops rows and panes that
+// do not fit, the last first.
+func (v *View) arrange(body grid.Rect, s *store.Snapshot) []Placement {
+	v.show(s)
+	rows := v.Layout.rows
+	if len(rows) == 0 {
+		rows = v.fit(body.W, s)
 	}
 	var least, weight []int
 	var ids [][]ID
 	var parts [][]int
-	for _, row := range l.rows {
-		n := panesThatFit(row.parts, body.W)
-		ids, parts = append(ids, row.panes[:n]), append(parts, row.parts[:n])
-		least, weight = append(least, minPaneHeight), append(weight, row.weight)
+	for _, row := range rows {
+		var panes []ID
+		var shares []int
+		for i, id := range row.panes {
+			if v.shown[id] {
+				panes, shares = append(panes, id), append(shares, row.parts[i])
+			}
+		}
+		if len(panes) == 0 {
+			continue
+		}
+		n := panesThatFit(shares, body.W)
+		ids, parts = append(ids, panes[:n]), append(parts, shares[:n])
+		least, weight = append(least, row.least), append(weight, row.weight)
 	}
 	return placeRows(body, splitRows(body.H, least, weight), ids, parts)
 }

@@ -1,11 +1,16 @@
 package overview
 
 import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view/experts"
 	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/requests"
 	"github.com/llmtop/llmtop/ui/view/system"
 )
 
@@ -22,14 +27,48 @@ const (
 	Text
 	Insights
 	Queue
+	Requests
 	Breakdown
 	NumPanes
 )
 
-var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights", "Queue", "Breakdown"}
+var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights", "Queue", "Requests", "Breakdown"}
 
 // String returns the title of the pane.
 func (id ID) String() string { return names[id] }
+
+// reports returns whether the engine has reported what a pane shows, and whether it will as far as is known: it says so
+// and has a request, or llmtop runs it.
+func reports(id ID, s *store.Snapshot) (has, comes bool) {
+	ours, asked := s.Engine.Remote.Link == event.LinkNone, len(s.Requests) > 0
+	announced := func(c event.Caps) bool { return ours || asked && s.Engine.Caps.Has(c) }
+	switch id {
+	case Insights:
+		return false, true
+	case TTFT:
+		return false, !s.NeverReached() && !latency.NoTTFT(s)
+	case Throughput:
+		return false, !s.NeverReached() && !(s.AggregateOnly() && s.ReportsTooLittle() && len(s.Aggregates.Numbers) == 0)
+	case ITL:
+		return s.Latency.ITL[metric.Session].Count > 0 || len(s.Histograms()) > 0 || s.Probes().Last != nil || slices.ContainsFunc(s.Requests, polled), announced(event.CapTokens)
+	case Experts:
+		return s.Experts != nil, (ours || asked) && experts.Missing(s) == ""
+	case Machine:
+		return s.Host.Sampled, ours || s.Engine.Caps.Has(event.CapHost)
+	case Text:
+		return s.Current != nil && s.Current.Text != "", announced(event.CapText)
+	case Queue:
+		load := s.Totals()
+		return s.KV.Usage.OK() || s.AggregateOnly() && (load.Running.OK() || load.Queued.OK()), false
+	case Breakdown: // has its own place
+		return false, len(s.Requests) > 1
+	case Requests: // the TTFT pane of a polled server has its slots
+		return asked && !s.AggregateOnly(), ours
+	}
+	return false, false
+}
+
+func polled(r *store.Request) bool { return r.Polled }
 
 // form is how a pane is drawn: in the overview, and zoomed to the full screen. All that a windowed one shows covers
 // windows.
@@ -50,6 +89,7 @@ var forms = [NumPanes]form{
 	{drawText, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { zoomText(a, s, f, &z.scroll) }, false},
 	{drawInsights, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { zoomInsights(a, s, f, &z.scroll) }, false},
 	{drawQueue, same(drawQueue), false},
+	{requests.DrawPane, same(requests.DrawPane), false},
 	{drawBreakdown, same(drawBreakdown), false},
 }
 

@@ -16,10 +16,6 @@ import (
 func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	in := f.Box(a, "requests and KV cache, 1 column = 1 s", "requests and KV cache")
 	running, queued, pts := s.Totals().Running, s.Totals().Queued, f.Rates(s)
-	if !running.OK() && !queued.OK() && !s.KV.Usage.OK() {
-		f.Absent(in, pane.Dim, "requests and KV cache: not reported by this engine", "")
-		return
-	}
 	l := in.Line(0, 0)
 	putCount(&l, "running", running, theme.SeriesDecode, pane.Data)
 	queuedStyle := pane.Data
@@ -57,6 +53,9 @@ func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 
 // putCount writes a number of requests after its name, which has the colour of its curve.
 func putCount(l *grid.Line, name string, r event.Reading, curve theme.Role, st grid.Style) {
+	if r.Origin == event.NotReported {
+		return
+	}
 	l.Put(grid.Fg(curve), name+" ")
 	if r.OK() {
 		l.Tail(4, st, metric.Count(r.V)).Gap(3)

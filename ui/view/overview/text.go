@@ -37,20 +37,12 @@ func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lin
 	r := s.Current
 	if r == nil {
 		in = f.Box(a, "generated text")
-		switch {
-		case f.Waiting(in, s):
-		case s.Engine.Caps != 0 && !s.Engine.Caps.Has(event.CapText):
-			f.Absent(in, pane.Dim, "text: "+f.TextAbsence(s), "")
-		default:
+		if !f.Waiting(in, s) {
 			f.Absent(in, pane.Dim, "no text yet", f.Suggest)
 		}
 		return in, nil, 0
 	}
 	in = f.Box(a, pane.RequestTitle(f, r))
-	if !s.Engine.Caps.Has(event.CapText) && r.Text == "" {
-		f.Absent(in, pane.Dim, "text: "+f.TextAbsence(s), "")
-		return in, nil, 0
-	}
 	textFoot(a, f, r)
 	lines, prompt = f.Scratch.Wrapped.Lines(r, in.W)
 	return in, lines, prompt

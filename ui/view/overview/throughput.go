@@ -83,6 +83,9 @@ func drawRates(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return pane.RateOrGap(&pts[i], pts[i].Prefill) }},
 		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }},
 	} {
+		if row.v.Origin == event.NotReported {
+			continue
+		}
 		a, ok := r.Next(row.name)
 		if !ok {
 			return
@@ -99,11 +102,14 @@ func drawRates(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 }
 
 func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
+	t, running, queued := s.Throughput, s.Totals().Running, s.Totals().Queued
+	if running.Origin == event.NotReported && queued.Origin == event.NotReported {
+		return
+	}
 	a, ok := r.Next("running")
 	if !ok {
 		return
 	}
-	t, running, queued := s.Throughput, s.Totals().Running, s.Totals().Queued
 	words := strconv.Itoa(t.Running)
 	if t.Slots > 0 {
 		words += "/" + strconv.Itoa(t.Slots)
@@ -115,10 +121,7 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 		x = a.Text(1, 0, pane.Dim, running.Origin.String()) + 2
 	}
 	l := a.Line(x, 0)
-	switch {
-	case !queued.OK():
-		l.Put(pane.Dim, pane.FirstFitting(l.Room(), "queued "+queued.Origin.String(), "queued n/r", ""))
-	default:
+	if queued.OK() {
 		n, st := metric.Count(queued.V), pane.Plain
 		if queued.V > 0 {
 			st = pane.Watch
@@ -131,6 +134,9 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 }
 
 func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
+	if s.KV.Usage.Origin == event.NotReported && s.KV.Used == 0 {
+		return
+	}
 	a, ok := r.Next("KV cache")
 	if !ok {
 		return
@@ -195,23 +201,22 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 
 // drawTotals writes the totals of the session.
 func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
+	n, t := s.Counts, s.Totals()
+	if t.Generated.Origin == event.NotReported && t.Prompt.Origin == event.NotReported && n.Finished+n.Failed+n.Cancelled == 0 && !t.FinishedSeen.OK() {
+		return
+	}
 	a, ok := r.Next("session")
 	if !ok {
 		return
 	}
-	n, t := s.Counts, s.Totals()
 	l := a.Line(1, 0)
-	put := func(v event.Reading, atLeast bool, unit string) bool {
-		if v.Origin == event.NotReported {
-			return false
+	put := func(v event.Reading, atLeast bool, unit string) {
+		if v.Origin != event.NotReported {
+			l.Fit(grid.Piece{Style: pane.Plain, Words: pane.AtLeast(metric.Count(v.V), atLeast)}, grid.Piece{Style: pane.Dim, Words: unit})
 		}
-		l.Fit(grid.Piece{Style: pane.Plain, Words: pane.AtLeast(metric.Count(v.V), atLeast)}, grid.Piece{Style: pane.Dim, Words: unit})
-		return true
 	}
-	out, in := put(t.Generated, t.AtLeast, " out "), put(t.Prompt, t.PromptAtLeast, " in ")
-	if !out && !in {
-		l.Put(pane.Dim, event.NotReported.String())
-	}
+	put(t.Generated, t.AtLeast, " out ")
+	put(t.Prompt, t.PromptAtLeast, " in ")
 	for _, k := range []struct {
 		n    uint64
 		word string

@@ -16,8 +16,10 @@ type View struct {
 	Focus      ID
 	Placements []Placement // of the last frame; empty in full screen
 
-	zoom Zoom
-	open func(ID) // shows a pane in full screen
+	zoom  Zoom
+	had   [NumPanes]bool     // panes for which the engine has had data: they stay
+	shown [NumPanes + 1]bool // panes on the overview if they fit; never NumPanes
+	open  func(ID)           // shows a pane in full screen
 }
 
 // New makes the view with the user's layout; open shows a pane in full screen.
@@ -28,21 +30,26 @@ func (v *View) Name() string { return "Overview" }
 
 // Draw implements view.View.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	layout := v.Layout
-	if len(layout.rows) == 0 && s.AggregateOnly() {
-		layout = serverLayout(s, a.W)
-	}
 	body, low := a.Rect, grid.Rect{}
 	if len(v.Layout.rows) == 0 {
 		body, low = splitBreakdown(a.Rect, s)
 	}
-	v.Placements = append(v.Placements[:0], layout.arrange(body)...)
+	v.Placements = append(v.Placements[:0], v.arrange(body, s)...)
 	if low.H > 0 {
 		v.Placements = append(v.Placements, Placement{Breakdown, low})
 	}
 	v.keepFocus()
 	for _, p := range v.Placements {
 		Draw(a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID, p.ID == v.Focus, nil)
+	}
+}
+
+// show finds the panes for which the engine has, or will have, data.
+func (v *View) show(s *store.Snapshot) {
+	for id := range NumPanes {
+		has, comes := reports(id, s)
+		v.had[id] = v.had[id] || has
+		v.shown[id] = v.had[id] || comes
 	}
 }
 
@@ -68,19 +75,22 @@ func (v *View) focusKeys() []view.Key {
 	}
 }
 
-// moveFocus focuses the next or previous pane: of those on the overview, or of all panes in full screen.
+// moveFocus focuses the next or previous pane: of those on the overview, or in full screen of all that the engine has data for.
 func (v *View) moveFocus(by int) {
 	order := make([]ID, 0, NumPanes)
 	for _, p := range v.Placements {
 		order = append(order, p.ID)
 	}
-	if len(order) == 0 {
-		for id := range NumPanes {
+	for id := range NumPanes {
+		if len(v.Placements) == 0 && v.shown[id] {
 			order = append(order, id)
 		}
 	}
 	if len(v.Layout.rows) == 0 {
 		slices.Sort(order)
+	}
+	if len(order) == 0 { // nothing was drawn yet
+		return
 	}
 	i := max(slices.Index(order, v.Focus), 0)
 	v.Focus = order[(i+by+len(order))%len(order)]
@@ -91,7 +101,7 @@ func (v *View) moveFocus(by int) {
 func (v *View) Scroll(int) {}
 
 // Reset forgets what was computed for another engine.
-func (v *View) Reset() { v.zoom = Zoom{} }
+func (v *View) Reset() { v.zoom, v.had = Zoom{}, [NumPanes]bool{} }
 
 // Click focuses the pane under the mouse. On its title, or if it has the focus, the pane opens in full screen.
 func (v *View) Click(x, y int) {
@@ -120,6 +130,9 @@ func (v Zoomed) Open() { v.zoom.scroll, v.zoom.machine.First = 0, 0 }
 // Draw implements view.View.
 func (v Zoomed) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.Placements = v.Placements[:0]
+	if v.show(s); !v.shown[v.Focus] {
+		v.Focus = Insights
+	}
 	Draw(a, s, f, v.Focus, true, &v.zoom)
 }
 

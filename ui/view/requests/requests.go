@@ -64,6 +64,27 @@ func varies(l *table.Requests, f table.Field) bool {
 	return f.Unit() != metric.Word || slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != same })
 }
 
+// DrawPane draws the newest requests, one row each, for the overview.
+func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	in := f.Box(a, "newest first")
+	if len(s.Requests) == 0 {
+		request.NoRequest(in, s, f)
+		return
+	}
+	t := &View{List: &table.Requests{List: table.List[*store.Request, table.Field]{By: table.Age}}}
+	t.List.Rows = s.Requests[:min(len(s.Requests), max(in.H-1, 0))]
+	numbers := in.W
+	if numbers >= 80 {
+		numbers -= 2 * leastBar // for the pictures
+	}
+	cols := columnsFor(t.List, numbers)
+	requestHead(in, f, cols, t)
+	top := barTop(t.List.Rows)
+	for y, r := range t.List.Rows {
+		requestRow(in.Sub(0, y+1, in.W, 1), s, f, cols, r, top)
+	}
+}
+
 // drawTable draws the table: one row per request, and sums and percentiles of the filtered rows below.
 func drawTable(a grid.Area, s *store.Snapshot, f *pane.Frame, t *View) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}

@@ -21,13 +21,14 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 	r := pane.RowWriter{A: in}
 	drawCores(&r, s, f, in.H-4)
-	drawProcess(&r, s, f)
 	switch {
 	case unknownProcess(s):
 	case in.H < 9:
+		drawProcess(&r, s, f)
 		drawMemory(&r, s, f)
 		drawDiskShort(&r, s)
 	default:
+		drawProcess(&r, s, f)
 		drawMemory(&r, s, f)
 		drawDisk(&r, s)
 	}

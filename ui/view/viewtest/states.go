@@ -114,6 +114,31 @@ func Silent() *Scene {
 	return s
 }
 
+// Sparse is an attached engine with the least code of its own: requests, tokens and nothing else. llmtop samples its
+// process.
+func Sparse() *Scene {
+	s := NewScene()
+	s.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
+		Name: "my-engine", State: event.EngineReady, Caps: event.CapTokens | event.CapStages | event.CapCounters,
+		Remote: event.Remote{Address: "unix:/run/llmtop/my-engine.sock", Link: event.LinkConnected},
+	}})
+	s.Emit(event.Event{Kind: event.KindModel, Data: &event.Model{Name: "tiny"}})
+	for id := range event.RequestID(9) {
+		s.Emit(event.Event{Kind: event.KindRequest, Req: id + 1, State: event.StateQueued, Data: &event.Request{}})
+		s.Now += 50*Millisecond + event.Time(id)*Millisecond
+		for i := range 30 {
+			s.Emit(event.Event{Kind: event.KindToken, Req: id + 1, ID: int32(i), Index: int32(i), N: 1})
+			s.Now += 9 * Millisecond
+		}
+		if id < 8 {
+			s.Emit(event.Event{Kind: event.KindRequest, Req: id + 1, State: event.StateFinished, Data: &event.Outcome{Prompt: 40, Generated: 30}})
+			s.Now += 500 * Millisecond
+		}
+		s.Host()
+	}
+	return s
+}
+
 // Huge has a shape that does not fit a map cell by cell, and operation times whose profiling overhead is not measured
 // yet.
 func Huge() *Scene {
