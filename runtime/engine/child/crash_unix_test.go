@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -220,4 +221,24 @@ func alive(pid int) bool {
 		return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 	}
 	return syscall.Kill(pid, 0) == nil
+}
+
+// TestRefusalsAtOnce starts many engines that refuse their model, so that processes end while their parent is still
+// connecting: each gives its reason.
+func TestRefusalsAtOnce(t *testing.T) {
+	t.Setenv(role, "child")
+	var engines sync.WaitGroup
+	for range 24 {
+		engines.Go(func() {
+			p, err := Start(Options{Program: []string{os.Args[0]}, Spec: job{Fault: "mistake"}, Clock: engine.NewClock()})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := p.Run(t.Context(), &log{}); err == nil || err.Error() != errMistake.Error() {
+				t.Errorf("the run ended with %v, want %v", err, errMistake)
+			}
+		})
+	}
+	engines.Wait()
 }

@@ -20,7 +20,8 @@ func (p *Process) Run(ctx context.Context, sink event.Sink) error {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
 	var watch sync.WaitGroup
-	if p.listening(ctx) {
+	watched := p.listening(ctx)
+	if watched {
 		watch.Go(func() { _ = p.Runner.Run(watching, sink) }) // adapt sees errors
 		select {
 		case <-ctx.Done():
@@ -34,8 +35,8 @@ func (p *Process) Run(ctx context.Context, sink event.Sink) error {
 		p.waitExit()
 	}
 	_ = p.Close() // never fails
-	if _, link := p.State(); link != event.LinkNone {
-		select { // remaining events of the process
+	if watched {
+		select { // remaining events of the process, which may have ended before this one read any
 		case <-p.broken:
 		case <-time.After(patience):
 		}
