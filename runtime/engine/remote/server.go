@@ -91,8 +91,8 @@ func (c *Client) ask(ctx context.Context) {
 		c.show(ctx)
 		return
 	}
-	info := scrape.Info{Models: []scrape.Model{{Model: s.model}}}
-	scrape.Describe(ctx, s.kind, c.get, &info)
+	info := scrape.Info{Kind: s.kind, Models: []scrape.Model{{Model: s.model}}}
+	scrape.Describe(ctx, c.get, &info)
 	s.version, s.slots = info.Version, info.SlotCount
 	s.model.Quantisation, s.model.Context = info.Models[0].Quantisation, info.Models[0].Context
 }

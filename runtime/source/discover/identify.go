@@ -22,8 +22,8 @@ func (w *Watch) identify(ctx context.Context, base string, awake bool) (Found, e
 		return Found{}, err
 	}
 	defer c.Close()
-	kind, info, err := engine.Identify(ctx, c)
-	f := Found{Kind: kind, Version: info.Version, Model: modelOf(info.Models)}
+	info, err := engine.Identify(ctx, c)
+	f := Found{Kind: info.Kind, Version: info.Version, Model: modelOf(info.Models)}
 	if info.NeedsKey {
 		f.State = NeedsKey
 	}
@@ -34,7 +34,7 @@ func (w *Watch) identify(ctx context.Context, base string, awake bool) (Found, e
 		return f, err
 	}
 	info.Sleeps = info.Sleeps && !awake
-	switch e := engine.Of(kind); {
+	switch e := engine.Of(info.Kind); {
 	case e.Load != nil:
 		f.Load, f.tokens = e.Load(ctx, c, &info)
 	case e.Metrics != nil && info.MetricsPath != "":

@@ -15,7 +15,8 @@ import (
 // generated between two searches. The zero value is ready to use, by one goroutine.
 type Watch struct {
 	Options Options
-	before  map[string]made // by address
+	lookAt  time.Time                     // of the last search
+	tokens  map[string]map[string]float64 // generated until then: by address, and by request
 
 	mu      sync.Mutex         // guards the maps below
 	servers map[string]*server // with metrics, by address
@@ -37,12 +38,6 @@ func (w *Watch) complete(opt *Options) {
 	if opt.inspect == nil && opt.Root == "" {
 		opt.inspect = w.inspect
 	}
-}
-
-// made is the tokens generated up to a time.
-type made struct {
-	at     time.Time
-	tokens map[string]float64 // by request
 }
 
 // newTokens returns the tokens generated since before, by the counts of each request. ok is false if the number is unknown:
@@ -67,29 +62,26 @@ func (w *Watch) Look(ctx context.Context) Result {
 	opt := w.Options
 	w.complete(&opt)
 	r := Find(ctx, opt)
-	now := time.Now()
-	made := map[string]made{}
-	for i := range r.Engines {
-		f := &r.Engines[i]
-		if f.tokens == nil {
-			continue
-		}
-		made[f.Address] = w.rate(f, now)
-	}
-	w.before = made
+	w.rate(r.Engines, time.Now())
 	return r
 }
 
-// rate sets an engine's generation rate and returns its current counts.
-func (w *Watch) rate(f *Found, now time.Time) made {
-	before, seen := w.before[f.Address]
-	seconds := now.Sub(before.at).Seconds()
-	switch tokens, ok := newTokens(f.tokens, before.tokens); {
-	case f.Load.Decode.OK():
-	case seen && ok && seconds > 0:
-		f.Load.Decode = event.Reading{V: tokens / seconds, Origin: event.Derived}
-	default:
+// rate sets the generation rates of engines, and keeps their counts for the next search.
+func (w *Watch) rate(found []Found, now time.Time) {
+	before, seconds := w.tokens, now.Sub(w.lookAt).Seconds()
+	w.tokens, w.lookAt = map[string]map[string]float64{}, now
+	for i := range found {
+		f := &found[i]
+		if f.tokens == nil {
+			continue
+		}
+		w.tokens[f.Address] = f.tokens
+		if f.Load.Decode.OK() {
+			continue
+		}
 		f.Load.Decode = event.Absent(event.NotYet)
+		if n, ok := newTokens(f.tokens, before[f.Address]); ok && seconds > 0 {
+			f.Load.Decode = event.DerivedValue(n / seconds)
+		}
 	}
-	return made{now, f.tokens}
 }

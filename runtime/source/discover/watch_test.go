@@ -26,19 +26,16 @@ func TestSpeeds(t *testing.T) {
 		{"first look", nil, tokens{"all": 10}, event.Absent(event.NotYet)},
 	} {
 		at := time.Unix(1000, 0)
-		w := Watch{before: map[string]made{"http://x": {at, tt.before}}}
-		if tt.before == nil {
-			w.before = nil
-		}
-		f := Found{Address: "http://x", tokens: tt.now}
-		if w.rate(&f, at.Add(2*time.Second)); f.Load.Decode != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, f.Load.Decode, tt.want)
+		w := Watch{lookAt: at, tokens: map[string]tokens{"http://x": tt.before}}
+		f := []Found{{Address: "http://x", tokens: tt.now}}
+		if w.rate(f, at.Add(2*time.Second)); f[0].Load.Decode != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, f[0].Load.Decode, tt.want)
 		}
 	}
-	w := Watch{before: map[string]made{"x": {time.Unix(1000, 0), tokens{"all": 1}}}}
+	w := Watch{lookAt: time.Unix(1000, 0), tokens: map[string]tokens{"x": {"all": 1}}}
 	reported := event.Reading{V: 5, Origin: event.Reported}
-	f := Found{Address: "x", tokens: tokens{"all": 9}, Load: engine.Load{Decode: reported}}
-	if w.rate(&f, time.Unix(1001, 0)); f.Load.Decode != reported {
-		t.Errorf("the reported rate became %+v", f.Load.Decode)
+	f := []Found{{Address: "x", tokens: tokens{"all": 9}, Load: engine.Load{Decode: reported}}}
+	if w.rate(f, time.Unix(1001, 0)); f[0].Load.Decode != reported {
+		t.Errorf("the reported rate became %+v", f[0].Load.Decode)
 	}
 }

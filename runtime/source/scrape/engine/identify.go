@@ -16,6 +16,7 @@ import (
 
 // Info holds what was found while identifying an engine.
 type Info struct {
+	Kind        Kind
 	Version     string
 	Models      []Model // served or available models
 	NeedsKey    bool    // the server requires a key, or another one, for at least one endpoint
@@ -47,30 +48,31 @@ const identifyTimeout = 3 * fetch.DefaultTimeout
 // not read data that a server returns only once. It needs one request for the list of models and one for details if the
 // list names the engine, and a few more otherwise. Errors: no response; ErrNoEngine; a *fetch.StatusError for which NeedsKey holds
 // if not even the kind can be determined without a key. Info is filled as far as known, also with an error.
-func Identify(ctx context.Context, c *fetch.Client) (Kind, Info, error) {
+func Identify(ctx context.Context, c *fetch.Client) (Info, error) {
 	ctx, enough := context.WithTimeout(ctx, identifyTimeout)
 	defer enough()
 	p := &identification{client: c}
 	err := p.readModels(ctx)
-	if refused, ok := errors.AsType[*fetch.StatusError](err); err != nil && !errors.Is(err, errFormat) && (!ok || refused.Code >= 500 && p.kind == Unknown) {
-		return Unknown, p.info, err // unreachable, or failing
+	if refused, ok := errors.AsType[*fetch.StatusError](err); err != nil && !errors.Is(err, errFormat) && (!ok || refused.Code >= 500 && p.info.Kind == Unknown) {
+		p.info.Kind = Unknown
+		return p.info, err // unreachable, or failing
 	}
-	if p.kind == Unknown || p.kind == OpenAI {
+	if p.info.Kind == Unknown || p.info.Kind == OpenAI {
 		p.guess(ctx)
 	}
 	p.details(ctx)
 	switch {
-	case p.kind != Unknown:
-		return p.kind, p.info, nil
+	case p.info.Kind != Unknown:
+		return p.info, nil
 	case p.info.NeedsKey:
-		return Unknown, p.info, &fetch.StatusError{Code: http.StatusUnauthorized}
+		return p.info, &fetch.StatusError{Code: http.StatusUnauthorized}
 	}
-	return Unknown, p.info, ErrNoEngine
+	return p.info, ErrNoEngine
 }
 
-// ListModels reads the current models of a server of known kind, with as few requests as possible. same is false if
+// listModels reads the current models of a server of known kind, with as few requests as possible. same is false if
 // another kind of server responds.
-func ListModels(ctx context.Context, c *fetch.Client, kind Kind, info *Info) (models []Model, same bool, err error) {
+func listModels(ctx context.Context, c *fetch.Client, info *Info) (models []Model, same bool, err error) {
 	p := &identification{client: c}
 	if info.ModelsPath != "" {
 		if p.info.Models, err = studioList(ctx, c, info.ModelsPath); errors.Is(err, errFormat) {
@@ -83,17 +85,16 @@ func ListModels(ctx context.Context, c *fetch.Client, kind Kind, info *Info) (mo
 	} else if err != nil {
 		return nil, false, err
 	}
-	if p.kind == LlamaSwap {
+	if p.info.Kind == LlamaSwap {
 		readRunning(ctx, p)
 	}
-	return p.info.Models, p.kind == kind, nil
+	return p.info.Models, p.info.Kind == info.Kind, nil
 }
 
 // identification is the state of one call of Identify.
 type identification struct {
 	client      *fetch.Client
 	get         func(ctx context.Context, path string, into any) error // replaces client; nil: client
-	kind        Kind
 	info        Info
 	maybeStudio bool // the list of models looks like LM Studio's
 }
@@ -128,8 +129,8 @@ func (p *identification) readHeaders(a *fetch.Response) {
 	if server := a.Header.Get("Server"); p.info.Server == "" && len(server) < 64 {
 		p.info.Server = server
 	}
-	if p.kind == Unknown && p.info.Server == "llama.cpp" {
-		p.kind = Llama
+	if p.info.Kind == Unknown && p.info.Server == "llama.cpp" {
+		p.info.Kind = Llama
 	}
 }
 
@@ -192,13 +193,13 @@ func (p *identification) readModels(ctx context.Context) error {
 	if list.Object != "list" && len(list.Data) == 0 {
 		return errFormat
 	}
-	p.kind, p.info.Models = list.Kind(), list.Models()
+	p.info.Kind, p.info.Models = list.Kind(), list.Models()
 	for _, m := range list.Data {
 		p.maybeStudio = p.maybeStudio || m.Owner == "organization_owner"
-		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
+		p.info.Router = p.info.Router || m.Status != nil && p.info.Kind == Llama
 	}
-	if p.kind == OpenAI && strings.HasPrefix(p.info.Server, "BaseHTTP/") && len(list.Data) > 0 && list.Data[0].Owner == "" {
-		p.kind = MLX // Python's http.server, and models without an owner
+	if p.info.Kind == OpenAI && strings.HasPrefix(p.info.Server, "BaseHTTP/") && len(list.Data) > 0 && list.Data[0].Owner == "" {
+		p.info.Kind = MLX // Python's http.server, and models without an owner
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func (p *identification) readModels(ctx context.Context) error {
 // TensorRT-LLM returns each iteration at /metrics only once, to the first reader.
 func (p *identification) guess(ctx context.Context) {
 	if p.maybeStudio && isStudio(ctx, p) {
-		p.kind = LMStudio
+		p.info.Kind = LMStudio
 		return
 	}
 	for _, e := range Engines {
@@ -215,7 +216,7 @@ func (p *identification) guess(ctx context.Context) {
 			return
 		}
 		if e.answers != nil && e.answers(ctx, p) {
-			p.kind = e.Kind
+			p.info.Kind = e.Kind
 			return
 		}
 	}
@@ -226,16 +227,16 @@ func (p *identification) guess(ctx context.Context) {
 	}
 }
 
-// Describe reads what only one kind of engine reports of itself and its models. get requests JSON.
-func Describe(ctx context.Context, kind Kind, get func(ctx context.Context, path string, into any) error, info *Info) {
-	p := identification{get: get, kind: kind, info: *info}
+// Describe reads what only an engine of info's kind reports of itself and its models. get requests JSON.
+func Describe(ctx context.Context, get func(ctx context.Context, path string, into any) error, info *Info) {
+	p := identification{get: get, info: *info}
 	p.details(ctx)
 	*info = p.info
 }
 
 // details reads what only this kind of engine reports.
 func (p *identification) details(ctx context.Context) {
-	e := Of(p.kind)
+	e := Of(p.info.Kind)
 	if e.versionPath != "" && p.info.Version == "" {
 		p.info.Version = readVersion(ctx, p, e.versionPath)
 	}
@@ -275,7 +276,7 @@ func (p *identification) sniff(ctx context.Context, path string) bool {
 	text, _ := io.ReadAll(io.LimitReader(a.Body, maxSniffBytes)) // on an error, use what was read
 	for _, e := range Engines {
 		if e.Metrics != nil && slices.ContainsFunc(e.Metrics.Stems, func(stem string) bool { return hasName(text, stem) }) {
-			p.kind, p.info.MetricsPath = e.Kind, path
+			p.info.Kind, p.info.MetricsPath = e.Kind, path
 			return true
 		}
 	}

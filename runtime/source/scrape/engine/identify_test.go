@@ -60,7 +60,8 @@ func identifyAt(t testing.TB, at string) (Kind, Info, error) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	return Identify(context.Background(), c)
+	info, err := Identify(context.Background(), c)
+	return info.Kind, info, err
 }
 
 const noKey = `401 {"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`

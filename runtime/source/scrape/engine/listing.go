@@ -33,7 +33,7 @@ func (listing) collect(ctx context.Context, s *Poller) (*event.Aggregates, error
 	s.setModels(loaded(models))
 	report := &event.Aggregates{Interval: s.sinceReport()}
 	addEndpoint(report, cmp.Or(s.info.ModelsPath, "/v1/models"), "")
-	if s.kind == LMStudio {
+	if s.info.Kind == LMStudio {
 		report.More = memoryReadings(loaded(models))
 	}
 	return report, nil
@@ -42,7 +42,7 @@ func (listing) collect(ctx context.Context, s *Poller) (*event.Aggregates, error
 // listModels requests the list of models. It also serves as a liveness check where no other endpoint is left. It clears
 // s.identified if another kind of server responds.
 func (s *Poller) listModels(ctx context.Context) ([]Model, error) {
-	models, same, err := ListModels(ctx, s.client, s.kind, &s.info)
+	models, same, err := listModels(ctx, s.client, &s.info)
 	if err != nil {
 		return nil, err
 	}

@@ -348,7 +348,7 @@ type slot struct {
 // readRouterModels reads which models of a router are loaded. While none is loaded and one is loading, the engine is in
 // state loading.
 func readRouterModels(ctx context.Context, s *Poller, loads bool) error {
-	_, info, err := Identify(ctx, s.client)
+	info, err := Identify(ctx, s.client)
 	if err != nil {
 		return err
 	}

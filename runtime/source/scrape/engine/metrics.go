@@ -11,7 +11,7 @@ import (
 // newCollector returns the collector for the engine that was identified.
 func newCollector(s *Poller) collector {
 	m := newMetrics(s)
-	switch e := Of(s.kind); {
+	switch e := Of(s.info.Kind); {
 	case e.collector != nil:
 		return e.collector(s, m)
 	case m != nil:
@@ -32,7 +32,7 @@ type metrics struct {
 
 // newMetrics returns nil for a server without metrics, or with metrics that are not supported.
 func newMetrics(s *Poller) *metrics {
-	table := Of(s.kind).Metrics
+	table := Of(s.info.Kind).Metrics
 	if s.info.MetricsPath == "" || table == nil {
 		return nil
 	}

@@ -61,7 +61,6 @@ type Poller struct {
 	loads      *loadFollower  // follows model loads; nil: the server has only one model
 	wake       chan struct{}  // receives when the server should be polled before the interval ends
 
-	kind       Kind
 	info       Info
 	collector  collector  // nil: the server has never responded
 	refused    bool       // nothing listened at the address since it was identified last
@@ -207,7 +206,7 @@ func (s *Poller) sinceReport() int64 {
 
 // identify determines the kind of the server and chooses the collector.
 func (s *Poller) identify(ctx context.Context) error {
-	kind, info, err := Identify(ctx, s.client)
+	info, err := Identify(ctx, s.client)
 	if err != nil {
 		return err
 	}
@@ -215,8 +214,8 @@ func (s *Poller) identify(ctx context.Context) error {
 		info.Sleeps, info.MetricsWake = false, false
 	}
 	// For the same kind of server, the previous counters remain valid.
-	same := s.collector != nil && s.kind == kind && s.info.MetricsPath == info.MetricsPath
-	s.kind, s.info, s.identified = kind, info, true
+	same := s.collector != nil && s.info.Kind == info.Kind && s.info.MetricsPath == info.MetricsPath
+	s.info, s.identified = info, true
 	if !same {
 		s.closeCollector()
 		s.collector = newCollector(s)
@@ -225,7 +224,7 @@ func (s *Poller) identify(ctx context.Context) error {
 	}
 	s.refused = false
 	followLoads(ctx, s)
-	s.engine.Name, s.engine.Version, s.engine.State = string(kind), info.Version, event.EngineReady
+	s.engine.Name, s.engine.Version, s.engine.State = string(info.Kind), info.Version, event.EngineReady
 	s.setModels(loaded(info.Models))
 	return nil
 }

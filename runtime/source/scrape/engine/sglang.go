@@ -169,30 +169,33 @@ const sglangLoads = "/v1/loads"
 
 // sglangLoad replaces values from the metrics by those of the loads, which are newer by some steps.
 func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) error {
-	type load struct {
-		Rank     *int     `json:"dp_rank"`
-		Running  *float64 `json:"num_running_reqs"`
-		Waiting  *float64 `json:"num_waiting_reqs"`
-		Used     *float64 `json:"num_used_tokens"`
-		Total    *float64 `json:"max_total_num_tokens"`
-		Usage    *float64 `json:"token_usage"`
-		Rate     *float64 `json:"gen_throughput"`
-		HitShare *float64 `json:"cache_hit_rate"`
-	}
 	var l struct {
-		Loads []load `json:"loads"`
+		Loads []struct {
+			Rank     *int     `json:"dp_rank"`
+			Running  *float64 `json:"num_running_reqs"`
+			Waiting  *float64 `json:"num_waiting_reqs"`
+			Used     *float64 `json:"num_used_tokens"`
+			Total    *float64 `json:"max_total_num_tokens"`
+			Usage    *float64 `json:"token_usage"`
+			Rate     *float64 `json:"gen_throughput"`
+			HitShare *float64 `json:"cache_hit_rate"`
+		} `json:"loads"`
 	}
 	if err := c.JSON(ctx, sglangLoads+"?include=core", &l); err != nil {
 		return err
 	}
 	seen := make(map[int]bool)
-	l.Loads = slices.DeleteFunc(l.Loads, func(one load) bool { // ranks that share the work of another one repeat its load
-		repeats := one.Rank != nil && seen[*one.Rank]
+	all := l.Loads
+	l.Loads = l.Loads[:0]
+	for _, one := range all {
+		if one.Rank != nil && seen[*one.Rank] { // ranks that share the work of another one repeat its load
+			continue
+		}
 		if one.Rank != nil {
 			seen[*one.Rank] = true
 		}
-		return repeats
-	})
+		l.Loads = append(l.Loads, one)
+	}
 	n := float64(len(l.Loads))
 	sum := func(field func(i int) *float64, divisor float64) event.Reading {
 		total, found := 0.0, false

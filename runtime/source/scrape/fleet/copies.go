@@ -18,16 +18,18 @@ import (
 
 // instance holds the targets with one address.
 type instance struct {
-	ups       []up     // ascending by target
+	ups       []*up    // ascending by target
 	differing []string // labels in which they differ
 	seen      map[target]*history
 	apart     map[[2]target]bool // targets that are not copies of each other, in their order
 }
 
-// up is a target with the labels of its metric up.
+// up is a target of Prometheus with its metric up.
 type up struct {
 	target target
 	labels map[string]string
+	at     float64 // Unix time of the last scrape, in s
+	value  float64 // 1 if the last scrape succeeded
 }
 
 // scrape is what Prometheus has stored of one scrape of a target.
@@ -45,17 +47,20 @@ type history [2]struct {
 }
 
 // setInstances sets the current targets.
-func (s *Poller) setInstances(ups map[string][]up) {
-	before := s.instances
+func (s *Poller) setInstances(states map[target]*up) {
+	before, ups := s.instances, make(map[string][]*up)
+	for t, u := range states {
+		ups[t.instance] = append(ups[t.instance], u)
+	}
 	s.instances = make(map[string]*instance, len(ups))
 	for name, list := range ups {
-		slices.SortFunc(list, func(a, b up) int { return a.target.compare(b.target) })
+		slices.SortFunc(list, func(a, b *up) int { return a.target.compare(b.target) })
 		at := before[name]
 		if at == nil {
 			at = &instance{seen: make(map[target]*history), apart: make(map[[2]target]bool)}
 		}
 		at.ups, at.differing = list, differing(list)
-		gone := func(t target) bool { return !slices.ContainsFunc(list, func(u up) bool { return u.target == t }) }
+		gone := func(t target) bool { return !slices.ContainsFunc(list, func(u *up) bool { return u.target == t }) }
 		maps.DeleteFunc(at.seen, func(t target, _ *history) bool { return gone(t) })
 		maps.DeleteFunc(at.apart, func(pair [2]target, _ bool) bool { return gone(pair[0]) || gone(pair[1]) })
 		s.instances[name] = at
@@ -63,11 +68,11 @@ func (s *Poller) setInstances(ups map[string][]up) {
 }
 
 // differing returns the names of the labels in which targets differ.
-func differing(list []up) (names []string) {
+func differing(list []*up) (names []string) {
 	for _, u := range list {
 		for name := range u.labels {
 			if name != "__name__" && !slices.Contains(names, name) &&
-				slices.ContainsFunc(list, func(o up) bool { return o.labels[name] != u.labels[name] }) {
+				slices.ContainsFunc(list, func(o *up) bool { return o.labels[name] != u.labels[name] }) {
 				names = append(names, name)
 			}
 		}
@@ -78,8 +83,7 @@ func differing(list []up) (names []string) {
 
 // targetOf returns the target of a sample; nil if none has its labels.
 func (i *instance) targetOf(labels map[string]string) *up {
-	for j := range i.ups {
-		u := &i.ups[j]
+	for _, u := range i.ups {
 		if !slices.ContainsFunc(i.differing, func(name string) bool { return labels[name] != u.labels[name] }) {
 			return u
 		}

@@ -150,10 +150,10 @@ func (s *Poller) poll(ctx context.Context) error {
 
 // shouldRead reports whether to query the metrics of all replicas: when half of them have new samples, or a scrape
 // interval after the last query.
-func (s *Poller) shouldRead(states map[target]targetState, now float64) bool {
+func (s *Poller) shouldRead(states map[target]*up, now float64) bool {
 	fresh := 0
 	for t, r := range s.replicas {
-		if states[t].value > 0 && states[t].at > r.scrapedAt && (r.source == t || r.source == target{}) {
+		if st := states[t]; st != nil && st.value > 0 && st.at > r.scrapedAt && (r.source == t || r.source == target{}) {
 			fresh++
 		}
 	}
@@ -161,26 +161,17 @@ func (s *Poller) shouldRead(states map[target]targetState, now float64) bool {
 	return fresh > 0 && (due || 2*fresh >= len(s.replicas)) || now-s.readAt >= seedWindow.Seconds()
 }
 
-// targetState is the state of a target in Prometheus.
-type targetState struct {
-	at    float64 // Unix time of the last scrape, in s
-	value float64 // of the metric up: 1 if the last scrape succeeded
-	pod   string  // Kubernetes pod; "": none
-}
-
 // queryTargets returns the state of all targets and the time of the query.
-func (s *Poller) queryTargets(ctx context.Context) (map[target]targetState, float64, error) {
-	states, now := make(map[target]targetState), 0.0
-	ups := make(map[string][]up)
+func (s *Poller) queryTargets(ctx context.Context) (map[target]*up, float64, error) {
+	states, now := make(map[target]*up), 0.0
 	err := s.query(ctx, selector("up", "", s.opt.Match), 0, func(p *Sample) {
 		if event.Plausible(p.Value) {
 			t := targetOf(p)
-			states[t] = targetState{value: p.Value, pod: p.Metric["pod"]}
-			ups[t.instance] = append(ups[t.instance], up{t, p.Metric})
+			states[t] = &up{target: t, labels: p.Metric, value: p.Value}
 		}
 		now = p.At
 	})
-	s.setInstances(ups)
+	s.setInstances(states)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -193,11 +184,10 @@ func (s *Poller) queryTargets(ctx context.Context) (map[target]targetState, floa
 }
 
 // queryScrapeTimes sets the time of the last scrape of each target, as of a given time.
-func (s *Poller) queryScrapeTimes(ctx context.Context, states map[target]targetState, at float64) error {
+func (s *Poller) queryScrapeTimes(ctx context.Context, states map[target]*up, at float64) error {
 	return s.query(ctx, "timestamp("+selector("up", "", s.opt.Match)+")", at, func(p *Sample) {
 		if st, ok := states[targetOf(p)]; ok && event.Plausible(p.Value) {
 			st.at = p.Value
-			states[targetOf(p)] = st
 		}
 	})
 }
@@ -235,12 +225,12 @@ func (s *Poller) queryNames(ctx context.Context) error {
 }
 
 // readMetrics reads the metrics of all replicas; the first time also those of seedWindow ago.
-func (s *Poller) readMetrics(ctx context.Context, states map[target]targetState, now float64) error {
+func (s *Poller) readMetrics(ctx context.Context, states map[target]*up, now float64) error {
 	if s.readAt == 0 {
 		then := now - seedWindow.Seconds()
-		before := make(map[target]targetState, len(states))
+		before := make(map[target]*up, len(states))
 		for t, st := range states {
-			before[t] = targetState{pod: st.pod}
+			before[t] = &up{target: t, labels: st.labels}
 		}
 		if err := s.queryScrapeTimes(ctx, before, then); err != nil {
 			return err
@@ -257,8 +247,8 @@ func (s *Poller) readMetrics(ctx context.Context, states map[target]targetState,
 }
 
 // queryMetrics queries the metrics as of a given time and passes them to the replicas.
-func (s *Poller) queryMetrics(ctx context.Context, states map[target]targetState, at, now float64) error {
-	texts, strs := make(map[target][]line), make(interned)
+func (s *Poller) queryMetrics(ctx context.Context, states map[target]*up, at, now float64) error {
+	texts, strs := make(map[target][]line), make(map[string]string)
 	pattern := strings.Join(s.names, "|")
 	if err := s.query(ctx, selector("", pattern, s.opt.Match), at, func(p *Sample) {
 		if at := s.instances[p.Metric["instance"]]; at != nil {
@@ -287,7 +277,7 @@ func (s *Poller) queryMetrics(ctx context.Context, states map[target]targetState
 }
 
 // feedInstance passes the scrapes of one instance to its replicas: of copies, one of them.
-func (s *Poller) feedInstance(scrapes []scrape, states map[target]targetState, now float64) {
+func (s *Poller) feedInstance(scrapes []scrape, states map[target]*up, now float64) {
 	var fed []*replica
 	for len(scrapes) > 0 {
 		copies, others := s.instances[scrapes[0].target.instance].takeCopies(scrapes)

@@ -134,37 +134,33 @@ func (a *responseReader) vector() error {
 		}
 		var sample struct {
 			Metric map[string]string `json:"metric"`
-			Value  point             `json:"value"`
+			Value  json.RawMessage   `json:"value"`
 		}
 		if err := a.Decode(&sample); err != nil {
 			return err
 		}
-		if !math.IsNaN(sample.Value.v) {
-			a.each(&Sample{sample.Metric, sample.Value.at, sample.Value.v})
+		at, v, err := parsePoint(sample.Value)
+		if err != nil {
+			return err
+		}
+		if !math.IsNaN(v) {
+			a.each(&Sample{sample.Metric, at, v})
 		}
 	}
 	a.hasVector = true
 	return a.delim(']')
 }
 
-// point is the time and value of a sample: [1700000000.123, "42"].
-type point struct{ at, v float64 }
-
-// UnmarshalJSON implements json.Unmarshaler. A value that is not a number becomes NaN.
-func (p *point) UnmarshalJSON(raw []byte) error {
-	p.v = math.NaN()
-	at, value, ok := strings.Cut(strings.Trim(string(raw), "[] \t\r\n"), ",")
-	if !ok {
-		return errFormat
+// parsePoint parses the time and the value of a sample: [1700000000.123, "42"]. A value that is not a number becomes NaN.
+func parsePoint(raw []byte) (at, v float64, err error) {
+	time, value, ok := strings.Cut(strings.Trim(string(raw), "[] \t\r\n"), ",")
+	if at, err = strconv.ParseFloat(strings.TrimSpace(time), 64); !ok || err != nil || math.IsNaN(at) || math.Abs(at) > 1e12 {
+		return 0, 0, errFormat
 	}
-	var err error
-	if p.at, err = strconv.ParseFloat(strings.TrimSpace(at), 64); err != nil || math.IsNaN(p.at) || math.Abs(p.at) > 1e12 {
-		return errFormat
+	if v, err = strconv.ParseFloat(strings.Trim(strings.TrimSpace(value), `"`), 64); err != nil {
+		v = math.NaN()
 	}
-	if v, err := strconv.ParseFloat(strings.Trim(strings.TrimSpace(value), `"`), 64); err == nil {
-		p.v = v
-	}
-	return nil
+	return at, v, nil
 }
 
 // line is a sample in the form in which it is written to the metrics text.
@@ -175,8 +171,8 @@ type line struct {
 }
 
 // lineOf converts a sample. It omits the labels of its target, which are the same for all its samples, but for the model.
-func lineOf(s *Sample, target map[string]string, strs interned) line {
-	l := line{name: strs.intern(s.Metric["__name__"]), le: strs.intern(s.Metric["le"]), value: s.Value}
+func lineOf(s *Sample, target map[string]string, strs map[string]string) line {
+	l := line{name: intern(strs, s.Metric["__name__"]), le: intern(strs, s.Metric["le"]), value: s.Value}
 	if l.le != "" {
 		bound, err := strconv.ParseFloat(l.le, 64)
 		if err != nil {
@@ -184,7 +180,7 @@ func lineOf(s *Sample, target map[string]string, strs interned) line {
 		}
 		l.bound = bound
 	}
-	l.labels = strs.intern(labelText(s.Metric, func(name string) bool {
+	l.labels = intern(strs, labelText(s.Metric, func(name string) bool {
 		switch name {
 		case "__name__", "le", "job", "instance":
 			return true
@@ -215,14 +211,12 @@ func labelText(metric map[string]string, omit func(name string) bool) string {
 	return b.String()
 }
 
-// interned holds each string once: replicas have the same names and labels.
-type interned map[string]string
-
-func (i interned) intern(word string) string {
-	if kept, ok := i[word]; ok {
+// intern returns the string that all equal ones share: replicas have the same names and labels.
+func intern(words map[string]string, word string) string {
+	if kept, ok := words[word]; ok {
 		return kept
 	}
-	i[word] = word
+	words[word] = word
 	return word
 }
 

@@ -56,7 +56,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`{"data":{"result":[{"metric":{"le":"x"},"value":[1,2]}]},"status":"success"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var lines []line
-		words := make(interned)
+		words := make(map[string]string)
 		if decode(strings.NewReader(text), func(s *Sample) { lines = append(lines, lineOf(s, nil, words)) }) != nil {
 			return
 		}
@@ -72,7 +72,7 @@ func FuzzDecode(f *testing.F) {
 // escaped.
 func TestWriteText(t *testing.T) {
 	var lines []line
-	words := make(interned)
+	words := make(map[string]string)
 	for _, le := range []string{"+Inf", "10", "0.5", "2.5"} {
 		for _, engine := range []string{"1", "0"} {
 			lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "h_bucket", "le": le, "engine": engine, "job": "j", "instance": "i"}, Value: 3}, nil, words))

@@ -10,7 +10,7 @@ import (
 )
 
 // addReplica adds a replica; nil above MaxReplicas.
-func (s *Poller) addReplica(t target, st targetState) *replica {
+func (s *Poller) addReplica(t target, st *up) *replica {
 	if len(s.replicas) >= MaxReplicas {
 		s.omitted++
 		return nil
@@ -26,7 +26,7 @@ func (s *Poller) addReplica(t target, st targetState) *replica {
 
 // addDownReplicas adds replicas that are down: targets of jobs that have other engines, or all selected targets if the
 // user has given --match. If another target with the same instance is a replica, it is reached.
-func (s *Poller) addDownReplicas(ctx context.Context, states map[target]targetState, now float64) error {
+func (s *Poller) addDownReplicas(ctx context.Context, states map[target]*up, now float64) error {
 	var down []target
 	for t, st := range states {
 		if st.value == 0 && (s.jobs[t.job] || s.opt.Match != "") && !s.isReplica(t.instance) {
@@ -54,10 +54,10 @@ func (s *Poller) addDownReplicas(ctx context.Context, states map[target]targetSt
 const lookBack = "6h:1m"
 
 // replicaName returns the pod or instance name, followed by the job if another job has the same instance.
-func (s *Poller) replicaName(t target, st targetState) string {
+func (s *Poller) replicaName(t target, st *up) string {
 	name, job, labels := t.instance, "", ""
-	if st.pod != "" {
-		name = st.pod
+	if pod := st.labels["pod"]; pod != "" { // of Kubernetes
+		name = pod
 	}
 	for other := range s.replicas {
 		switch {
@@ -85,11 +85,11 @@ func (s *Poller) isReplica(instance string) bool {
 const staleScrapes = 3
 
 // updateLinks emits the connection state of each replica: of copies, that of the one that was scraped last.
-func (s *Poller) updateLinks(states map[target]targetState, now float64) {
+func (s *Poller) updateLinks(states map[target]*up, now float64) {
 	best := make(map[*replica]target, len(s.replicas))
 	for t, r := range s.replicas {
 		b, ok := best[r]
-		if st, other := states[t], states[b]; !ok || st.value > other.value || st.value == other.value && st.at > other.at {
+		if !ok || newer(states[t], states[b]) {
 			best[r] = t
 		}
 	}
@@ -109,6 +109,17 @@ func (s *Poller) updateLinks(states map[target]targetState, now float64) {
 			r.setLink(event.LinkConnected, at, at, "")
 		}
 	}
+}
+
+// newer reports whether a target was scraped later than another one, or is up while that is down; nil is no target.
+func newer(t, other *up) bool {
+	switch {
+	case t == nil || other == nil:
+		return t != nil
+	case t.value != other.value:
+		return t.value > other.value
+	}
+	return t.at > other.at
 }
 
 // setLink records the result of a poll. While Prometheus does not respond, all replicas are stale.

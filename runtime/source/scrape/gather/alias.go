@@ -110,7 +110,7 @@ func (t *Table) add(a Alias, stem string) {
 	i := len(t.aliases)
 	t.aliases, t.wholes = append(t.aliases, a), append(t.wholes, -1)
 	t.roles[a.Role] = append(t.roles[a.Role], i)
-	refer := func(name string, p part) { t.named[name] = append(t.named[name], metricRef{i, p}) }
+	refer := func(name string, p int) { t.named[name] = append(t.named[name], metricRef{i, p}) }
 	switch {
 	case a.Histogram != "":
 		refer(a.Metric+"_bucket", bucketPart)

@@ -44,17 +44,17 @@ type Gatherer struct {
 	hadRequests   bool            // the last text had running requests, or their number
 	newEngines    map[uint64]bool // by the hash of a label
 
-	starts         []start // in the text
-	onlyStart      float64 // of the only process in the text; 0: unknown
-	resetAt        uint32  // text with the last restart; 0: none
-	restartsBefore int     // Restarts before those that may be none
-	startChanged   uint32  // text in which onlyStart was another one than before; 0: never
-	wentBack       bool    // it was earlier then
-	isBack         bool    // a counter of the text has come back after it fell
-	notBack        bool    // another one has not
-	severalAt      uint32  // text in which another process was last seen to answer; 0: never
-	rebase         bool    // the counters of the text are the base of what follows
-	void           bool    // the counts of earlier reports are wrong
+	starts         []*series // of processes, in the text
+	onlyStart      float64   // of the only process in the text; 0: unknown
+	resetAt        uint32    // text with the last restart; 0: none
+	restartsBefore int       // Restarts before those that may be none
+	startChanged   uint32    // text in which onlyStart was another one than before; 0: never
+	wentBack       bool      // it was earlier then
+	isBack         bool      // a counter of the text has come back after it fell
+	notBack        bool      // another one has not
+	severalAt      uint32    // text in which another process was last seen to answer; 0: never
+	rebase         bool      // the counters of the text are the base of what follows
+	void           bool      // the counts of earlier reports are wrong
 
 	Now       float64 // Unix time in s of the next text; 0: unknown
 	Restarts  int     // counter resets
@@ -62,11 +62,9 @@ type Gatherer struct {
 	Malformed int     // lines that were invalid or had an implausible value
 }
 
-// part is the part of a metric that a sample holds.
-type part uint8
-
+// The parts of a metric that a sample can hold.
 const (
-	valuePart part = iota
+	valuePart = iota
 	bucketPart
 	sumPart
 	countPart
@@ -75,7 +73,7 @@ const (
 // metricRef is a metric and the part of it that a sample name holds.
 type metricRef struct {
 	metric int
-	part   part
+	part   int
 }
 
 // metric is the state of an alias. What only some metrics need comes with their first sample: hundreds of servers are

@@ -36,35 +36,26 @@ type pair struct {
 // totalValues are the values of a label that stand for the sum over all others. An empty label counts as absent.
 var totalValues = [...]string{"", "total", "all"}
 
-// rankKind is what the label of a rank says about the work of the ranks.
-type rankKind uint8
-
-const (
-	noRank      rankKind = iota
-	dataRank             // each has requests of its own
-	sharedRank           // they split the work of one engine, and each reports all of it
-	unknownRank          // one of both
-)
-
 // dimensions are the words for the dimensions of parallelism in which ranks split one model. Ranks of the data dimension
 // have requests of their own.
 var dimensions = []string{"tp", "pp", "cp", "dcp", "pcp", "ep", "sp", "moe", "tensor", "pipeline", "context", "expert", "sequence"}
 
-// rankKindOf returns the kind of a label such as attn_tp_rank.
-func rankKindOf(name []byte) rankKind {
+// rankOf returns what a label such as attn_tp_rank says about the work of the ranks: each has requests of its own (data),
+// they split the work of one engine, and each reports all of it (shared), one of both, or that it is no rank.
+func rankOf(name []byte) (data, shared bool) {
 	words := bytes.Split(name, []byte{'_'})
 	has := func(list ...string) bool {
 		return slices.ContainsFunc(words, func(w []byte) bool { return slices.Contains(list, string(w)) })
 	}
 	switch {
 	case !has("rank"):
-		return noRank
+		return false, false
 	case has(dimensions...): // also a data dimension within the experts
-		return sharedRank
+		return false, true
 	case has("dp", "data"):
-		return dataRank
+		return true, false
 	}
-	return unknownRank
+	return true, true
 }
 
 // setOf returns the label combination with a key.
@@ -109,14 +100,14 @@ func (g *Gatherer) setOf(key uint64, l prom.Labels) *labelSet {
 
 // addRank records the rank that a label names.
 func (s *labelSet) addRank(p *pair, rankLabel string, name, value []byte) {
-	switch kind := rankKindOf(name); {
-	case string(name) == rankLabel, kind == dataRank:
+	switch data, shared := rankOf(name); {
+	case string(name) == rankLabel, data && !shared:
 		s.rank = string(value)
-	case kind != noRank:
+	case shared:
 		n, _ := strconv.Atoi(string(value))
 		s.nth = max(s.nth, 0) + min(max(n, 0), 1<<20)
 		s.shared -= p.hash
-		s.guess = s.guess || kind == unknownRank
+		s.guess = s.guess || data
 	}
 }
 

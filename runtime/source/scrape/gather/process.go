@@ -41,19 +41,13 @@ func (g *Gatherer) countRestart(seen uint32) {
 	g.Restarts++
 }
 
-// start is the start of a process.
-type start struct {
-	set *labelSet
-	at  float64 // Unix time in s
-}
-
 // readStarts takes the start times of processes from the text. With one of them all series belong to one process.
 func (g *Gatherer) readStarts() {
 	g.starts = g.starts[:0]
 	for _, i := range g.roles[processStart] {
 		for _, s := range g.metrics[i].series {
 			if s.round == g.round {
-				g.starts = append(g.starts, start{s.set, s.next})
+				g.starts = append(g.starts, s)
 			}
 		}
 	}
@@ -61,7 +55,7 @@ func (g *Gatherer) readStarts() {
 		g.onlyStart = 0
 		return
 	}
-	before, now := g.onlyStart, g.starts[0].at
+	before, now := g.onlyStart, g.starts[0].next
 	if g.onlyStart = now; before == 0 {
 		return
 	}
@@ -82,13 +76,13 @@ func (g *Gatherer) readStarts() {
 // startOf returns the start of the process of a series; 0: unknown.
 func (g *Gatherer) startOf(set *labelSet) float64 {
 	if len(g.starts) == 1 {
-		return g.starts[0].at
+		return g.starts[0].next
 	}
 	for _, s := range g.starts {
 		if !slices.ContainsFunc(s.set.pairs, func(p pair) bool {
 			return !slices.ContainsFunc(set.pairs, func(o pair) bool { return o.hash == p.hash })
 		}) {
-			return s.at
+			return s.next
 		}
 	}
 	return 0

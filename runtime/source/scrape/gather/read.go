@@ -59,7 +59,7 @@ func (g *Gatherer) applies(m *metric) bool {
 }
 
 // sample processes a sample. It reports whether the sample counts.
-func (g *Gatherer) sample(m *metric, p part) bool {
+func (g *Gatherer) sample(m *metric, p int) bool {
 	labels := g.scan.Labels()
 	v, ok := g.scan.Value()
 	if !ok || v < 0 { // none of the metrics can be negative
