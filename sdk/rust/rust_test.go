@@ -25,8 +25,8 @@ func supported(t testing.TB) {
 	if why := harness.Supported(); why != "" {
 		t.Skip(why)
 	}
-	if _, err := exec.LookPath("rustc"); err != nil {
-		t.Skipf("no compiler: %v", err)
+	if out, err := exec.Command("rustc", "--version").CombinedOutput(); err != nil { // rustup's may have no toolchain
+		t.Skipf("no compiler: rustc: %v\n%s", err, out)
 	}
 }
 
