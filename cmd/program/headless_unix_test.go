@@ -91,10 +91,9 @@ func TestInterruptedRun(t *testing.T) {
 				t.Errorf("%s, %s: ended with %v", name, command[0], err)
 			}
 			r := decodeReport(t, out.Bytes())
-			used := r.Host.Engine.Readings
-			for i, of := range event.ProcessFields {
-				if (of.JSON == "cpu_cores" || of.JSON == "rss_bytes") && !used[i].OK() {
-					t.Errorf("%s, %s: %s is absent", name, command[0], of.JSON)
+			for _, of := range []string{"cpu_cores", "rss_bytes"} {
+				if !r.Host.Engine.Of(of).OK() {
+					t.Errorf("%s, %s: %s is absent", name, command[0], of)
 				}
 			}
 			recorded, err := exec.Command(path, "report", file, "--json", "-").Output()

@@ -70,9 +70,9 @@ func (r *Report) AddClient(c Client) {
 // AddLimits adds the limits of the machine to a benchmark and compares its points with them.
 func (r *Report) AddLimits(l Limits) {
 	r.Bench.Limits = &l
-	if !r.Throughput.ReadBandwidth.OK() {
-		r.Throughput.ReadBandwidth = l.Read
-		r.Throughput.Absent = absences(r.Throughput)
+	const bandwidth = "read_bandwidth_bytes_per_s"
+	if !r.Throughput.Of(bandwidth).OK() {
+		r.Throughput.set(bandwidth, l.Read)
 	}
 	share := func(n, limit event.Reading) event.Reading {
 		if v, ok := limit.Positive(); ok && n.OK() {

@@ -68,8 +68,8 @@ func TestReportOfAServer(t *testing.T) {
 			t.Errorf("%s was not reported, but is %+v (%s)", name, n, r.Totals.Absent[name])
 		}
 	}
-	if r.Throughput.Origin["decode_tokens_per_s"] != "derived" || r.KV.Origin["usage"] != "reported" {
-		t.Errorf("origins of rates %v, of the KV cache %v", r.Throughput.Origin, r.KV.Origin)
+	if r.Throughput.Of("decode_tokens_per_s").Origin != event.Derived || r.KV.Origin["usage"] != "reported" {
+		t.Errorf("origins of rates %v, of the KV cache %v", r.Throughput, r.KV.Origin)
 	}
 	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
 		t.Errorf("TTFT components: %+v", p)

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,21 +78,9 @@ func writeBenchCSV(r *Report, w io.Writer) error {
 
 // benchTotals returns the numbers of the whole benchmark.
 func benchTotals(r *Report) []named {
-	u := &r.Host.RunUsage
-	out := []named{
-		{"cpu_share", u.CPU},
-		{"frequency_hz", u.Frequency},
-		{"memory_used_bytes", u.MemoryUsed},
-		{"memory_peak_bytes", u.MemoryPeak},
-		{"memory_peak_share", u.MemoryShare},
-		{"engine.cpu_cores", u.Engine.CPU},
-		{"engine.cpu_utilisation", u.Engine.Utilisation},
-		{"engine.rss_bytes", u.Engine.RSS},
-		{"engine.peak_rss_bytes", u.Engine.Peak},
-		{"engine.disk_read_bytes", u.Engine.Read},
-		{"engine.disk_read_ops", u.Engine.ReadOps},
-		{"engine.disk_write_bytes", u.Engine.Write},
-		{"engine.disk_write_ops", u.Engine.WriteOps},
+	out := slices.Clone(r.Host.RunUsage.Machine.list)
+	for _, o := range r.Host.RunUsage.Engine.list {
+		out = append(out, named{"engine." + o.name, o.n})
 	}
 	if e := r.Bench.Economics; e != nil {
 		out = append(out, named{"energy_j", e.Energy}, named{"energy_per_token_j", e.PerToken}, named{"cost_per_million_tokens", e.Cost})

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -9,124 +8,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Host is the last sample of the machine, null if there was none, and the use over all samples. Its numbers and those
-// of its parts are the rows of the catalogue that have a JSON name.
+// Host is the last sample of the machine, and the use over all samples. Its numbers are those of the catalogue of events
+// that have a JSON name.
 type Host struct {
-	Sampled  bool                                    `json:"known"`
-	Readings [len(event.MachineFields)]event.Reading `json:"-"`
-	Cores    []event.Reading                         `json:"core_shares"`
-	Clocks   []event.Reading                         `json:"core_frequencies_hz"`
-	Absent   map[string]string                       `json:"absent,omitempty"`
-	Engine   Process                                 `json:"engine"`
-	Self     Process                                 `json:"llmtop"`
-	GPUs     []GPU                                   `json:"gpus"`
-	NoGPU    *string                                 `json:"no_gpu"` // reason if there are none
-	RunUsage RunUsage                                `json:"over_run"`
-}
-
-// Process is a process in the last sample.
-type Process struct {
-	PID      int                                     `json:"pid"`
-	Readings [len(event.ProcessFields)]event.Reading `json:"-"`
-	Absent   map[string]string                       `json:"absent,omitempty"`
-}
-
-// GPU is an accelerator in the last sample.
-type GPU struct {
-	Name     string                              `json:"name"`
-	Readings [len(event.GPUFields)]event.Reading `json:"-"`
-	Absent   map[string]string                   `json:"absent,omitempty"`
-}
-
-// MarshalJSON writes the numbers after the other members.
-func (h Host) MarshalJSON() ([]byte, error) {
-	type plain Host
-	return appendNumbers(plain(h), event.MachineFields[:], h.Readings[:])
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (h *Host) UnmarshalJSON(src []byte) error {
-	type plain Host
-	return readNumbers(src, (*plain)(h), &h.Absent, event.MachineFields[:], h.Readings[:])
-}
-
-// MarshalJSON writes the numbers after the other members.
-func (p Process) MarshalJSON() ([]byte, error) {
-	type plain Process
-	return appendNumbers(plain(p), event.ProcessFields[:], p.Readings[:])
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (p *Process) UnmarshalJSON(src []byte) error {
-	type plain Process
-	return readNumbers(src, (*plain)(p), &p.Absent, event.ProcessFields[:], p.Readings[:])
-}
-
-// MarshalJSON writes the numbers after the other members.
-func (g GPU) MarshalJSON() ([]byte, error) {
-	type plain GPU
-	return appendNumbers(plain(g), event.GPUFields[:], g.Readings[:])
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (g *GPU) UnmarshalJSON(src []byte) error {
-	type plain GPU
-	return readNumbers(src, (*plain)(g), &g.Absent, event.GPUFields[:], g.Readings[:])
-}
-
-// appendNumbers returns an object with the numbers of the catalogue's rows as further members.
-func appendNumbers[T any](object any, rows []event.Field[T], numbers []event.Reading) ([]byte, error) {
-	out, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	out = out[:len(out)-1]
-	for i, n := range numbers {
-		if rows[i].JSON == "" {
-			continue
-		}
-		v, err := n.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, `,"`+rows[i].JSON+`":`...)
-		out = append(out, v...)
-	}
-	return append(out, '}'), nil
-}
-
-// readNumbers reads what appendNumbers writes. absent is the member of the object with the reasons of absent numbers.
-func readNumbers[T any](src []byte, object any, absent *map[string]string, rows []event.Field[T], numbers []event.Reading) error {
-	if err := json.Unmarshal(src, object); err != nil {
-		return err
-	}
-	return eachMember(src, func(name string, v []byte) error {
-		if i := slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name }); i >= 0 {
-			err := numbers[i].UnmarshalJSON(v)
-			explain(&numbers[i], (*absent)[name])
-			return err
-		}
-		return nil
-	})
-}
-
-// numberNamed returns the number of the row with a JSON name.
-func numberNamed[T any](rows []event.Field[T], numbers []event.Reading, name string) event.Reading {
-	return numbers[slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name })]
-}
-
-// readFields sets the numbers of the catalogue's rows, and returns the reasons of the absent ones by JSON name.
-func readFields[T any](rows []event.Field[T], of *T, numbers []event.Reading) (absent map[string]string) {
-	for i := range rows {
-		numbers[i] = *rows[i].At(of)
-		if rows[i].JSON != "" && !numbers[i].OK() {
-			if absent == nil {
-				absent = make(map[string]string)
-			}
-			absent[rows[i].JSON] = numbers[i].Absence()
-		}
-	}
-	return absent
+	Sampled  bool            `json:"known"`
+	Machine  Numbers         `json:"machine"`
+	Cores    []event.Reading `json:"core_shares"`
+	Clocks   []event.Reading `json:"core_frequencies_hz"`
+	Engine   Numbers         `json:"engine"`
+	Self     Numbers         `json:"llmtop"`
+	GPUs     []Numbers       `json:"gpus"`
+	NoGPU    *string         `json:"no_gpu"` // reason if there are none
+	RunUsage RunUsage        `json:"over_run"`
 }
 
 // Experts holds the router picks since the model was loaded. Layers has the picks of both phases by layer and expert.
@@ -178,7 +71,8 @@ type Balance struct {
 
 func host(h *store.Host) Host {
 	out := Host{
-		Sampled: h.Sampled, Cores: []event.Reading{}, Clocks: []event.Reading{}, Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU), RunUsage: runUsage(h.Usage),
+		Sampled: h.Sampled, Machine: sampled(event.MachineFields[:], h.Host), Cores: []event.Reading{}, Clocks: []event.Reading{},
+		Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []Numbers{}, NoGPU: optionalText(h.NoGPU), RunUsage: runUsage(h.Usage),
 	}
 	for _, hz := range h.Clocks {
 		out.Clocks = append(out.Clocks, event.MeasuredValue(hz))
@@ -187,17 +81,16 @@ func host(h *store.Host) Host {
 		out.Cores = append(out.Cores, event.MeasuredValue(share))
 	}
 	for i := range h.GPUs {
-		gpu := GPU{Name: h.GPUs[i].Name}
-		gpu.Absent = readFields(event.GPUFields[:], &h.GPUs[i], gpu.Readings[:])
+		gpu := sampled(event.GPUFields[:], &h.GPUs[i])
+		gpu.Name = h.GPUs[i].Name
 		out.GPUs = append(out.GPUs, gpu)
 	}
-	out.Absent = readFields(event.MachineFields[:], h.Host, out.Readings[:])
 	return out
 }
 
-func process(p *event.Process) Process {
-	out := Process{PID: p.PID}
-	out.Absent = readFields(event.ProcessFields[:], p, out.Readings[:])
+func process(p *event.Process) Numbers {
+	out := sampled(event.ProcessFields[:], p)
+	out.set("pid", event.MeasuredValue(float64(p.PID)))
 	return out
 }
 

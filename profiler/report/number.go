@@ -65,12 +65,11 @@ func restoreAbsences(v reflect.Value) {
 	}
 }
 
-// explain sets the reason of an absent number.
-func explain(n *event.Reading, reason string) {
-	for origin := event.NotReported; origin < event.Measured && !n.OK(); origin++ {
-		if origin.String() == reason {
-			*n = event.Absent(origin)
-			return
+// explain sets the reason of an absent number, or the origin of another.
+func explain(n *event.Reading, word string) {
+	for origin := range event.Derived + 1 {
+		if origin.String() == word && (origin >= event.Measured) == n.OK() {
+			n.Origin = origin
 		}
 	}
 }

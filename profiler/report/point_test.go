@@ -135,16 +135,16 @@ func TestUsage(t *testing.T) {
 		got  event.Reading
 		want float64
 	}{
-		"sampled": {o.Seconds, 4}, "CPU": {o.CPU, 0.2}, "memory": {o.MemoryUsed, 65}, "peak": {o.MemoryPeak, 80}, "share": {o.MemoryShare, 0.8},
-		"cores": {o.Engine.CPU, 1.75}, "utilisation": {o.Engine.Utilisation, 0.875}, "read": {o.Engine.Read, 1000}, "reads": {o.Engine.ReadOps, 4},
-		"resident": {o.Engine.RSS, 8}, "highest": {o.Engine.Peak, 9}, "power": {o.GPUs[0].Power, 175},
+		"sampled": {o.Machine.Of("sampled_s"), 4}, "CPU": {o.Machine.Of("cpu_share"), 0.2}, "memory": {o.Machine.Of("memory_used_bytes"), 65}, "peak": {o.Machine.Of("memory_peak_bytes"), 80}, "share": {o.Machine.Of("memory_peak_share"), 0.8},
+		"cores": {o.Engine.Of("cpu_cores"), 1.75}, "utilisation": {o.Engine.Of("cpu_utilisation"), 0.875}, "read": {o.Engine.Of("disk_read_bytes"), 1000}, "reads": {o.Engine.Of("disk_read_ops"), 4},
+		"resident": {o.Engine.Of("rss_bytes"), 8}, "highest": {o.Engine.Of("peak_rss_bytes"), 9}, "power": {o.GPUs[0].Of("power_w"), 175},
 	} {
 		if !c.got.OK() || math.Abs(c.got.V-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, c.got.V, c.want)
 		}
 	}
-	if why := o.Engine.Absent["disk_write_bytes"]; why != event.NotPermitted.String() || o.Engine.Write.OK() {
-		t.Errorf("reason of an unreadable number: %q", why)
+	if n := o.Engine.Of("disk_write_bytes"); n.Origin != event.NotPermitted {
+		t.Errorf("reason of an unreadable number: %q", n.Origin)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestUsageOfSession(t *testing.T) {
 		got  event.Reading
 		want float64
 	}{
-		"sampled": {o.Seconds, 1}, "CPU": {o.CPU, 0.5}, "reads of the engine": {o.Engine.ReadOps, 10}, "reads of llmtop": {o.Self.ReadOps, 87.5},
+		"sampled": {o.Machine.Of("sampled_s"), 1}, "CPU": {o.Machine.Of("cpu_share"), 0.5}, "reads of the engine": {o.Engine.Of("disk_read_ops"), 10}, "reads of llmtop": {o.Self.Of("disk_read_ops"), 87.5},
 	} {
 		if !c.got.OK() || math.Abs(c.got.V-c.want) > 1e-6 { // the clock of a store begins at 1 ns
 			t.Errorf("%s: %v, want %v", name, c.got.V, c.want)

@@ -68,9 +68,9 @@ func TestReadKeepsReasons(t *testing.T) {
 			}
 		}
 		if name == "whole" {
-			again(event.NotYet, numberNamed(event.MachineFields[:], read.Host.Readings[:], "cpu_share"))
-			again(event.NoDevice, numberNamed(event.GPUFields[:], read.Host.GPUs[0].Readings[:], "memory_bytes"))
-			again(event.NotPermitted, read.Host.RunUsage.GPUs[0].Power)
+			again(event.NotYet, read.Host.Machine.Of("cpu_share"))
+			again(event.NoDevice, read.Host.GPUs[0].Of("memory_bytes"))
+			again(event.NotPermitted, read.Host.RunUsage.GPUs[0].Of("power_w"))
 		}
 	}
 }

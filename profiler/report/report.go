@@ -49,7 +49,7 @@ type Report struct {
 	Latencies     []Latency         `json:"latencies"`
 	Undistributed map[string]string `json:"latencies_absent,omitempty"` // why latencies that requests have are not in Latencies
 	Groups        []Group           `json:"groups"`
-	Throughput    Throughput        `json:"throughput"`
+	Throughput    Numbers           `json:"throughput"` // rates, of the last 10 s but for those of the session
 	KV            KV                `json:"kv"`
 	Experts       *Experts          `json:"experts"`
 	ExpertCache   *ExpertCache      `json:"expert_cache"` // null for a dense model, or if no picks were counted
@@ -164,7 +164,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Latencies: latencies(s), Undistributed: undistributed(s),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(&s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
+		Throughput: rates(s, "throughput"), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(&s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
 		Causes:   losses(s),
 		Verdicts: []Verdict{},

@@ -52,7 +52,7 @@ func schema(t testing.TB) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list(doc, "host", event.MachineFields[:])
+	list(doc, "host_machine", event.MachineFields[:])
 	list(doc, "process", event.ProcessFields[:])
 	list(doc, "gpu", event.GPUFields[:])
 	strict(doc)
@@ -169,7 +169,7 @@ func TestAbsentNumbersHaveTheirReasons(t *testing.T) {
 		{requests[2].(map[string]any), "tpot_s", "undefined"}, // one token
 		{requests[3].(map[string]any), "ttft_s", "undefined"}, // cancelled in the queue
 		{requests[4].(map[string]any), "ttft_s", "not yet"},   // still queued
-		{doc["host"].(map[string]any), "memory_used_bytes", "undefined"},
+		{doc["host"].(map[string]any)["machine"].(map[string]any), "memory_used_bytes", "undefined"},
 		{doc["host"].(map[string]any)["engine"].(map[string]any), "disk_read_bytes", "not permitted"},
 		{doc["host"].(map[string]any)["engine"].(map[string]any), "disk_write_bytes_per_s", "not reported"},
 	} {

@@ -12,38 +12,10 @@ import (
 
 // RunUsage is the resource use of the machine and of two processes over all samples: means over time, peaks, and sums.
 type RunUsage struct {
-	Seconds     event.Reading     `json:"sampled_s"`
-	CPU         event.Reading     `json:"cpu_share"` // of the machine
-	Frequency   event.Reading     `json:"frequency_hz"`
-	MemoryUsed  event.Reading     `json:"memory_used_bytes"`
-	MemoryPeak  event.Reading     `json:"memory_peak_bytes"`
-	MemoryShare event.Reading     `json:"memory_peak_share"` // of all memory
-	Engine      ProcessRunUsage   `json:"engine"`
-	Self        ProcessRunUsage   `json:"llmtop"`
-	GPUs        []AcceleratorUse  `json:"gpus"`
-	Absent      map[string]string `json:"absent,omitempty"`
-}
-
-// ProcessRunUsage is the resource use of one process.
-type ProcessRunUsage struct {
-	CPU         event.Reading     `json:"cpu_cores"`
-	Utilisation event.Reading     `json:"cpu_utilisation"` // of the machine's cores
-	RSS         event.Reading     `json:"rss_bytes"`
-	Peak        event.Reading     `json:"peak_rss_bytes"`
-	Read        event.Reading     `json:"disk_read_bytes"`
-	Write       event.Reading     `json:"disk_write_bytes"`
-	ReadOps     event.Reading     `json:"disk_read_ops"`
-	WriteOps    event.Reading     `json:"disk_write_ops"`
-	Absent      map[string]string `json:"absent,omitempty"`
-}
-
-// AcceleratorUse is the use of one GPU.
-type AcceleratorUse struct {
-	Name       string            `json:"name"`
-	Util       event.Reading     `json:"utilisation"`
-	Power      event.Reading     `json:"power_w"`
-	MemoryPeak event.Reading     `json:"memory_peak_bytes"`
-	Absent     map[string]string `json:"absent,omitempty"`
+	Machine Numbers   `json:"machine"`
+	Engine  Numbers   `json:"engine"`
+	Self    Numbers   `json:"llmtop"`
+	GPUs    []Numbers `json:"gpus"`
 }
 
 // runUsage returns the use of a machine; nil: no samples.
@@ -51,38 +23,46 @@ func runUsage(u *store.HostUsage) RunUsage {
 	if u == nil {
 		u = new(store.HostUsage)
 	}
-	out := RunUsage{
-		CPU: u.CPU.Mean(), Frequency: u.Frequency.Mean(), MemoryUsed: u.Memory.Mean(), MemoryPeak: u.Memory.Highest(),
-		Engine: processRunUsage(&u.Engine, u.Cores), Self: processRunUsage(&u.Self, u.Cores), GPUs: []AcceleratorUse{},
-	}
+	seconds, peak, share := event.Reading{}, u.Memory.Highest(), event.Reading{}
 	if u.Nanos > 0 {
-		out.Seconds = Measured(float64(u.Nanos) / 1e9)
+		seconds = Measured(float64(u.Nanos) / 1e9)
 	}
-	if all := u.MemoryTotal.Highest(); out.MemoryPeak.OK() {
-		if v, ok := all.Positive(); ok {
-			out.MemoryShare = Measured(out.MemoryPeak.V / v)
-		}
+	if all, ok := u.MemoryTotal.Highest().Positive(); ok && peak.OK() {
+		share = Measured(peak.V / all)
+	}
+	out := RunUsage{Engine: processUsage(&u.Engine, u.Cores), Self: processUsage(&u.Self, u.Cores), GPUs: []Numbers{}}
+	out.Machine.list = []named{
+		{"sampled_s", seconds},
+		{"cpu_share", u.CPU.Mean()},
+		{"frequency_hz", u.Frequency.Mean()},
+		{"memory_used_bytes", u.Memory.Mean()},
+		{"memory_peak_bytes", peak},
+		{"memory_peak_share", share}, // of all memory
 	}
 	for i := range u.GPUs {
 		g := &u.GPUs[i]
-		use := AcceleratorUse{Name: g.Name, Util: g.Util.Mean(), Power: g.Power.Mean(), MemoryPeak: g.Memory.Highest()}
-		use.Absent = absences(use)
-		out.GPUs = append(out.GPUs, use)
+		out.GPUs = append(out.GPUs, Numbers{Name: g.Name, list: []named{
+			{"utilisation", g.Util.Mean()}, {"power_w", g.Power.Mean()}, {"memory_peak_bytes", g.Memory.Highest()},
+		}})
 	}
-	out.Absent = absences(out)
 	return out
 }
 
-func processRunUsage(u *store.ProcessUsage, cores int) ProcessRunUsage {
-	out := ProcessRunUsage{
-		CPU: u.CPU.Mean(), RSS: u.RSS.Mean(), Peak: u.Peak.Highest(),
-		Read: u.Read.Sum(), Write: u.Write.Sum(), ReadOps: u.ReadOps.Sum(), WriteOps: u.WriteOps.Sum(),
+func processUsage(u *store.ProcessUsage, cores int) Numbers {
+	used, share := u.CPU.Mean(), event.Reading{}
+	if used.OK() && cores > 0 {
+		share = Measured(used.V / float64(cores))
 	}
-	if out.CPU.OK() && cores > 0 {
-		out.Utilisation = Measured(out.CPU.V / float64(cores))
-	}
-	out.Absent = absences(out)
-	return out
+	return Numbers{list: []named{
+		{"cpu_cores", used},
+		{"cpu_utilisation", share}, // of the machine's cores
+		{"rss_bytes", u.RSS.Mean()},
+		{"peak_rss_bytes", u.Peak.Highest()},
+		{"disk_read_bytes", u.Read.Sum()},
+		{"disk_read_ops", u.ReadOps.Sum()},
+		{"disk_write_bytes", u.Write.Sum()},
+		{"disk_write_ops", u.WriteOps.Sum()},
+	}}
 }
 
 // reading is a number with its name and its format.
@@ -143,21 +123,22 @@ func hostSection(r *Report) section {
 			reading{"bytes", bytes, metric.Bytes},
 			reading{"calls", ops, callCount})
 	}
+	m := &u.Machine
 	s.rows = [][]string{
-		{"CPU", withShare(p.CPU, cores, p.Utilisation), format(u.CPU, metric.Percent)},
-		{"frequency", "", format(u.Frequency, metric.Hertz)},
-		{"memory", format(p.RSS, metric.Bytes), usedOfTotal(u.MemoryUsed, numberNamed(event.MachineFields[:], h.Readings[:], "memory_bytes"), metric.Bytes)},
-		{"memory, peak", format(p.Peak, metric.Bytes), withShare(u.MemoryPeak, metric.Bytes, u.MemoryShare)},
-		{"disk read", transfers(p.Read, p.ReadOps), ""},
-		{"disk written", transfers(p.Write, p.WriteOps), ""},
+		{"CPU", withShare(p.Of("cpu_cores"), cores, p.Of("cpu_utilisation")), format(m.Of("cpu_share"), metric.Percent)},
+		{"frequency", "", format(m.Of("frequency_hz"), metric.Hertz)},
+		{"memory", format(p.Of("rss_bytes"), metric.Bytes), usedOfTotal(m.Of("memory_used_bytes"), h.Machine.Of("memory_bytes"), metric.Bytes)},
+		{"memory, peak", format(p.Of("peak_rss_bytes"), metric.Bytes), withShare(m.Of("memory_peak_bytes"), metric.Bytes, m.Of("memory_peak_share"))},
+		{"disk read", transfers(p.Of("disk_read_bytes"), p.Of("disk_read_ops")), ""},
+		{"disk written", transfers(p.Of("disk_write_bytes"), p.Of("disk_write_ops")), ""},
 	}
-	for i, g := range u.GPUs {
-		all := event.Reading{}
+	for i := range u.GPUs {
+		g, all := &u.GPUs[i], event.Reading{}
 		if i < len(h.GPUs) {
-			all = numberNamed(event.GPUFields[:], h.GPUs[i].Readings[:], "memory_bytes")
+			all = h.GPUs[i].Of("memory_bytes")
 		}
 		s.rows = append(s.rows, []string{g.Name, "", fmt.Sprintf("%s, peak memory %s",
-			joinReadings(reading{"utilisation", g.Util, metric.Percent}, reading{"power", g.Power, metric.Watts}), usedOfTotal(g.MemoryPeak, all, metric.Bytes))})
+			joinReadings(reading{"utilisation", g.Of("utilisation"), metric.Percent}, reading{"power", g.Of("power_w"), metric.Watts}), usedOfTotal(g.Of("memory_peak_bytes"), all, metric.Bytes))})
 	}
 	if h.NoGPU != nil {
 		s.words = append(s.words, "GPU: "+*h.NoGPU+".")

@@ -101,23 +101,6 @@ func eachMember(src []byte, f func(name string, value []byte) error) error {
 	return nil
 }
 
-// Throughput are rates; prefill, decode and busy share are of the last 10 s.
-type Throughput struct {
-	Prefill       event.Reading     `json:"prefill_tokens_per_s"`
-	Decode        event.Reading     `json:"decode_tokens_per_s"`
-	TTPS          event.Reading     `json:"ttps"`
-	SessionTTPS   event.Reading     `json:"session_ttps"`
-	Busy          event.Reading     `json:"busy_share"`
-	Bandwidth     event.Reading     `json:"bandwidth_bytes_per_s"`
-	PassExperts   event.Reading     `json:"experts_per_pass"`
-	ReadBandwidth event.Reading     `json:"read_bandwidth_bytes_per_s"`
-	ReadShare     event.Reading     `json:"read_share"`
-	Requests      event.Reading     `json:"requests_per_s"`
-	Goodput       event.Reading     `json:"goodput_requests_per_s"`
-	Absent        map[string]string `json:"absent,omitempty"`
-	Origin        map[string]string `json:"origin,omitempty"` // origins of the numbers, by name
-}
-
 // KV is the last report of the KV cache, in cells; a cell holds one token.
 type KV struct {
 	Used      event.Reading     `json:"used_cells"`
@@ -179,17 +162,6 @@ func undistributed(s *store.Snapshot) map[string]string {
 		return nil
 	}
 	return map[string]string{store.Latencies[store.TPOT].JSON: store.MissedByPolls}
-}
-
-func throughput(s *store.Snapshot) Throughput {
-	t := &s.Throughput
-	out := Throughput{
-		Prefill: t.Prefill, Decode: t.Decode, TTPS: t.TTPS, SessionTTPS: t.SessionTTPS,
-		Busy: t.BusyShare, Bandwidth: t.Bandwidth, PassExperts: t.PassExperts, ReadBandwidth: t.ReadBandwidth, ReadShare: t.ReadShare,
-		Requests: t.Requests, Goodput: s.Latency.Goodput,
-	}
-	out.Absent, out.Origin = absences(out), origins(out)
-	return out
 }
 
 // describe returns the use of the cache and the median residency as text.

@@ -167,14 +167,15 @@ func requestPointers(r *Report) []*Request {
 
 func throughputSection(r *Report) section {
 	t := &r.Throughput
-	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", r.Totals.orMore("ttps", t.SessionTTPS, rateWhile(t.SessionTTPS, "over the whole run"))}}}
+	session := t.Of("session_ttps")
+	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", r.Totals.orMore("ttps", session, rateWhile(session, "over the whole run"))}}}
 	if len(r.Reported.Numbers) > 0 || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
 		return s
 	}
 	s.rows = append(s.rows,
-		[]string{"prefill", rateWhile(t.Prefill, "while prompts were processed, last 10 s")},
-		[]string{"decode", rateWhile(t.Decode, "while tokens were generated, last 10 s")},
-		[]string{"memory", "decode bandwidth: " + format(t.Bandwidth, metric.BytesPerSecond) + "; read bandwidth with as many threads: " + format(t.ReadBandwidth, metric.BytesPerSecond)},
+		[]string{"prefill", rateWhile(t.Of("prefill_tokens_per_s"), "while prompts were processed, last 10 s")},
+		[]string{"decode", rateWhile(t.Of("decode_tokens_per_s"), "while tokens were generated, last 10 s")},
+		[]string{"memory", "decode bandwidth: " + format(t.Of("bandwidth_bytes_per_s"), metric.BytesPerSecond) + "; read bandwidth with as many threads: " + format(t.Of("read_bandwidth_bytes_per_s"), metric.BytesPerSecond)},
 		[]string{"KV cache", r.KV.describe()},
 		[]string{"stalls", formatCount(r.Totals.Stalls)})
 	return s

@@ -79,12 +79,6 @@ func (t *Totals) orMore(name string, n event.Reading, text string) string {
 	return strings.TrimSpace(number + "+ " + unit)
 }
 
-// named is a number with its name.
-type named struct {
-	name string
-	n    event.Reading
-}
-
 // formatCounts lists the available counts, then the names of the others with the reason: "3 finished (not reported:
 // failed)".
 func formatCounts(all []named, write func(name, n string) string) string {
