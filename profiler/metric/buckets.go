@@ -19,32 +19,22 @@ type Buckets struct {
 
 // Add adds a histogram that an engine reported. Bounds that do not fit the counts are ignored.
 func (b *Buckets) Add(t *event.Histogram) {
-	bounds := t.Bounds
-	if len(t.Counts) != len(bounds)+1 {
-		bounds = nil
-	}
-	b.merge(t.Count, t.Sum, bounds, t.Counts)
-}
-
-// merge adds count durations with their sum, and their bucket counts if bounds are given. It keeps a reference to
-// bounds.
-func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64) {
-	if count == 0 {
+	if t.Count == 0 {
 		return
 	}
 	first := b.Count == 0
 	if first {
 		b.reset()
 	}
-	b.Count, b.Sum = event.AddCount(b.Count, count), event.Add(b.Sum, sum)
-	if len(bounds) == 0 || !first && !same(b.bounds, bounds) {
+	b.Count, b.Sum = event.AddCount(b.Count, t.Count), event.Add(b.Sum, t.Sum)
+	if len(t.Bounds) == 0 || len(t.Counts) != len(t.Bounds)+1 || !first && !same(b.bounds, t.Bounds) {
 		b.mixed = true
 		return
 	}
 	if first {
-		b.bounds, b.counts = bounds, append(b.counts, make([]uint64, len(bounds)+1)...)
+		b.bounds, b.counts = t.Bounds, append(b.counts, make([]uint64, len(t.Counts))...)
 	}
-	for i, n := range counts {
+	for i, n := range t.Counts {
 		b.counts[i] = event.AddCount(b.counts[i], n)
 	}
 }
@@ -52,15 +42,6 @@ func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64
 // same reports whether two bounds are equal. Usually both are the same slice, which it checks first.
 func same(a, b []int64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
-}
-
-// addTo adds b to o.
-func (b *Buckets) addTo(o *Buckets) {
-	bounds := b.bounds
-	if b.mixed {
-		bounds = nil
-	}
-	o.merge(b.Count, b.Sum, bounds, b.counts)
 }
 
 // Counts returns the counts per bucket, one more than the bounds; nil without values or with unknown bounds. They must

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
@@ -101,4 +103,50 @@ func TestViewOfManyBuckets(t *testing.T) {
 			t.Errorf("window %d: %d values, p50 %+v", window, got.Count, got.P50)
 		}
 	}
+}
+
+// Windows are what was reported in their seconds, without quantiles if not all of it had the present bounds.
+func TestWindowsAreSumsOfReports(t *testing.T) {
+	const sec = int64(time.Second)
+	layouts := [][]int64{{5, 9, 20}, {5, 9, 20, 70}, nil}
+	rapid.Check(t, func(r *rapid.T) {
+		type report struct {
+			second int64
+			event.Histogram
+		}
+		var w WindowedBuckets
+		var reports []report
+		now, layout := int64(0), 0
+		for range rapid.IntRange(1, 150).Draw(r, "reports") {
+			now += rapid.SampledFrom([]int64{0, 1, 1, 1, 2, 30}).Draw(r, "later")
+			if rapid.IntRange(0, 40).Draw(r, "change") == 0 {
+				layout = rapid.IntRange(0, 2).Draw(r, "layout")
+			}
+			h := event.Histogram{Bounds: layouts[layout], Counts: make([]uint64, len(layouts[layout])+1), Sum: rapid.Int64Range(0, 100).Draw(r, "sum")}
+			for i := range h.Counts {
+				h.Counts[i] = rapid.Uint64Range(0, 3).Draw(r, "n")
+				h.Count += h.Counts[i]
+			}
+			if w.Add(now*sec, sec, &h); h.Count > 0 {
+				reports = append(reports, report{now, h})
+			}
+			if len(reports) == 0 {
+				continue
+			}
+			end := now + rapid.Int64Range(0, 12).Draw(r, "wait")
+			v := w.View(end * sec)
+			end, now = max(end, now), max(end, now)
+			for window, span := range map[Window]int64{TenSeconds: 10, Minute: 60, Session: 1 << 40} {
+				var want Buckets
+				for i := range reports {
+					if reports[i].second > end-span {
+						want.Add(&reports[i].Histogram)
+					}
+				}
+				if got := v.Summary(window); got != want.Summary() {
+					r.Fatalf("%v: %+v, want %+v", window, got, want.Summary())
+				}
+			}
+		}
+	})
 }
