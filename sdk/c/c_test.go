@@ -85,6 +85,9 @@ func TestSanitizers(t *testing.T) {
 				sanitized(t, l, sanitizer)
 				binary := build(t, l, l.source, "-fsanitize="+sanitizer, "-fno-sanitize-recover=all")
 				harness.Suite{Binary: binary, Check: check()}.Short(t)
+				if l == languageC { // which has the handlers
+					obeys(t, harness.Start(t, binary, "ADDRESS=unix:"+harness.Socket(t), "CONTROL=1"))
+				}
 			})
 		}
 	}

@@ -22,10 +22,10 @@ type watcher struct {
 	*store.Store
 }
 
-func watch(t testing.TB, address string) watcher {
+func watch(t testing.TB, address, token string) watcher {
 	t.Helper()
 	clock := engine.NewClock()
-	client, err := socket.Dial(address, "", clock)
+	client, err := socket.Dial(address, token, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func shown(t *testing.T, binary string) {
 	p := harness.Start(t, binary, address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
 	wire := harness.Connect(t, p.Address, check())
 	wire.Read("synced")
-	w := watch(t, p.Address)
+	w := watch(t, p.Address, "")
 	w.await("the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkConnected })
 	p.Go()
 	wire.Read("log")

@@ -20,7 +20,8 @@
  *
  * All functions may be called from any thread until llmtop_close. They do nothing if the socket is NULL, so that an
  * engine whose socket could not be opened continues. The functions that emit (all but llmtop_open, llmtop_close,
- * llmtop_csv, llmtop_counter, llmtop_loaded and llmtop_state) are wait-free: they stamp the event, copy it into a ring
+ * llmtop_csv, llmtop_counter, llmtop_loaded, llmtop_state, llmtop_ops, llmtop_draft, llmtop_host and
+ * llmtop_report_usage) are wait-free: they stamp the event, copy it into a ring
  * and return, without locks, allocations or system calls. A separate thread writes to the readers. Events that do not
  * fit in the ring are dropped and counted by kind.
  *
@@ -46,7 +47,8 @@ extern "C" {
 
 typedef struct llmtop_socket llmtop_socket;
 
-/* Capabilities of an engine, for options.caps. A reader shows what is missing as "not reported". */
+/* Capabilities of an engine, for options.caps. What it emits is added by itself. A reader shows what is missing as "not
+ * reported". */
 enum {
   LLMTOP_CAN_STAGES = 1,
   LLMTOP_CAN_TOKENS = 2,
@@ -54,7 +56,10 @@ enum {
   LLMTOP_CAN_KV = 8,
   LLMTOP_CAN_STEPS = 16,
   LLMTOP_CAN_QUEUE = 32,  /* reports both queued and dispatched */
-  LLMTOP_CAN_DEVICE = 64  /* has a device separate from the host and stamps transfers */
+  LLMTOP_CAN_DEVICE = 64, /* has a device separate from the host and stamps transfers */
+  LLMTOP_CAN_HOST = 128,
+  LLMTOP_CAN_OPS = 256,
+  LLMTOP_CAN_PICKS = 512  /* router picks of tokens */
 };
 
 /* The kinds of events by which drops are counted. */
@@ -69,6 +74,10 @@ typedef enum {
   LLMTOP_KIND_STEP,
   LLMTOP_KIND_COUNTERS,
   LLMTOP_KIND_LOG,
+  LLMTOP_KIND_HOST,
+  LLMTOP_KIND_OPS,
+  LLMTOP_KIND_USAGE,
+  LLMTOP_KIND_SPECULATION,
   LLMTOP_KINDS
 } llmtop_kind;
 
@@ -92,7 +101,8 @@ typedef enum {
 #define LLMTOP_PACE "pace"
 #define LLMTOP_DECODE "decode" /* engine-specific: not part of the time to first token */
 
-/* A model. 0 and NULL: not reported. */
+/* A model. 0 and NULL: not reported. path: its GGUF or safetensors file, or their folder: llmtop on the same machine reads
+ * what is not given from it. */
 typedef struct {
   const char *name, *path, *architecture, *quantisation;
   int64_t parameters, active_parameters; /* active: used per token */
@@ -103,10 +113,34 @@ typedef struct {
   int64_t weight_bytes; /* bytes read to decode one token */
 } llmtop_model;
 
+/* A prompt that a reader asks for. NULL, -1: not given, the engine's default. Valid during the call. */
+typedef struct {
+  const char *prompt, *group, *label;
+  const int32_t *ids; /* instead of prompt; NULL: none */
+  size_t id_count;
+  int64_t max_tokens, top_k, seed;
+  double temperature, top_p, min_p, repeat_penalty;
+  int64_t top;    /* alternatives of each token */
+  int ignore_eos; /* 1: continue after the end token */
+  int special;    /* 1: control tokens spelled out in prompt become ids */
+  int probe, picks;
+} llmtop_generation;
+
+/* Handlers of control messages; NULL is not offered. They are called one after another on a separate thread and should
+ * return soon. They return 0, or -1 after they have written a reason to why, which has room for size bytes. Nothing is
+ * offered over TCP without a token. */
+typedef struct {
+  void *data; /* passed to them, after the socket: llmtop_open may not have returned yet */
+  int (*generate)(llmtop_socket *top, void *data, const llmtop_generation *prompt, uint64_t *request, char *why, size_t size);
+  int (*cancel)(llmtop_socket *top, void *data, uint64_t request, char *why, size_t size);
+  int (*pause)(llmtop_socket *top, void *data, int on, char *why, size_t size); /* on 0: continue */
+  int (*hooks)(llmtop_socket *top, void *data, int stages, int experts, int picks, char *why, size_t size); /* what to measure from now on */
+  int (*sample)(llmtop_socket *top, void *data, int64_t every, char *why, size_t size); /* count picks in one pass of N */
+} llmtop_controls;
+
 typedef struct {
   const char *name, *version; /* of the engine; name is required */
-  /* NULL: NAME-PID.sock in the default folder, where llmtop attach finds it. unix:PATH, or tcp:HOST:PORT on loopback;
-   * port 0: any. */
+  /* NULL: NAME-PID.sock in the default folder, where llmtop attach finds it. unix:PATH, or tcp:HOST:PORT; port 0: any. */
   const char *address;
   unsigned caps; /* bits of LLMTOP_CAN_ */
   int text;      /* 1: also send the text of prompts and tokens */
@@ -119,6 +153,8 @@ typedef struct {
   unsigned ring;    /* cells of 64 bytes, a power of 2; 0: 16384. Most events use one */
   unsigned backlog; /* bytes kept for slow readers, a power of 2; 0: 4 MiB */
   int csv;          /* 1: keep stages for llmtop_csv */
+  const char *token;                /* required from readers; mandatory for TCP beyond loopback */
+  const llmtop_controls *controls;  /* copied */
 } llmtop_options;
 
 /* Opens the socket and starts the writer thread. On error it returns NULL and stores a message in error, unless that
@@ -161,8 +197,12 @@ typedef enum { LLMTOP_FINISHED = 2, LLMTOP_CANCELLED, LLMTOP_FAILED } llmtop_out
 typedef struct {
   int64_t in, cached, out; /* in: prompt, including cached tokens; cached: prompt tokens from a cache; out: generated */
   int32_t pad;             /* padding tokens of a batch */
+  /* Where the prompt stops to be the same as that of an earlier request (0: not reported), in tokens, and why. */
+  uint64_t reuse;
+  int64_t reuse_at;
+  const char *reuse_why;
 } llmtop_usage;
-#define LLMTOP_USAGE {-1, -1, -1, -1}
+#define LLMTOP_USAGE {-1, -1, -1, -1, 0, 0, NULL}
 
 void llmtop_queued(llmtop_socket *top, uint64_t request, const llmtop_request *what); /* what may be NULL */
 void llmtop_dispatched(llmtop_socket *top, uint64_t request);
@@ -181,8 +221,10 @@ typedef struct {
   float logprob;    /* natural log; above 0: not reported */
   const char *text; /* NULL: not reported; sent only if options.text */
   size_t length;    /* of text in bytes; text may end within a UTF-8 sequence */
+  const uint16_t *picks; /* experts that the router picked for it, layer by layer; NULL: not reported */
+  size_t pick_count;
 } llmtop_tokens_info;
-#define LLMTOP_TOKENS(request) {(request), -1, -1, 0, -1, -1, 1, 1.0f, NULL, 0}
+#define LLMTOP_TOKENS(request) {(request), -1, -1, 0, -1, -1, 1, 1.0f, NULL, 0, NULL, 0}
 
 /* Emits one token now: position in the generated text from 0, and id; -1: not reported. */
 void llmtop_token(llmtop_socket *top, uint64_t request, int32_t index, int32_t id);
@@ -216,6 +258,76 @@ typedef struct {
   const char *metrics;    /* NULL, or a JSON object with forward-pass metrics, see fpm in the protocol */
 } llmtop_pass;
 void llmtop_step(llmtop_socket *top, const llmtop_pass *pass);
+
+/* A forward pass that is timed while it runs: a plain value, used by one thread at a time. request: that for which it
+ * works, 0 if for several. Then the time of a pass over prompt tokens is that request's prompt stage. decode, prompt:
+ * tokens; they may be set until the end; -1: not reported. On an accelerator the pass, and each part, has to wait for the
+ * device, otherwise it measures only launches: leave parts out there. */
+typedef struct {
+  llmtop_socket *top;
+  uint64_t request, number;
+  int32_t decode, prompt;
+  int64_t began, ended, body; /* body: the end of the layers; -1: not yet */
+  int64_t parts[6];           /* ns in embed, attention, router, experts, lm_head, sample */
+} llmtop_forward;
+
+llmtop_forward llmtop_step_begin(llmtop_socket *top, uint64_t request, int32_t decode, int32_t prompt);
+void llmtop_step_end(llmtop_forward *step); /* ending it twice has no effect */
+/* A pass that ends with its scope, for C; C++ has llmtop::Step. */
+#define LLMTOP_STEP(step, top, request, decode, prompt) \
+  __attribute__((cleanup(llmtop_step_end))) llmtop_forward step = llmtop_step_begin((top), (request), (decode), (prompt))
+
+/* A part of a pass: LLMTOP_EMBED, LLMTOP_ATTENTION, LLMTOP_ROUTER, LLMTOP_EXPERTS, LLMTOP_LM_HEAD or LLMTOP_SAMPLE; any
+ * other name becomes a stage of its own. layer from 0, or -1; with a layer, it is also a stage of the request. Sampling
+ * may follow the end of the pass. */
+typedef struct {
+  llmtop_forward *step;
+  const char *name;
+  int layer;
+  int64_t began;
+} llmtop_part;
+llmtop_part llmtop_part_begin(llmtop_forward *step, const char *name, int layer);
+void llmtop_part_end(llmtop_part *part);
+#define LLMTOP_PART(part, step, name, layer) \
+  __attribute__((cleanup(llmtop_part_end))) llmtop_part part = llmtop_part_begin((step), (name), (layer))
+
+/* As llmtop_token and llmtop_tokens, for tokens that a pass has made. They end the pass. With the first token of its
+ * request comes the first_token stage. */
+void llmtop_step_token(llmtop_forward *step, uint64_t request, int32_t index, int32_t id);
+void llmtop_step_tokens(llmtop_forward *step, const llmtop_tokens_info *tokens);
+
+/* Times of operations in passes forward passes, cumulative, the longest first; at most 4096. */
+typedef struct {
+  const char *name;
+  int layer; /* -1: outside all layers */
+  int64_t calls, ns;
+} llmtop_op;
+/* slowdown: time of a timed pass / time of one that is not timed; 0: not reported. */
+void llmtop_ops(llmtop_socket *top, int64_t passes, const llmtop_op *ops, size_t n, double slowdown);
+
+/* Speculative decoding, cumulative: drafted tokens, and those of them that were accepted, by position in the draft (at
+ * most 64); ns in which drafts were computed; and shapes of decode passes (at most 256). */
+typedef struct {
+  int drafts; /* 1: drafts were computed for it */
+  int64_t requests, tokens, passes, ns, generated;
+} llmtop_shape;
+void llmtop_draft(llmtop_socket *top, const int64_t *drafted, const int64_t *accepted, size_t n, int64_t ns, const llmtop_shape *shapes,
+                  size_t shape_count);
+
+/* A reading, with the names and units of the protocol. */
+typedef struct {
+  const char *name;
+  double value;
+  int derived; /* 1: computed from other values */
+} llmtop_reading;
+/* What the engine's threads did in the last interval ns: the protocol's usage. */
+void llmtop_report_usage(llmtop_socket *top, int64_t interval, const llmtop_reading *readings, size_t n);
+/* A sample of the machine: the protocol's host. cores: utilisation of each, 0..1. engine: readings of this process. */
+void llmtop_host(llmtop_socket *top, int64_t interval, const double *cores, size_t core_count, const llmtop_reading *readings, size_t n,
+                 const llmtop_reading *engine, size_t engine_count);
+/* Samples the machine and this process once a second from now on, from /proc. For engines on another machine: llmtop
+ * samples engines on its own. Linux only. */
+void llmtop_sample_host(llmtop_socket *top);
 
 /* The KV cache, in cells of one token each. Initialise with LLMTOP_CELLS(used, total). */
 typedef struct {
@@ -266,6 +378,7 @@ long llmtop_csv(llmtop_socket *top, const char *path, uint64_t *missing);
 #ifdef __cplusplus
 } /* extern "C" */
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -289,6 +402,41 @@ public:
 
 private:
   llmtop_span span_;
+};
+
+/* Step times a forward pass until the end of its scope. A scope that an exception leaves reports the pass without its
+ * numbers of tokens. */
+class Step {
+public:
+  /* Part times a part of the pass until the end of its scope. */
+  class Part {
+  public:
+    Part(Step &step, const char *name, int layer = -1) : part_(llmtop_part_begin(step.get(), name, layer)) {}
+    Part(const Part &) = delete;
+    Part &operator=(const Part &) = delete;
+    ~Part() { llmtop_part_end(&part_); }
+
+  private:
+    llmtop_part part_;
+  };
+  Step(llmtop_socket *top, uint64_t request, int32_t decode, int32_t prompt)
+      : step_(llmtop_step_begin(top, request, decode, prompt)), exceptions_(std::uncaught_exceptions()) {}
+  Step(const Step &) = delete;
+  Step &operator=(const Step &) = delete;
+  ~Step() {
+    if (std::uncaught_exceptions() > exceptions_) step_.decode = step_.prompt = -1;
+    end();
+  }
+  /* end ends the pass before its scope does. */
+  void end() { llmtop_step_end(&step_); }
+  /* token and tokens emit what the pass has made, and end it. */
+  void token(uint64_t request, int32_t index, int32_t id) { llmtop_step_token(&step_, request, index, id); }
+  void tokens(const llmtop_tokens_info &tokens) { llmtop_step_tokens(&step_, &tokens); }
+  llmtop_forward *get() { return &step_; }
+
+private:
+  llmtop_forward step_;
+  int exceptions_;
 };
 
 /* Socket opens the socket on construction and closes it on destruction. Pass get() to the functions above; it is null
@@ -319,6 +467,7 @@ private:
 #define LLMTOP_IMPLEMENTED
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -352,6 +501,10 @@ enum {
   LLMTOPI_ROWS = 1 << 16,      /* rows of the CSV, for requests that have ended */
   LLMTOPI_LINES = 1 << 16,     /* lines kept for slow readers, a power of 2 */
   LLMTOPI_BATCH = 256,         /* tokens per line */
+  LLMTOPI_PICKS = 8192,        /* picks of a token */
+  LLMTOPI_CONTROL = 1 << 20,   /* longest line from a reader */
+  LLMTOPI_AUTH = 1 << 10,      /* the same before its token was accepted */
+  LLMTOPI_ASKED = 64,          /* control messages that wait for their handler */
   LLMTOPI_CHUNK = 64 << 10,    /* bytes taken from the backlog at a time */
   LLMTOPI_OWN = 32,            /* engine-specific counters */
   LLMTOPI_COUNTERS = (int)LLMTOP_COUNTERS + LLMTOPI_OWN,
@@ -416,6 +569,11 @@ static void llmtopi_real(llmtopi_text *b, double v) {
       mark = 1;
     }
   }
+}
+
+static void llmtopi_number(llmtopi_text *b, double v) {
+  if (v > -9e15 && v < 9e15 && v == (double)(int64_t)v) llmtopi_int(b, (int64_t)v);
+  else llmtopi_real(b, v);
 }
 
 static void llmtopi_key(llmtopi_text *b, const char *name) {
@@ -500,13 +658,20 @@ enum {
   LLMTOPI_KV,
   LLMTOPI_LOG,
   LLMTOPI_ENGINE,
-  LLMTOPI_MODEL
+  LLMTOPI_MODEL,
+  LLMTOPI_HOST, /* lines that the caller has written, and the order of llmtopi_written */
+  LLMTOPI_OPS,
+  LLMTOPI_DRAFT,
+  LLMTOPI_USAGE
 };
+static const char *const llmtopi_written[] = {"host", "ops", "draft", "usage"};
 static const unsigned char llmtopi_kinds[] = {LLMTOP_KIND_TOKEN, LLMTOP_KIND_REQUEST, LLMTOP_KIND_REQUEST, LLMTOP_KIND_REQUEST,
                                               LLMTOP_KIND_STAGE, LLMTOP_KIND_STEP,    LLMTOP_KIND_KV,      LLMTOP_KIND_LOG,
-                                              LLMTOP_KIND_ENGINE, LLMTOP_KIND_MODEL};
+                                              LLMTOP_KIND_ENGINE, LLMTOP_KIND_MODEL,   LLMTOP_KIND_HOST,    LLMTOP_KIND_OPS,
+                                              LLMTOP_KIND_SPECULATION, LLMTOP_KIND_USAGE};
 static const char *const llmtopi_names[LLMTOP_KINDS] = {"engine",  "model", "request", "stage",    "token",
-                                                        "experts", "kv",    "step",    "counters", "log"};
+                                                        "experts", "kv",    "step",    "counters", "log",
+                                                        "host",    "ops",   "usage",   "speculation"};
 
 /* An event. Its payload of length bytes fills the following cells. The meaning of the fields is described where each
  * type is written. */
@@ -558,6 +723,10 @@ typedef struct {
 
 typedef struct {
   int fd;
+  uint64_t id;      /* of the connection */
+  int open;         /* the token, if one is required, was accepted */
+  int64_t since;    /* when it connected, or when bye was queued */
+  llmtopi_text in;  /* an incomplete line */
   uint64_t next;    /* number of the next line of the backlog */
   llmtopi_text out; /* complete lines being sent, the first of them perhaps in part */
   size_t sent;      /* bytes of out already sent */
@@ -573,6 +742,21 @@ typedef struct {
   int64_t took;
 } llmtopi_row;
 
+/* A control message, or the reply to one. */
+typedef struct llmtopi_message {
+  struct llmtopi_message *next;
+  uint64_t reader, call;
+  int control; /* index in llmtopi_controls */
+  llmtopi_text text;
+} llmtopi_message;
+
+/* What /proc counted at a moment. -1: it could not be read. */
+typedef struct {
+  int64_t at, cores[1024][3], all[3], in, out, cpu_pressure, mem_pressure, io_pressure; /* cores: ticks in all, idle, stolen */
+  int64_t process, waited, faults, minor_faults, threads, read, write, read_ops, write_ops;
+  int core_count;
+} llmtopi_sums;
+
 struct llmtop_socket {
   /* Producers. used counts cells that producers have claimed and the writer has not released; it keeps tail from
    * overtaking the writer. */
@@ -580,6 +764,7 @@ struct llmtop_socket {
   char pad0[56];
   uint64_t tail; /* position of the next cell */
   char pad1[56];
+  uint64_t steps; /* numbers of passes given so far */
   uint64_t dropped[LLMTOP_KINDS];
   int64_t counters[LLMTOPI_COUNTERS]; /* bits of a double where real */
   unsigned char real[LLMTOPI_COUNTERS], set[LLMTOPI_COUNTERS];
@@ -595,8 +780,11 @@ struct llmtop_socket {
   dev_t device;
   ino_t inode;
   char address[160], run[40];
-  llmtopi_text engine; /* constant members of hello */
-  pthread_t writer;
+  llmtopi_text engine, about; /* constant members of hello, before and after caps */
+  char *token;
+  llmtop_controls controls;
+  int trusted, obeying; /* trusted: readers may control; obeying: the thread of the handlers runs */
+  pthread_t writer, obedient;
 
   pthread_mutex_t lock; /* guards the fields below */
   pthread_cond_t written;
@@ -607,7 +795,10 @@ struct llmtop_socket {
   FILE *csv_file;
   long csv_rows;
   int csv_error, csv_waits, csv_done;
-  int stop;
+  int stop, sampled;
+  pthread_cond_t asked;
+  llmtopi_message *asked_first, **asked_last, *replies;
+  int asked_count;
 
   /* Used by the writer only. */
   uint64_t head;
@@ -628,6 +819,11 @@ struct llmtop_socket {
   llmtopi_stages own_stages;
   llmtopi_cell kv;
   int kv_reported;
+  unsigned caps, caps_sent;
+  uint64_t connections;
+  llmtopi_text written_lines[3]; /* the latest of llmtopi_written, without line end; not of usage */
+  llmtopi_sums *sums;            /* of the last sample of the machine; NULL: none */
+  int64_t host_due;
   llmtopi_text experts_line, counters_line; /* latest lines, without line end */
   uint64_t picked;                          /* sum of all picks when experts_line was written */
   int64_t experts_due, counters_due, clock_due;
@@ -768,7 +964,8 @@ void llmtop_dispatched(llmtop_socket *t, uint64_t request) {
 void llmtop_ended(llmtop_socket *t, uint64_t request, llmtop_outcome outcome, const char *why, const llmtop_usage *usage) {
   static const llmtop_usage nothing = LLMTOP_USAGE;
   llmtopi_cell c;
-  llmtopi_part part;
+  llmtopi_part parts[3];
+  char reuse[16];
   if (t == NULL || request == 0 || outcome < LLMTOP_FINISHED || outcome > LLMTOP_FAILED) return;
   if (usage == NULL) usage = &nothing;
   c = llmtopi_event(t, LLMTOPI_ENDED, request);
@@ -777,18 +974,27 @@ void llmtop_ended(llmtop_socket *t, uint64_t request, llmtop_outcome outcome, co
   c.x[0] = usage->in;
   c.x[1] = usage->cached;
   c.x[2] = usage->out;
-  part.p = why;
-  part.n = why == NULL ? 0 : strnlen(why, 1024);
-  llmtopi_emit(t, &c, &part, 1);
+  parts[0].p = why;
+  parts[0].n = why == NULL ? 0 : strnlen(why, 1024);
+  c.small = (uint16_t)parts[0].n;
+  c.flags = usage->reuse != 0 || usage->reuse_why != NULL;
+  memcpy(reuse, &usage->reuse, 8);
+  memcpy(reuse + 8, &usage->reuse_at, 8);
+  parts[1].p = reuse;
+  parts[1].n = sizeof reuse;
+  parts[2].p = usage->reuse_why;
+  parts[2].n = usage->reuse_why == NULL ? 0 : strnlen(usage->reuse_why, 1024);
+  llmtopi_emit(t, &c, parts, c.flags ? 3 : 1);
   llmtop_add(t, LLMTOP_REQUESTS_FINISHED + (int)outcome - LLMTOP_FINISHED, 1);
   if (usage->in >= 0) llmtop_add(t, LLMTOP_PROMPT_TOKENS, usage->in);
   if (usage->cached >= 0) llmtop_add(t, LLMTOP_CACHED_TOKENS, usage->cached);
 }
 
-/* A token stores its index in index, step in x[0], sampling time in x[1], count and logprob in x[2]. */
+/* A token stores its index in index, step in x[0], sampling time in x[1], count and logprob in x[2], the number of picks
+ * in small; the payload is the picks and the text. */
 void llmtop_tokens(llmtop_socket *t, const llmtop_tokens_info *k) {
   llmtopi_cell c;
-  llmtopi_part part;
+  llmtopi_part parts[2];
   if (t == NULL || k == NULL || k->request == 0 || k->count < 1) return;
   memset(&c, 0, sizeof c);
   c.type = LLMTOPI_TOKEN;
@@ -800,9 +1006,12 @@ void llmtop_tokens(llmtop_socket *t, const llmtop_tokens_info *k) {
   c.x[1] = k->sampling;
   memcpy((char *)&c.x[2], &k->count, 4);
   memcpy((char *)&c.x[2] + 4, &k->logprob, 4);
-  part.p = k->text;
-  part.n = t->text && k->text != NULL ? llmtopi_least(k->length, LLMTOPI_SHORT) : 0;
-  llmtopi_emit(t, &c, &part, part.n > 0);
+  c.small = (uint16_t)(k->picks != NULL && k->pick_count <= LLMTOPI_PICKS ? k->pick_count : 0);
+  parts[0].p = k->picks;
+  parts[0].n = c.small * sizeof k->picks[0];
+  parts[1].p = k->text;
+  parts[1].n = t->text && k->text != NULL ? llmtopi_least(k->length, LLMTOPI_SHORT) : 0;
+  llmtopi_emit(t, &c, parts, 2);
   llmtop_add(t, LLMTOP_GENERATED_TOKENS, k->count);
 }
 
@@ -814,12 +1023,15 @@ void llmtop_token(llmtop_socket *t, uint64_t request, int32_t index, int32_t id)
 }
 
 /* A stage stores its layer in id, duration in x[0], tokens in x[1], name in x[2]. */
-void llmtop_stage(llmtop_socket *t, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens) {
+static void llmtopi_stage_at(llmtop_socket *t, uint64_t request, const char *stage, int layer, int64_t at, int64_t took, int64_t tokens) {
   llmtopi_cell c;
   if (t == NULL || stage == NULL) return;
-  c = llmtopi_event(t, LLMTOPI_STAGE, request);
+  memset(&c, 0, sizeof c);
+  c.type = LLMTOPI_STAGE;
+  c.request = request;
+  c.at = at;
   c.id = layer;
-  c.x[0] = c.at > began ? c.at - began : 0;
+  c.x[0] = took > 0 ? took : 0;
   c.x[1] = tokens;
   memcpy(&c.x[2], &stage, sizeof stage);
   llmtopi_emit(t, &c, NULL, 0);
@@ -827,6 +1039,11 @@ void llmtop_stage(llmtop_socket *t, uint64_t request, const char *stage, int lay
     llmtop_add(t, LLMTOP_TOKENIZER_NS, c.x[0]);
     llmtop_add(t, LLMTOP_TOKENIZER_TOKENS, tokens);
   }
+}
+
+void llmtop_stage(llmtop_socket *t, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens) {
+  int64_t now = llmtop_now(t);
+  llmtopi_stage_at(t, request, stage, layer, now, now - began, tokens);
 }
 
 llmtop_span llmtop_begin(llmtop_socket *t, uint64_t request, const char *stage) {
@@ -847,14 +1064,16 @@ void llmtop_end(llmtop_span *s) {
 
 /* A pass stores its number in request, decode tokens in id, prompt tokens in index, duration in x[0]; flag 1: the
  * payload starts with a split. */
-void llmtop_step(llmtop_socket *t, const llmtop_pass *p) {
+static void llmtopi_step_at(llmtop_socket *t, const llmtop_pass *p, int64_t at, int64_t took) {
   llmtopi_cell c;
   llmtopi_part parts[2];
-  if (t == NULL || p == NULL) return;
-  c = llmtopi_event(t, LLMTOPI_STEP, p->number);
+  memset(&c, 0, sizeof c);
+  c.type = LLMTOPI_STEP;
+  c.request = p->number;
+  c.at = at;
   c.id = p->decode;
   c.index = p->prompt;
-  c.x[0] = c.at > p->began ? c.at - p->began : 0;
+  c.x[0] = took > 0 ? took : 0;
   c.flags = p->split != NULL;
   parts[0].p = p->split;
   parts[0].n = p->split != NULL ? 6 * sizeof p->split[0] : 0;
@@ -862,6 +1081,93 @@ void llmtop_step(llmtop_socket *t, const llmtop_pass *p) {
   parts[1].n = p->metrics == NULL ? 0 : strnlen(p->metrics, LLMTOPI_SHORT + 1);
   if (parts[1].n > LLMTOPI_SHORT) parts[1].n = 0; /* a truncated object is invalid */
   llmtopi_emit(t, &c, parts, 2);
+}
+
+void llmtop_step(llmtop_socket *t, const llmtop_pass *p) {
+  int64_t now = llmtop_now(t);
+  if (t != NULL && p != NULL) llmtopi_step_at(t, p, now, now - p->began);
+}
+
+static const char *const llmtopi_parts[6] = {LLMTOP_EMBED, LLMTOP_ATTENTION, LLMTOP_ROUTER, LLMTOP_EXPERTS, LLMTOP_LM_HEAD, LLMTOP_SAMPLE};
+
+llmtop_forward llmtop_step_begin(llmtop_socket *t, uint64_t request, int32_t decode, int32_t prompt) {
+  llmtop_forward s;
+  memset(&s, 0, sizeof s);
+  s.top = t;
+  s.request = request;
+  s.decode = decode;
+  s.prompt = prompt;
+  s.ended = s.body = -1;
+  s.number = t == NULL ? 0 : __atomic_add_fetch(&t->steps, 1, __ATOMIC_RELAXED);
+  s.began = llmtop_now(t);
+  return s;
+}
+
+llmtop_part llmtop_part_begin(llmtop_forward *s, const char *name, int layer) {
+  llmtop_part p;
+  p.step = s;
+  p.name = name;
+  p.layer = layer;
+  p.began = s == NULL ? 0 : llmtop_now(s->top);
+  return p;
+}
+
+void llmtop_part_end(llmtop_part *p) {
+  llmtop_forward *s = p == NULL ? NULL : p->step;
+  int64_t now, took;
+  int i;
+  if (s == NULL || s->top == NULL || p->name == NULL) return;
+  p->step = NULL;
+  now = llmtop_now(s->top);
+  took = now - p->began;
+  for (i = 0; i < 6 && strcmp(p->name, llmtopi_parts[i]) != 0; i++) {}
+  if (i == 6) llmtopi_stage_at(s->top, s->request, p->name, p->layer, now, took, 0);
+  else s->parts[i] += took;
+  if (i < 6 && p->layer >= 0 && s->request != 0 && s->prompt > 0) llmtopi_stage_at(s->top, s->request, p->name, p->layer, now, took, s->prompt);
+}
+
+void llmtop_step_end(llmtop_forward *s) {
+  uint32_t split[6];
+  llmtop_pass p;
+  int64_t any = 0, embed;
+  int i;
+  if (s == NULL || s->top == NULL || s->ended >= 0) return;
+  s->ended = llmtop_now(s->top);
+  s->body = s->ended - s->parts[4] - s->parts[5]; /* the LM head and sampling come after the layers */
+  embed = s->parts[0];
+  for (i = 0; i < 6; i++) {
+    any += s->parts[i];
+    split[i] = s->parts[i] > UINT32_MAX ? UINT32_MAX : (uint32_t)s->parts[i];
+  }
+  memset(&p, 0, sizeof p);
+  p.number = s->number;
+  p.decode = s->decode;
+  p.prompt = s->prompt;
+  p.split = any > 0 ? split : NULL;
+  llmtopi_step_at(s->top, &p, s->ended, s->ended - s->began);
+  if (s->request == 0 || s->prompt <= 0) return;
+  if (embed > 0) llmtopi_stage_at(s->top, s->request, LLMTOP_EMBED, -1, s->began + embed, embed, s->prompt);
+  llmtopi_stage_at(s->top, s->request, LLMTOP_PREFILL, -1, s->body, s->body - s->began - embed, s->prompt);
+}
+
+void llmtop_step_token(llmtop_forward *s, uint64_t request, int32_t index, int32_t id) {
+  llmtop_tokens_info k = LLMTOP_TOKENS(request);
+  k.index = index;
+  k.id = id;
+  llmtop_step_tokens(s, &k);
+}
+
+void llmtop_step_tokens(llmtop_forward *s, const llmtop_tokens_info *tokens) {
+  llmtop_tokens_info k;
+  if (s == NULL || s->top == NULL || tokens == NULL) return;
+  llmtop_step_end(s);
+  k = *tokens;
+  k.step = s->number;
+  if (k.at < 0) k.at = llmtop_now(s->top);
+  if (k.sampling < 0 && s->parts[5] > 0 && (s->request == k.request || (s->decode == 1 && s->prompt <= 0))) k.sampling = s->parts[5];
+  if (k.index == 0 && s->request == k.request && s->prompt > 0 && s->body >= 0)
+    llmtopi_stage_at(s->top, k.request, LLMTOP_FIRST_TOKEN, -1, k.at, k.at - s->body, 0);
+  llmtop_tokens(s->top, &k);
 }
 
 /* The cache stores its page in id, freed cells in index, used, total and pinned in x, and held in request. */
@@ -951,13 +1257,147 @@ void llmtop_loaded(llmtop_socket *t, const llmtop_model *m, int64_t began) {
   llmtopi_emit_text(t, LLMTOPI_MODEL, began < 0 ? -1 : llmtop_now(t) - began, &b);
 }
 
+/* An array: numbers of rows that are size bytes apart. */
+static void llmtopi_numbers_of(llmtopi_text *b, const char *name, const void *first, size_t n, size_t size) {
+  size_t i;
+  llmtopi_key(b, name);
+  llmtopi_add(b, "[", 1);
+  for (i = 0; i < n; i++) {
+    int64_t v;
+    memcpy(&v, (const char *)first + i * size, sizeof v);
+    if (i > 0) llmtopi_add(b, ",", 1);
+    llmtopi_int(b, v);
+  }
+  llmtopi_add(b, "]", 1);
+}
+
+void llmtop_ops(llmtop_socket *t, int64_t passes, const llmtop_op *ops, size_t n, double slowdown) {
+  llmtopi_text b = {NULL, 0, 0, 0}, names = {NULL, 0, 0, 0}, places = {NULL, 0, 0, 0}, layers = {NULL, 0, 0, 0};
+  const char *known[256];
+  size_t i, j, count = 0;
+  if (t == NULL || (ops == NULL && n > 0) || passes < 1) return;
+  if (n > 4096) n = 4096;
+  for (i = 0; i < n; i++) {
+    for (j = 0; j < count && strcmp(known[j], ops[i].name) != 0; j++) {}
+    if (j == 256) break; /* the rows after it are shorter */
+    if (j == count) {
+      known[count++] = ops[i].name;
+      llmtopi_str(&names, j == 0 ? "" : ",");
+      llmtopi_quote(&names, ops[i].name, strnlen(ops[i].name, 1024));
+    }
+    llmtopi_str(&places, i == 0 ? "" : ",");
+    llmtopi_uint(&places, j);
+    llmtopi_str(&layers, i == 0 ? "" : ",");
+    llmtopi_int(&layers, ops[i].layer < 0 ? -1 : ops[i].layer);
+  }
+  llmtopi_member(&b, "passes", passes);
+  if (slowdown > 0 && isfinite(slowdown)) {
+    llmtopi_str(&b, ",\"slowdown\":[");
+    llmtopi_real(&b, slowdown);
+    llmtopi_str(&b, ",\"derived\"]");
+  }
+  llmtopi_str(&b, ",\"ops\":[");
+  llmtopi_add(&b, names.p, names.n);
+  llmtopi_str(&b, "],\"k\":[");
+  llmtopi_add(&b, places.p, places.n);
+  llmtopi_str(&b, "],\"l\":[");
+  llmtopi_add(&b, layers.p, layers.n);
+  llmtopi_str(&b, "]");
+  llmtopi_numbers_of(&b, "n", n > 0 ? &ops[0].calls : NULL, i, sizeof *ops);
+  llmtopi_numbers_of(&b, "d", n > 0 ? &ops[0].ns : NULL, i, sizeof *ops);
+  b.failed |= names.failed | places.failed | layers.failed;
+  free(names.p);
+  free(places.p);
+  free(layers.p);
+  llmtopi_emit_text(t, LLMTOPI_OPS, 0, &b);
+}
+
+void llmtop_draft(llmtop_socket *t, const int64_t *drafted, const int64_t *accepted, size_t n, int64_t ns, const llmtop_shape *shapes,
+                  size_t count) {
+  llmtopi_text b = {NULL, 0, 0, 0};
+  size_t i;
+  if (t == NULL || (n > 0 && (drafted == NULL || accepted == NULL)) || (count > 0 && shapes == NULL)) return;
+  if (n > 64) n = 64;
+  if (count > 256) count = 256;
+  llmtopi_numbers_of(&b, "drafted", drafted, n, sizeof *drafted);
+  llmtopi_numbers_of(&b, "accepted", accepted, n, sizeof *accepted);
+  llmtopi_member(&b, "time", ns);
+  llmtopi_str(&b, ",\"s\":[");
+  for (i = 0; i < count; i++) {
+    llmtopi_str(&b, i == 0 ? "" : ",");
+    llmtopi_str(&b, shapes[i].drafts ? "1" : "0");
+  }
+  llmtopi_str(&b, "]");
+  llmtopi_numbers_of(&b, "r", count > 0 ? &shapes[0].requests : NULL, count, sizeof *shapes);
+  llmtopi_numbers_of(&b, "n", count > 0 ? &shapes[0].tokens : NULL, count, sizeof *shapes);
+  llmtopi_numbers_of(&b, "p", count > 0 ? &shapes[0].passes : NULL, count, sizeof *shapes);
+  llmtopi_numbers_of(&b, "d", count > 0 ? &shapes[0].ns : NULL, count, sizeof *shapes);
+  llmtopi_numbers_of(&b, "k", count > 0 ? &shapes[0].generated : NULL, count, sizeof *shapes);
+  llmtopi_emit_text(t, LLMTOPI_DRAFT, 0, &b);
+}
+
+static void llmtopi_readings(llmtopi_text *b, const llmtop_reading *readings, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i++) {
+    if (readings[i].name == NULL || !isfinite(readings[i].value)) continue;
+    llmtopi_key(b, readings[i].name);
+    if (!readings[i].derived) {
+      llmtopi_number(b, readings[i].value);
+      continue;
+    }
+    llmtopi_add(b, "[", 1);
+    llmtopi_number(b, readings[i].value);
+    llmtopi_str(b, ",\"derived\"]");
+  }
+}
+
+void llmtop_report_usage(llmtop_socket *t, int64_t interval, const llmtop_reading *readings, size_t n) {
+  llmtopi_text b = {NULL, 0, 0, 0};
+  if (t == NULL || (readings == NULL && n > 0)) return;
+  llmtopi_member(&b, "interval", interval);
+  llmtopi_readings(&b, readings, n);
+  llmtopi_emit_text(t, LLMTOPI_USAGE, 0, &b);
+}
+
+static void llmtopi_host_members(llmtopi_text *b, int64_t interval, const double *cores, size_t core_count, const llmtop_reading *readings,
+                                 size_t n, const llmtop_reading *engine, size_t engine_count) {
+  size_t i;
+  llmtopi_member(b, "interval", interval);
+  for (i = 0; i < core_count; i++) {
+    llmtopi_str(b, i == 0 ? ",\"cores\":[" : ",");
+    llmtopi_real(b, cores[i]);
+  }
+  if (core_count > 0) llmtopi_str(b, "]");
+  llmtopi_readings(b, readings, n);
+  llmtopi_str(b, ",\"engine\":{\"pid\":");
+  llmtopi_int(b, (int64_t)getpid());
+  llmtopi_member(b, "interval", interval);
+  llmtopi_readings(b, engine, engine_count);
+  llmtopi_str(b, "}");
+}
+
+void llmtop_host(llmtop_socket *t, int64_t interval, const double *cores, size_t core_count, const llmtop_reading *readings, size_t n,
+                 const llmtop_reading *engine, size_t engine_count) {
+  llmtopi_text b = {NULL, 0, 0, 0};
+  if (t == NULL || (cores == NULL && core_count > 0) || (readings == NULL && n > 0) || (engine == NULL && engine_count > 0)) return;
+  llmtopi_host_members(&b, interval, cores, core_count, readings, n, engine, engine_count);
+  llmtopi_emit_text(t, LLMTOPI_HOST, 0, &b);
+}
+
+void llmtop_sample_host(llmtop_socket *t) {
+  if (t == NULL) return;
+  pthread_mutex_lock(&t->lock);
+  t->sampled = 1;
+  pthread_mutex_unlock(&t->lock);
+}
+
 /* ---- the backlog and the readers --------------------------------------------------------------------------------- */
 
 static void llmtopi_evict(llmtop_socket *t) {
   llmtopi_line *oldest = &t->lines[t->first_line & (LLMTOPI_LINES - 1)];
   int i;
   for (i = 0; i < t->count; i++)
-    if (t->readers[i]->next == t->first_line) {
+    if (t->readers[i]->open && t->readers[i]->next == t->first_line) {
       t->readers[i]->lost[oldest->kind] += oldest->events;
       t->readers[i]->next++;
     }
@@ -1092,11 +1532,24 @@ static int llmtopi_send(llmtopi_reader *r) {
   return 1;
 }
 
+/* Sends bye, and closes the connection a second later, or when the reader has closed it: otherwise what it has sent
+ * meanwhile would make the system discard bye. */
+static void llmtopi_dismiss(llmtopi_reader *r, const char *why, int64_t now) {
+  if (r->leaving) return;
+  llmtopi_open_line(&r->out, "bye", NULL);
+  llmtopi_string(&r->out, "why", why);
+  llmtopi_add(&r->out, "}\n", 2);
+  r->leaving = 1;
+  r->since = now;
+}
+
 /* Sends as much to a reader as its socket accepts. Returns 0 if the connection must be closed. */
 static int llmtopi_serve(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
   for (;;) {
     if (!llmtopi_send(r) || r->out.failed) return 0;
-    if (r->out.n > 0 || r->leaving) return 1;
+    if (r->leaving) return now - r->since < LLMTOPI_SECOND;
+    if (!r->open && now - r->since > 5 * LLMTOPI_SECOND) llmtopi_dismiss(r, "no token", now);
+    if (r->out.n > 0 || !r->open) return 1;
     if (llmtopi_losses(t, r, NULL) != r->reported) {
       if (r->stale && now - r->lossy > 2 * LLMTOPI_SECOND) llmtopi_skip(t, r);
       llmtopi_report_lost(t, r);
@@ -1113,6 +1566,31 @@ static int llmtopi_serve(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
   }
 }
 
+static const char *const llmtopi_controls[] = {"generate", "cancel", "pause", "hooks", "sample", "resume"};
+
+static int llmtopi_offered(const llmtop_socket *t, int control) {
+  const llmtop_controls *c = &t->controls;
+  const int offered[] = {c->generate != NULL, c->cancel != NULL, c->pause != NULL, c->hooks != NULL, c->sample != NULL, c->pause != NULL};
+  return t->trusted && offered[control];
+}
+
+/* Members of hello and engine. */
+static void llmtopi_about(llmtop_socket *t, llmtopi_text *b) {
+  static const char *const caps[] = {"stages", "tokens", "experts", "kv", "steps", "queue", "device", "host", "ops", "picks"};
+  size_t i;
+  llmtopi_add(b, t->engine.p, t->engine.n);
+  llmtopi_str(b, ",\"caps\":[\"counters\"");
+  for (i = 0; i < sizeof caps / sizeof caps[0] + 5; i++) {
+    size_t control = i - sizeof caps / sizeof caps[0];
+    if (i < sizeof caps / sizeof caps[0] ? !(t->caps >> i & 1) : !llmtopi_offered(t, (int)control)) continue;
+    llmtopi_str(b, ",\"");
+    llmtopi_str(b, i < sizeof caps / sizeof caps[0] ? caps[i] : llmtopi_controls[control]);
+    llmtopi_str(b, "\"");
+  }
+  llmtopi_str(b, t->text ? ",\"text\"]" : "]");
+  llmtopi_add(b, t->about.p, t->about.n);
+}
+
 static void llmtopi_hello(llmtop_socket *t, llmtopi_text *b) {
   int64_t now = llmtop_now(t);
   llmtopi_open_line(b, "hello", NULL);
@@ -1120,7 +1598,7 @@ static void llmtopi_hello(llmtop_socket *t, llmtopi_text *b) {
   llmtopi_string(b, "run", t->run);
   llmtopi_member(b, "a", now);
   llmtopi_member(b, "wall", llmtopi_clock(CLOCK_REALTIME));
-  llmtopi_add(b, t->engine.p, t->engine.n);
+  llmtopi_about(t, b);
   llmtopi_add(b, t->state.p, t->state.n);
   if (t->model.n > 0) {
     llmtopi_str(b, ",\"model\":{");
@@ -1141,9 +1619,21 @@ static void llmtopi_flags(int fd) {
 #endif
 }
 
+/* Sends hello and the state: from now on the reader gets events. */
+static void llmtopi_greet(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
+  int k;
+  r->open = 1;
+  r->next = t->next_line;
+  r->synced = now;
+  memset(r->lost, 0, sizeof r->lost);
+  for (k = 0; k < LLMTOP_KINDS; k++) r->base[k] = llmtop_dropped(t, (llmtop_kind)k);
+  llmtopi_hello(t, &r->out);
+  llmtopi_sync(t, r);
+}
+
 /* Accepts waiting connections. */
 static void llmtopi_accept(llmtop_socket *t, int64_t now) {
-  int fd, k;
+  int fd;
   while ((fd = accept(t->listener, NULL, NULL)) >= 0) {
     llmtopi_reader *r = t->count < LLMTOPI_READERS ? (llmtopi_reader *)calloc(1, sizeof *r) : NULL;
     llmtopi_flags(fd);
@@ -1155,12 +1645,11 @@ static void llmtopi_accept(llmtop_socket *t, int64_t now) {
       continue;
     }
     r->fd = fd;
-    r->next = t->next_line;
-    r->synced = now;
-    for (k = 0; k < LLMTOP_KINDS; k++) r->base[k] = llmtop_dropped(t, (llmtop_kind)k);
-    llmtopi_hello(t, &r->out);
-    llmtopi_sync(t, r);
+    r->id = ++t->connections;
+    r->since = now;
     t->readers[t->count++] = r;
+    if (t->token == NULL) llmtopi_greet(t, r, now);
+    else llmtopi_str(&r->out, "{\"t\":\"auth\"}\n");
   }
   t->deaf = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
@@ -1168,18 +1657,432 @@ static void llmtopi_accept(llmtop_socket *t, int64_t now) {
 static void llmtopi_leave(llmtop_socket *t, int i) {
   close(t->readers[i]->fd);
   free(t->readers[i]->out.p);
+  free(t->readers[i]->in.p);
   free(t->readers[i]);
   t->readers[i] = t->readers[--t->count];
 }
 
-/* Input from readers is ignored, since no control is offered. Returns 0 if the reader has disconnected. */
-static int llmtopi_listen_to(llmtopi_reader *r) {
-  char waste[4096];
+/* ---- control messages -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *p, *end;
+} llmtopi_scan;
+
+static void llmtopi_space(llmtopi_scan *s) {
+  while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r' || *s->p == '\n')) s->p++;
+}
+
+static int llmtopi_take_char(llmtopi_scan *s, char c) {
+  llmtopi_space(s);
+  if (s->p == s->end || *s->p != c) return 0;
+  s->p++;
+  return 1;
+}
+
+static int llmtopi_skip_string(llmtopi_scan *s) {
+  if (!llmtopi_take_char(s, '"')) return 0;
+  for (; s->p < s->end && *s->p != '"'; s->p++) {
+    if ((unsigned char)*s->p < 0x20) return 0;
+    if (*s->p != '\\') continue;
+    if (++s->p == s->end || strchr("\"\\/bfnrtu", *s->p) == NULL || *s->p == '\0') return 0;
+  }
+  return s->p++ < s->end;
+}
+
+static int llmtopi_skip_number(llmtopi_scan *s) {
+  const char *begin = s->p;
+  int digits = 0;
+  for (; s->p < s->end && strchr("+-0123456789.eE", *s->p) != NULL && *s->p != '\0'; s->p++) digits |= *s->p >= '0' && *s->p <= '9';
+  return digits && (*begin == '-' || (*begin >= '0' && *begin <= '9'));
+}
+
+/* Skips a JSON value. Returns 0 if it is malformed, or nested more deeply than 16 levels. */
+static int llmtopi_skip_value(llmtopi_scan *s, int depth) {
+  static const char *const words[] = {"true", "false", "null"};
+  char close;
+  size_t i;
+  llmtopi_space(s);
+  if (s->p == s->end || depth > 16) return 0;
+  if (*s->p == '"') return llmtopi_skip_string(s);
+  for (i = 0; i < 3; i++) {
+    size_t n = strlen(words[i]);
+    if ((size_t)(s->end - s->p) < n || memcmp(s->p, words[i], n) != 0) continue;
+    s->p += n;
+    return 1;
+  }
+  if (*s->p != '{' && *s->p != '[') return llmtopi_skip_number(s);
+  close = *s->p++ == '{' ? '}' : ']';
+  if (llmtopi_take_char(s, close)) return 1;
+  do {
+    if (close == '}' && !(llmtopi_skip_string(s) && llmtopi_take_char(s, ':'))) return 0;
+    if (!llmtopi_skip_value(s, depth + 1)) return 0;
+  } while (llmtopi_take_char(s, ','));
+  return llmtopi_take_char(s, close);
+}
+
+/* The value of a member of an object that is well-formed; empty if it has none. The last one counts. */
+static llmtopi_scan llmtopi_get(llmtopi_scan object, const char *name) {
+  llmtopi_scan found = {NULL, NULL};
+  llmtopi_take_char(&object, '{');
+  if (llmtopi_take_char(&object, '}')) return found;
+  do {
+    const char *key, *value;
+    size_t n;
+    llmtopi_space(&object);
+    key = object.p + 1;
+    llmtopi_skip_string(&object);
+    n = (size_t)(object.p - 1 - key);
+    llmtopi_take_char(&object, ':');
+    llmtopi_space(&object);
+    value = object.p;
+    llmtopi_skip_value(&object, 0);
+    if (n == strlen(name) && memcmp(key, name, n) == 0) {
+      found.p = value;
+      found.end = object.p;
+    }
+  } while (llmtopi_take_char(&object, ','));
+  return found;
+}
+
+static int llmtopi_hex(const char *p, uint32_t *v) {
+  int i;
+  *v = 0;
+  for (i = 0; i < 4; i++) {
+    char c = p[i];
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (digit < 0) return 0;
+    *v = *v << 4 | (uint32_t)digit;
+  }
+  return 1;
+}
+
+/* Appends the character of the escape \u at p, and returns how many bytes follow the u; 0 if it is malformed. Halves of
+ * a pair without the other become U+FFFD. */
+static int llmtopi_unescape(llmtopi_text *b, const char *p, const char *end) {
+  uint32_t v, low;
+  char out[4];
+  int used = 4, n;
+  if (end - p < 4 || !llmtopi_hex(p, &v)) return 0;
+  if (v >= 0xD800 && v < 0xDC00 && end - p >= 10 && p[4] == '\\' && p[5] == 'u' && llmtopi_hex(p + 6, &low) && low >= 0xDC00 && low < 0xE000) {
+    v = 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00);
+    used = 10;
+  } else if (v >= 0xD800 && v < 0xE000) {
+    v = 0xFFFD;
+  }
+  if (v == 0) v = 0xFFFD; /* it would end the text */
+  n = v < 0x80 ? 1 : v < 0x800 ? 2 : v < 0x10000 ? 3 : 4;
+  out[0] = (char)(n == 1 ? v : n == 2 ? 0xC0 | v >> 6 : n == 3 ? 0xE0 | v >> 12 : 0xF0 | v >> 18);
+  if (n > 1) out[n - 1] = (char)(0x80 | (v & 0x3F));
+  if (n > 2) out[n - 2] = (char)(0x80 | (v >> 6 & 0x3F));
+  if (n > 3) out[1] = (char)(0x80 | (v >> 12 & 0x3F));
+  llmtopi_add(b, out, (size_t)n);
+  return used;
+}
+
+/* Stores the text of a string with a 0 at its end. Returns 0 if the value is no string, or malformed. */
+static int llmtopi_get_text(llmtopi_scan v, llmtopi_text *b) {
+  static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+  const char *p = v.p;
+  if (p == NULL || *p != '"') return 0;
+  for (p++; p < v.end - 1; p++) {
+    const char *escape;
+    int used = 0;
+    if (*p != '\\') {
+      llmtopi_add(b, p, 1);
+      continue;
+    }
+    escape = strchr(from, *++p);
+    if (*p == 'u') used = llmtopi_unescape(b, p + 1, v.end - 1);
+    else llmtopi_add(b, escape == NULL ? p : to + (escape - from), 1);
+    if (*p == 'u' && used == 0) return 0;
+    p += used;
+  }
+  llmtopi_add(b, "", 1);
+  return !b->failed;
+}
+
+/* The number of a value: without the locale, whose decimal separator strtod would want. */
+static int llmtopi_get_real(llmtopi_scan v, double *out) {
+  double sum = 0, sign = 1;
+  int scale = 0, exponent = 0, power = 1, point = 0;
+  const char *p = v.p;
+  if (p == NULL || (*p != '-' && (*p < '0' || *p > '9'))) return 0;
+  if (*p == '-') sign = -1, p++;
+  for (; p < v.end && (*p == '.' || (*p >= '0' && *p <= '9')); p++) {
+    if (*p == '.') point = 1;
+    else sum = sum * 10 + (*p - '0'), scale -= point;
+  }
+  if (p < v.end && (*p == 'e' || *p == 'E')) {
+    p++;
+    if (p < v.end && (*p == '-' || *p == '+')) power = *p++ == '-' ? -1 : 1;
+    for (; p < v.end && *p >= '0' && *p <= '9'; p++)
+      if (exponent < 10000) exponent = exponent * 10 + (*p - '0');
+  }
+  for (scale += power * exponent; scale > 0 && isfinite(sum); scale--) sum *= 10;
+  for (; scale < 0 && sum > 0; scale++) sum /= 10;
+  *out = sign * sum;
+  return p == v.end && isfinite(*out);
+}
+
+/* A whole number from 0 below 2^63. */
+static int llmtopi_get_int(llmtopi_scan v, int64_t *out) {
+  double real;
+  const char *p = v.p;
+  int64_t n = 0;
+  while (p != NULL && p < v.end && *p >= '0' && *p <= '9' && n <= (INT64_MAX - (*p - '0')) / 10) n = n * 10 + (*p++ - '0');
+  if (p != NULL && p == v.end && p > v.p) {
+    *out = n;
+    return 1;
+  }
+  if (!llmtopi_get_real(v, &real) || real < 0 || real >= 9.2e18) return 0;
+  *out = (int64_t)real;
+  return 1;
+}
+
+static int llmtopi_is(llmtopi_scan v, const char *word) {
+  return v.p != NULL && (size_t)(v.end - v.p) == strlen(word) && memcmp(v.p, word, strlen(word)) == 0;
+}
+
+/* Compares in a time that depends only on the length of the given token. */
+static int llmtopi_same_token(const char *given, const char *token) {
+  size_t n = strlen(given), m = strlen(token), i;
+  volatile unsigned differ = n != m;
+  for (i = 0; i < n; i++) differ = differ | (unsigned char)(given[i] ^ (m > 0 ? token[i % m] : 0));
+  return differ == 0;
+}
+
+static void llmtopi_free_message(llmtopi_message *m) {
+  if (m != NULL) free(m->text.p);
+  free(m);
+}
+
+/* A reply; the caller holds the lock, or m is its own. Takes over m. */
+static void llmtopi_answer(llmtopi_message *m, const char *why, uint64_t request) {
+  m->text.n = 0;
+  llmtopi_open_line(&m->text, "reply", NULL);
+  llmtopi_member(&m->text, "c", (int64_t)m->call);
+  llmtopi_str(&m->text, why == NULL ? ",\"ok\":true" : ",\"ok\":false");
+  llmtopi_string(&m->text, "why", why);
+  if (request != 0) llmtopi_member(&m->text, "r", (int64_t)request);
+  llmtopi_add(&m->text, "}\n", 2);
+}
+
+/* Hands a control message over to the thread of the handlers, or refuses it. Returns why the connection must end. */
+static const char *llmtopi_ask(llmtop_socket *t, llmtopi_reader *r, int control, int64_t call) {
+  llmtopi_message *m;
+  char why[64] = "";
+  if (!t->trusted) snprintf(why, sizeof why, "no control over TCP without a token");
+  else if (!llmtopi_offered(t, control)) snprintf(why, sizeof why, "this engine does not offer %s", llmtopi_controls[control]);
+  m = (llmtopi_message *)calloc(1, sizeof *m);
+  if (m == NULL) return "out of memory";
+  m->reader = r->id;
+  m->call = (uint64_t)call;
+  m->control = control;
+  llmtopi_add(&m->text, r->in.p, r->in.n);
+  pthread_mutex_lock(&t->lock);
+  if (why[0] == '\0' && t->asked_count == LLMTOPI_ASKED) snprintf(why, sizeof why, "the queue of control messages is full");
+  if (why[0] == '\0') {
+    *t->asked_last = m;
+    t->asked_last = &m->next;
+    t->asked_count++;
+    pthread_cond_signal(&t->asked);
+    m = NULL;
+  }
+  pthread_mutex_unlock(&t->lock);
+  if (m == NULL) return NULL;
+  llmtopi_answer(m, why, 0);
+  llmtopi_add(&r->out, m->text.p, m->text.n);
+  llmtopi_free_message(m);
+  return NULL;
+}
+
+/* Reads a line of an open connection. Returns why the connection must end, NULL if it goes on. */
+static const char *llmtopi_read_line(llmtop_socket *t, llmtopi_reader *r, llmtopi_scan line, const char *kind) {
+  int64_t call, n;
+  int control = 0;
+  if (strcmp(kind, "auth") == 0) return NULL; /* sent to an engine that did not ask for it */
+  while (control < 6 && strcmp(kind, llmtopi_controls[control]) != 0) control++;
+  if (control == 6) return "unknown message";
+  if (!llmtopi_get_int(llmtopi_get(line, "c"), &call)) return "malformed line";
+  if (control == 1 && !llmtopi_get_int(llmtopi_get(line, "r"), &n)) return "malformed line";
+  if (control == 3 && (llmtopi_get(line, "on").p == NULL || *llmtopi_get(line, "on").p != '[')) return "malformed line";
+  if (control == 4 && !llmtopi_get_int(llmtopi_get(line, "every"), &n)) return "malformed line";
+  return llmtopi_ask(t, r, control, call);
+}
+
+/* Obeys the line in r->in. */
+static void llmtopi_hear(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
+  llmtopi_scan line, rest;
+  llmtopi_text kind = {NULL, 0, 0, 0}, token = {NULL, 0, 0, 0};
+  const char *why = r->open ? "malformed line" : "wrong token";
+  line.p = r->in.p;
+  line.end = r->in.p + r->in.n;
+  rest = line;
+  llmtopi_space(&rest);
+  if (rest.p == rest.end) return;
+  if (*rest.p == '{' && llmtopi_skip_value(&rest, 0)) {
+    llmtopi_space(&rest);
+    if (rest.p == rest.end && llmtopi_get_text(llmtopi_get(line, "t"), &kind)) {
+      if (r->open) {
+        why = llmtopi_read_line(t, r, line, kind.p);
+      } else if (strcmp(kind.p, "auth") == 0 && llmtopi_get_text(llmtopi_get(line, "token"), &token) && llmtopi_same_token(token.p, t->token)) {
+        why = NULL;
+        llmtopi_greet(t, r, now);
+      }
+    }
+  }
+  free(kind.p);
+  free(token.p);
+  if (why != NULL) llmtopi_dismiss(r, why, now);
+}
+
+/* Sends the replies of the handlers. */
+static void llmtopi_reply(llmtop_socket *t) {
+  llmtopi_message *m, *next;
+  int i;
+  if (!t->obeying) return;
+  pthread_mutex_lock(&t->lock);
+  m = t->replies;
+  t->replies = NULL;
+  pthread_mutex_unlock(&t->lock);
+  for (; m != NULL; m = next) {
+    next = m->next;
+    for (i = 0; i < t->count; i++)
+      if (t->readers[i]->id == m->reader && !t->readers[i]->leaving) llmtopi_add(&t->readers[i]->out, m->text.p, m->text.n);
+    llmtopi_free_message(m);
+  }
+}
+
+static int llmtopi_flag(llmtopi_scan line, const char *name) { return llmtopi_is(llmtopi_get(line, name), "true"); }
+
+/* Calls the handler of generate. */
+static int llmtopi_generate(llmtop_socket *t, llmtopi_scan line, uint64_t *request, char *why, size_t size) {
+  llmtop_generation g;
+  llmtopi_text texts[3] = {{NULL, 0, 0, 0}, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}}, ids = {NULL, 0, 0, 0};
+  llmtopi_scan list = llmtopi_get(line, "ids");
+  int bad;
+  memset(&g, 0, sizeof g);
+  g.max_tokens = g.top_k = g.seed = g.top = -1;
+  g.temperature = g.top_p = g.min_p = g.repeat_penalty = -1;
+  if (llmtopi_get_text(llmtopi_get(line, "prompt"), &texts[0])) g.prompt = texts[0].p;
+  if (llmtopi_get_text(llmtopi_get(line, "group"), &texts[1])) g.group = texts[1].p;
+  if (llmtopi_get_text(llmtopi_get(line, "label"), &texts[2])) g.label = texts[2].p;
+  if (list.p != NULL && *list.p == '[') {
+    list.p++;
+    do {
+      llmtopi_scan one;
+      int64_t id;
+      int32_t id32;
+      llmtopi_space(&list);
+      one.p = list.p;
+      if (!llmtopi_skip_value(&list, 0)) break;
+      one.end = list.p;
+      if (!llmtopi_get_int(one, &id) || id > INT32_MAX) continue;
+      id32 = (int32_t)id;
+      llmtopi_add(&ids, &id32, sizeof id32);
+    } while (llmtopi_take_char(&list, ','));
+    g.ids = (const int32_t *)(const void *)ids.p;
+    g.id_count = ids.n / sizeof *g.ids;
+  }
+  llmtopi_get_int(llmtopi_get(line, "max"), &g.max_tokens);
+  llmtopi_get_int(llmtopi_get(line, "top_k"), &g.top_k);
+  llmtopi_get_int(llmtopi_get(line, "seed"), &g.seed);
+  llmtopi_get_int(llmtopi_get(line, "top"), &g.top);
+  llmtopi_get_real(llmtopi_get(line, "temperature"), &g.temperature);
+  llmtopi_get_real(llmtopi_get(line, "top_p"), &g.top_p);
+  llmtopi_get_real(llmtopi_get(line, "min_p"), &g.min_p);
+  llmtopi_get_real(llmtopi_get(line, "repeat_penalty"), &g.repeat_penalty);
+  g.ignore_eos = llmtopi_flag(line, "ignore_eos");
+  g.special = llmtopi_flag(line, "special");
+  g.probe = llmtopi_flag(line, "probe");
+  g.picks = llmtopi_flag(line, "picks");
+  bad = t->controls.generate(t, t->controls.data, &g, request, why, size);
+  free(texts[0].p);
+  free(texts[1].p);
+  free(texts[2].p);
+  free(ids.p);
+  return bad;
+}
+
+/* Calls the handler of a control message. Returns 0 if it has obeyed. */
+static int llmtopi_obey_one(llmtop_socket *t, const llmtopi_message *m, uint64_t *request, char *why, size_t size) {
+  const llmtop_controls *c = &t->controls;
+  llmtopi_scan line, on;
+  int64_t n = 0;
+  line.p = m->text.p;
+  line.end = m->text.p + m->text.n;
+  switch (m->control) {
+  case 0: return llmtopi_generate(t, line, request, why, size);
+  case 1: llmtopi_get_int(llmtopi_get(line, "r"), &n); return c->cancel(t, c->data, (uint64_t)n, why, size);
+  case 3: {
+    int found[3] = {0, 0, 0}, i;
+    static const char *const words[] = {"\"stages\"", "\"experts\"", "\"picks\""};
+    on = llmtopi_get(line, "on");
+    on.p++;
+    do {
+      llmtopi_scan one;
+      llmtopi_space(&on);
+      one.p = on.p;
+      if (!llmtopi_skip_value(&on, 0)) break;
+      one.end = on.p;
+      for (i = 0; i < 3; i++) found[i] |= llmtopi_is(one, words[i]);
+    } while (llmtopi_take_char(&on, ','));
+    return c->hooks(t, c->data, found[0], found[1], found[2], why, size);
+  }
+  case 4: llmtopi_get_int(llmtopi_get(line, "every"), &n); return c->sample(t, c->data, n < 1 ? 1 : n, why, size);
+  default: return c->pause(t, c->data, m->control == 2, why, size);
+  }
+}
+
+/* The thread of the handlers. */
+static void *llmtopi_obey(void *arg) {
+  llmtop_socket *t = (llmtop_socket *)arg;
+  pthread_mutex_lock(&t->lock);
+  for (;;) {
+    llmtopi_message *m, **last;
+    uint64_t request = 0;
+    char why[512] = "";
+    int bad;
+    while (t->asked_first == NULL && !t->stop) pthread_cond_wait(&t->asked, &t->lock);
+    if (t->stop) break;
+    m = t->asked_first;
+    t->asked_first = m->next;
+    if (t->asked_first == NULL) t->asked_last = &t->asked_first;
+    t->asked_count--;
+    m->next = NULL;
+    pthread_mutex_unlock(&t->lock);
+    bad = llmtopi_obey_one(t, m, &request, why, sizeof why);
+    llmtopi_answer(m, bad ? (why[0] != '\0' ? why : "refused") : NULL, bad ? 0 : request);
+    pthread_mutex_lock(&t->lock);
+    for (last = &t->replies; *last != NULL; last = &(*last)->next) {}
+    *last = m;
+  }
+  pthread_mutex_unlock(&t->lock);
+  return NULL;
+}
+
+/* Reads lines from a reader. Returns 0 if it has disconnected. */
+static int llmtopi_listen_to(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
+  char bytes[4096];
   int i;
   for (i = 0; i < 16; i++) {
-    ssize_t n = recv(r->fd, waste, sizeof waste, 0);
+    ssize_t n = recv(r->fd, bytes, sizeof bytes, 0), at = 0;
     if (n == 0) return 0;
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    while (at < n && !r->leaving) {
+      const char *end = (const char *)memchr(bytes + at, '\n', (size_t)(n - at));
+      size_t part = end == NULL ? (size_t)(n - at) : (size_t)(end - bytes - at);
+      if (r->in.n + part > (size_t)(r->open ? LLMTOPI_CONTROL : LLMTOPI_AUTH)) {
+        llmtopi_dismiss(r, "a line is too long", now);
+        break;
+      }
+      llmtopi_add(&r->in, bytes + at, part);
+      at += (ssize_t)part + 1;
+      if (r->in.failed) return 0;
+      if (end == NULL) break;
+      llmtopi_hear(t, r, now);
+      r->in.n = 0;
+    }
   }
   return 1;
 }
@@ -1189,8 +2092,8 @@ static void llmtopi_serve_all(llmtop_socket *t, int beat) {
   int i;
   for (i = t->count - 1; i >= 0; i--) {
     llmtopi_reader *r = t->readers[i];
-    int alive = llmtopi_listen_to(r) && llmtopi_serve(t, r, now);
-    if (alive && beat && r->out.n == 0) {
+    int alive = llmtopi_listen_to(t, r, now) && llmtopi_serve(t, r, now);
+    if (alive && beat && r->out.n == 0 && r->open && !r->leaving) {
       llmtopi_clock_line(t, r);
       alive = llmtopi_send(r);
     }
@@ -1231,7 +2134,7 @@ static void llmtopi_row_add(llmtop_socket *t, const char *name, int64_t took) {
 }
 
 /* Passes stages to f, summed over layers, in the order in which they first ended. */
-static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, void (*f)(llmtop_socket *, const char *, int64_t)) {
+static void llmtopi_sum_up(llmtop_socket *t, const llmtopi_stages *s, void (*f)(llmtop_socket *, const char *, int64_t)) {
   size_t i, j;
   for (i = 0; i < s->n; i++) {
     int64_t sum = 0;
@@ -1246,7 +2149,7 @@ static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, void (*f)(ll
 
 static void llmtopi_forget(llmtop_socket *t, llmtopi_request *q) {
   llmtopi_request **link = llmtopi_bucket(t, q->id);
-  if (t->csv) llmtopi_sums(t, &q->stages, llmtopi_row_add);
+  if (t->csv) llmtopi_sum_up(t, &q->stages, llmtopi_row_add);
   while (*link != q) link = &(*link)->chain;
   *link = q->chain;
   if (q->older != NULL) q->older->newer = q->newer;
@@ -1379,6 +2282,11 @@ static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r) {
   }
   if (t->counters_line.n > 0) llmtopi_add(b, t->counters_line.p, t->counters_line.n);
   if (t->counters_line.n > 0) llmtopi_add(b, "}\n", 2);
+  for (i = 0; i < 3; i++) {
+    if (t->written_lines[i].n == 0) continue;
+    llmtopi_add(b, t->written_lines[i].p, t->written_lines[i].n);
+    llmtopi_add(b, "}\n", 2);
+  }
   for (q = t->oldest; q != NULL; q = q->newer) {
     if (q->queued) {
       llmtopi_write_request(b, "queued", q->id, q->queued_at);
@@ -1452,8 +2360,21 @@ static void llmtopi_logprob(llmtop_socket *t, size_t i) {
 }
 
 static void llmtopi_token_text(llmtop_socket *t, size_t i) {
-  if (t->batch[i].length == 0) llmtopi_str(&t->line, "null");
-  else llmtopi_piece(&t->line, t->batch_bytes.p + t->batch_text[i], t->batch[i].length);
+  size_t picks = t->batch[i].small * sizeof(uint16_t);
+  if (t->batch[i].length == picks) llmtopi_str(&t->line, "null");
+  else llmtopi_piece(&t->line, t->batch_bytes.p + t->batch_text[i] + picks, t->batch[i].length - picks);
+}
+
+static void llmtopi_token_picks(llmtop_socket *t, size_t i) {
+  size_t n;
+  if (t->batch[i].small == 0) llmtopi_str(&t->line, "null");
+  for (n = 0; n < t->batch[i].small; n++) {
+    uint16_t e;
+    memcpy(&e, t->batch_bytes.p + t->batch_text[i] + n * sizeof e, sizeof e);
+    llmtopi_add(&t->line, n == 0 ? "[" : ",", 1);
+    llmtopi_uint(&t->line, e);
+  }
+  if (n > 0) llmtopi_add(&t->line, "]", 1);
 }
 
 static void llmtopi_values(llmtop_socket *t, const char *name, void (*put)(llmtop_socket *, size_t)) {
@@ -1468,7 +2389,7 @@ static void llmtopi_values(llmtop_socket *t, const char *name, void (*put)(llmto
 
 /* Writes the collected tokens as one line. */
 static void llmtopi_write_tokens(llmtop_socket *t) {
-  int likely = 0;
+  int likely = 0, picked = 0, spelled = 0;
   size_t i;
   if (t->batched == 0) return;
   llmtopi_open_line(llmtopi_fresh(t), "tok", NULL);
@@ -1483,9 +2404,12 @@ static void llmtopi_write_tokens(llmtop_socket *t) {
     float l;
     memcpy(&l, (const char *)&t->batch[i].x[2] + 4, 4);
     likely |= l <= 0 && isfinite(l);
+    picked |= t->batch[i].small > 0;
+    spelled |= t->batch[i].length > t->batch[i].small * sizeof(uint16_t);
   }
   if (likely) llmtopi_values(t, "l", llmtopi_logprob);
-  if (t->batch_bytes.n > 0) llmtopi_values(t, "p", llmtopi_token_text);
+  if (picked) llmtopi_values(t, "e", llmtopi_token_picks);
+  if (spelled) llmtopi_values(t, "p", llmtopi_token_text);
   llmtopi_push(t, LLMTOP_KIND_TOKEN, t->batched);
   t->batched = 0;
   t->batch_bytes.n = 0;
@@ -1508,6 +2432,22 @@ static void llmtopi_queued_members(llmtop_socket *t, llmtopi_text *b, const llmt
   if (c->flags & 2) llmtopi_str(b, ",\"probe\":true");
 }
 
+/* The payload of an end after why: the earlier request, the place, and the reason. */
+static void llmtopi_write_reuse(llmtopi_text *b, const char *p, size_t n) {
+  uint64_t with;
+  int64_t at;
+  memcpy(&with, p, 8);
+  memcpy(&at, p + 8, 8);
+  llmtopi_str(b, ",\"reuse\":{\"at\":");
+  llmtopi_int(b, at < 0 ? 0 : at);
+  if (with != 0) llmtopi_member(b, "with", (int64_t)with);
+  if (n > 16) {
+    llmtopi_key(b, "why");
+    llmtopi_quote(b, p + 16, n - 16);
+  }
+  llmtopi_add(b, "}", 1);
+}
+
 static void llmtopi_on_request(llmtop_socket *t, const llmtopi_cell *c) {
   static const char *const states[] = {"", "dispatched", "finished", "cancelled", "failed"};
   llmtopi_request *q;
@@ -1515,10 +2455,11 @@ static void llmtopi_on_request(llmtop_socket *t, const llmtopi_cell *c) {
   llmtopi_fresh(t);
   if (c->type == LLMTOPI_ENDED) {
     llmtopi_write_request(&t->line, states[c->id], c->request, c->at);
-    if (c->length > 0) {
+    if (c->small > 0) {
       llmtopi_key(&t->line, "why");
-      llmtopi_quote(&t->line, t->payload.p, c->length);
+      llmtopi_quote(&t->line, t->payload.p, c->small);
     }
+    if (c->flags) llmtopi_write_reuse(&t->line, t->payload.p + c->small, c->length - c->small);
     if (c->x[0] >= 0) llmtopi_member(&t->line, "in", c->x[0]);
     if (c->x[1] >= 0) llmtopi_member(&t->line, "cached", c->x[1]);
     if (c->index >= 0) llmtopi_member(&t->line, "pad", c->index);
@@ -1586,7 +2527,7 @@ static void llmtopi_on_engine(llmtop_socket *t, const llmtopi_cell *c) {
   llmtopi_text *kept = c->type == LLMTOPI_MODEL ? &t->model : &t->state;
   kept->n = 0;
   llmtopi_add(kept, t->payload.p, c->length);
-  if (c->type == LLMTOPI_ENGINE) llmtopi_add(b, t->engine.p, t->engine.n);
+  if (c->type == LLMTOPI_ENGINE) llmtopi_about(t, b);
   else if (c->x[0] >= 0) llmtopi_member(b, "dur", c->x[0]);
   llmtopi_add(b, t->payload.p, c->length);
 }
@@ -1599,15 +2540,33 @@ static void llmtopi_on_kv(llmtop_socket *t, const llmtopi_cell *c) {
   t->kv_reported = 1;
 }
 
+static void llmtopi_on_written(llmtop_socket *t, const llmtopi_cell *c) {
+  int n = c->type - LLMTOPI_HOST;
+  llmtopi_open_line(llmtopi_fresh(t), llmtopi_written[n], &c->at);
+  llmtopi_add(&t->line, t->payload.p, c->length);
+  if (c->type == LLMTOPI_USAGE) return;
+  t->written_lines[n].n = 0;
+  llmtopi_add(&t->written_lines[n], t->line.p, t->line.n);
+}
+
+/* Notes what the engine emits, for its capabilities. */
+static void llmtopi_note_cap(llmtop_socket *t, const llmtopi_cell *c) {
+  static const unsigned caps[] = {LLMTOP_CAN_TOKENS, 0, LLMTOP_CAN_QUEUE, 0, LLMTOP_CAN_STAGES, LLMTOP_CAN_STEPS, LLMTOP_CAN_KV, 0, 0, 0,
+                                  LLMTOP_CAN_HOST, LLMTOP_CAN_OPS, 0, 0};
+  t->caps |= caps[c->type];
+  if (c->type == LLMTOPI_TOKEN && c->small > 0) t->caps |= LLMTOP_CAN_PICKS;
+}
+
 /* Processes an event whose payload is in t->payload. */
 static void llmtopi_on(llmtop_socket *t, const llmtopi_cell *c) {
+  llmtopi_note_cap(t, c);
   if (c->type == LLMTOPI_TOKEN) {
     llmtopi_note_token(t, c);
     if (t->count == 0) return;
     t->batch[t->batched] = *c;
     t->batch_text[t->batched++] = t->batch_bytes.n;
     llmtopi_add(&t->batch_bytes, t->payload.p, c->length);
-    if (t->batched == LLMTOPI_BATCH) llmtopi_write_tokens(t);
+    if (t->batched == LLMTOPI_BATCH || t->batch_bytes.n > LLMTOPI_CHUNK) llmtopi_write_tokens(t);
     return;
   }
   llmtopi_write_tokens(t);
@@ -1617,6 +2576,10 @@ static void llmtopi_on(llmtop_socket *t, const llmtopi_cell *c) {
   case LLMTOPI_KV: llmtopi_on_kv(t, c); break;
   case LLMTOPI_ENGINE:
   case LLMTOPI_MODEL: llmtopi_on_engine(t, c); break;
+  case LLMTOPI_HOST:
+  case LLMTOPI_OPS:
+  case LLMTOPI_DRAFT:
+  case LLMTOPI_USAGE: llmtopi_on_written(t, c); break;
   case LLMTOPI_LOG:
     llmtopi_key(llmtopi_open_line(llmtopi_fresh(t), "log", &c->at), "m");
     llmtopi_quote(&t->line, t->payload.p, c->length);
@@ -1690,6 +2653,7 @@ static void llmtopi_experts(llmtop_socket *t, int64_t now) {
   for (i = 0; i < cells; i++) all += __atomic_load_n(&t->picks[i], __ATOMIC_RELAXED);
   if (all == t->picked) return;
   t->picked = all;
+  t->caps |= LLMTOP_CAN_EXPERTS;
   llmtopi_open_line(llmtopi_fresh(t), "experts", &now);
   llmtopi_member(&t->line, "layers", t->layers);
   llmtopi_member(&t->line, "experts", t->experts);
@@ -1705,8 +2669,7 @@ static void llmtopi_count(llmtop_socket *t, const char **mark, const char *name,
   *mark = ",";
   llmtopi_quote(&t->line, name, strlen(name));
   llmtopi_add(&t->line, ":", 1);
-  if (v > -9e15 && v < 9e15 && v == (double)(int64_t)v) llmtopi_int(&t->line, (int64_t)v);
-  else llmtopi_real(&t->line, v);
+  llmtopi_number(&t->line, v);
 }
 
 /* Writes the counters if they have changed. */
@@ -1748,6 +2711,13 @@ static void llmtopi_counters(llmtop_socket *t, int64_t now) {
 }
 
 static void llmtopi_tables(llmtop_socket *t, int64_t now, int last) {
+  if (t->caps != t->caps_sent) {
+    t->caps_sent = t->caps;
+    llmtopi_write_tokens(t);
+    llmtopi_about(t, llmtopi_open_line(llmtopi_fresh(t), "engine", &now));
+    llmtopi_add(&t->line, t->state.p, t->state.n);
+    llmtopi_push(t, LLMTOP_KIND_ENGINE, 1);
+  }
   if (now >= t->experts_due || last) {
     t->experts_due = now + LLMTOPI_SECOND / 10;
     llmtopi_write_tokens(t);
@@ -1758,6 +2728,221 @@ static void llmtopi_tables(llmtop_socket *t, int64_t now, int last) {
     llmtopi_write_tokens(t);
     llmtopi_counters(t, now);
   }
+}
+
+/* ---- samples of the machine -------------------------------------------------------------------------------------- */
+
+/* Reads a file of /proc; empty if it cannot be read. */
+static const char *llmtopi_slurp(llmtopi_text *b, const char *path) {
+  FILE *f = fopen(path, "r");
+  char bytes[4096];
+  size_t n;
+  b->n = 0;
+  if (f != NULL) {
+    while ((n = fread(bytes, 1, sizeof bytes, f)) > 0) llmtopi_add(b, bytes, n);
+    fclose(f);
+  }
+  llmtopi_add(b, "", 1);
+  return b->failed ? "" : b->p;
+}
+
+/* The number after a word, -1 without. */
+static int64_t llmtopi_after(const char *text, const char *word) {
+  const char *p = strstr(text, word);
+  return p == NULL ? -1 : strtoll(p + strlen(word), NULL, 10);
+}
+
+/* Adds the lines cpu and cpuN. */
+static void llmtopi_sum_cores(llmtopi_sums *s, const char *p) {
+  for (; strncmp(p, "cpu", 3) == 0; p = strchr(p, '\n') == NULL ? "" : strchr(p, '\n') + 1) {
+    int64_t *to = p[3] == ' ' ? s->all : s->core_count < 1024 ? s->cores[s->core_count++] : NULL, v[8] = {0};
+    char *at = (char *)(size_t)strchr(p, ' ');
+    int i;
+    if (to == NULL || at == NULL) continue;
+    for (i = 0; i < 8; i++) v[i] = strtoll(at, &at, 10);
+    to[0] = v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
+    to[1] = v[3] + v[4];
+    to[2] = v[7];
+  }
+}
+
+static void llmtopi_sum_network(llmtopi_sums *s, const char *p) {
+  int row;
+  s->in = s->out = -1;
+  for (row = 0; p != NULL && *p != '\0'; row++) {
+    const char *colon = strchr(p, ':'), *end = strchr(p, '\n');
+    if (row >= 2 && colon != NULL && (end == NULL || colon < end) && strstr(p, "lo:") != colon - 2) {
+      char *at = (char *)(size_t)(colon + 1);
+      int64_t v[9];
+      int i;
+      for (i = 0; i < 9; i++) v[i] = strtoll(at, &at, 10);
+      s->in = (s->in < 0 ? 0 : s->in) + v[0];
+      s->out = (s->out < 0 ? 0 : s->out) + v[8];
+    }
+    p = end == NULL ? NULL : end + 1;
+  }
+}
+
+/* ns that the threads waited for a core; -1 for a process with many threads, which are not read. */
+static int64_t llmtopi_waited(llmtopi_text *b, int64_t threads) {
+  DIR *folder = threads > 256 ? NULL : opendir("/proc/self/task");
+  struct dirent *d;
+  int64_t sum = 0;
+  if (folder == NULL) return -1;
+  while ((d = readdir(folder)) != NULL) {
+    char path[320];
+    const char *p;
+    if (d->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", d->d_name);
+    p = llmtopi_slurp(b, path);
+    if (strchr(p, ' ') != NULL) sum += strtoll(strchr(p, ' '), NULL, 10);
+  }
+  closedir(folder);
+  return sum;
+}
+
+static void llmtopi_sum_process(llmtopi_sums *s, llmtopi_text *b) {
+  const char *p = strrchr(llmtopi_slurp(b, "/proc/self/stat"), ')');
+  int64_t v[20] = {0};
+  int i;
+  char *at = (char *)(size_t)(p == NULL ? "" : p + 1);
+  if (*at != '\0') at += 2; /* the state */
+  for (i = 1; i < 20; i++) v[i] = strtoll(at, &at, 10);
+  s->minor_faults = v[7];
+  s->faults = v[9];
+  s->process = (v[11] + v[12]) * (LLMTOPI_SECOND / (sysconf(_SC_CLK_TCK) > 0 ? sysconf(_SC_CLK_TCK) : 100));
+  s->threads = v[17];
+  p = llmtopi_slurp(b, "/proc/self/io");
+  s->read_ops = llmtopi_after(p, "syscr: ");
+  s->write_ops = llmtopi_after(p, "syscw: ");
+  s->read = llmtopi_after(p, "read_bytes: ");
+  s->write = llmtopi_after(p, "\nwrite_bytes: ");
+  s->waited = llmtopi_waited(b, s->threads);
+}
+
+static int64_t llmtopi_pressure(llmtopi_text *b, const char *path) {
+  int64_t us = llmtopi_after(llmtopi_slurp(b, path), "total=");
+  return us < 0 ? -1 : us * 1000;
+}
+
+typedef struct {
+  llmtop_reading p[24];
+  size_t n;
+} llmtopi_readings_list;
+
+static void llmtopi_put(llmtopi_readings_list *l, const char *name, double v, int derived) {
+  if (l->n == 24) return;
+  l->p[l->n].name = name;
+  l->p[l->n].value = v;
+  l->p[l->n++].derived = derived;
+}
+
+/* Adds what a counter has grown, in units of so many ns. */
+static void llmtopi_put_rate(llmtopi_readings_list *l, const char *name, int64_t now, int64_t was, double unit, int64_t ns) {
+  if (now >= 0 && was >= 0 && now >= was) llmtopi_put(l, name, (double)(now - was) * unit / (double)ns, 1);
+}
+
+static double llmtopi_share(const int64_t *now, const int64_t *was, int of) {
+  double all = (double)(now[0] - was[0]), part = (double)(now[of] - was[of]);
+  return all <= 0 || part < 0 ? 0 : part > all ? 1 : part / all;
+}
+
+/* Memory in use and its limit: the lowest of the machine's and those of the process's control groups. */
+static void llmtopi_put_memory(llmtopi_readings_list *l, llmtopi_text *b, int *limited) {
+  const char *p = llmtopi_slurp(b, "/proc/meminfo");
+  int64_t total = llmtopi_after(p, "MemTotal:"), available = llmtopi_after(p, "MemAvailable:"), used;
+  char group[512], path[640], *end;
+  *limited = 0;
+  if (total < 0 || available < 0) return;
+  total *= 1024;
+  used = total - available * 1024;
+  p = strstr(llmtopi_slurp(b, "/proc/self/cgroup"), "0::/");
+  snprintf(group, sizeof group, "%s", p == NULL ? "" : p + 3);
+  group[strcspn(group, "\n")] = '\0';
+  for (end = group + strlen(group); p != NULL; end = strrchr(group, '/')) {
+    int64_t limit, current;
+    if (end == NULL) break;
+    *end = '\0';
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
+    limit = llmtopi_after(llmtopi_slurp(b, path), "");
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.current", group);
+    current = llmtopi_after(llmtopi_slurp(b, path), "");
+    if (limit > 0 && limit < total && current > 0) {
+      total = limit;
+      used = current;
+      *limited = 1;
+    }
+  }
+  llmtopi_put(l, "mem_total", (double)total, 0);
+  llmtopi_put(l, "mem_used", (double)used, 1);
+}
+
+static void llmtopi_write_sample(llmtop_socket *t, llmtopi_text *b, const llmtopi_sums *now, const llmtopi_sums *was) {
+  llmtopi_readings_list machine = {{{NULL, 0, 0}}, 0}, engine = {{{NULL, 0, 0}}, 0};
+  int64_t ns = now->at - was->at;
+  double cores[1024], load;
+  int i, limited, count = now->core_count == was->core_count ? now->core_count : 0;
+  for (i = 0; i < count; i++) cores[i] = 1 - llmtopi_share(now->cores[i], was->cores[i], 1);
+  llmtopi_put(&machine, "cpu", 1 - llmtopi_share(now->all, was->all, 1), 1);
+  llmtopi_put(&machine, "steal", llmtopi_share(now->all, was->all, 2), 1);
+  if (getloadavg(&load, 1) == 1) llmtopi_put(&machine, "load1", load, 0);
+  llmtopi_put_rate(&machine, "net_in", now->in, was->in, 1e9, ns);
+  llmtopi_put_rate(&machine, "net_out", now->out, was->out, 1e9, ns);
+  llmtopi_put_rate(&machine, "cpu_pressure", now->cpu_pressure, was->cpu_pressure, 1, ns);
+  llmtopi_put_rate(&machine, "mem_pressure", now->mem_pressure, was->mem_pressure, 1, ns);
+  llmtopi_put_rate(&machine, "io_pressure", now->io_pressure, was->io_pressure, 1, ns);
+  llmtopi_put_memory(&machine, b, &limited);
+  llmtopi_put_rate(&engine, "cpu", now->process, was->process, 1, ns);
+  if (now->threads == was->threads) llmtopi_put_rate(&engine, "run_wait", now->waited, was->waited, 1, ns); /* a thread that ended takes its time along */
+  llmtopi_put_rate(&engine, "read", now->read, was->read, 1e9, ns);
+  llmtopi_put_rate(&engine, "write", now->write, was->write, 1e9, ns);
+  llmtopi_put_rate(&engine, "read_ops", now->read_ops, was->read_ops, 1e9, ns);
+  llmtopi_put_rate(&engine, "write_ops", now->write_ops, was->write_ops, 1e9, ns);
+  llmtopi_put_rate(&engine, "faults", now->faults, was->faults, 1e9, ns);
+  llmtopi_put_rate(&engine, "minor_faults", now->minor_faults, was->minor_faults, 1e9, ns);
+  if (now->read >= 0) llmtopi_put(&engine, "read_sum", (double)now->read, 0);
+  if (now->write >= 0) llmtopi_put(&engine, "write_sum", (double)now->write, 0);
+  llmtopi_put(&engine, "threads", (double)now->threads, 0);
+  {
+    const char *p = llmtopi_slurp(b, "/proc/self/status");
+    int64_t rss = llmtopi_after(p, "VmRSS:"), peak = llmtopi_after(p, "VmHWM:");
+    if (rss >= 0) llmtopi_put(&engine, "rss", (double)rss * 1024, 0);
+    if (peak >= 0) llmtopi_put(&engine, "peak", (double)peak * 1024, 0);
+  }
+  llmtopi_open_line(llmtopi_fresh(t), "host", &now->at);
+  if (limited) llmtopi_str(&t->line, ",\"limited\":true");
+  llmtopi_host_members(&t->line, ns, cores, (size_t)count, machine.p, machine.n, engine.p, engine.n);
+  t->caps |= LLMTOP_CAN_HOST;
+  llmtopi_keep(t, &t->written_lines[0], LLMTOP_KIND_HOST);
+}
+
+/* Samples the machine and this process once a second. */
+static void llmtopi_sample(llmtop_socket *t, int64_t now) {
+  llmtopi_text b = {NULL, 0, 0, 0};
+  llmtopi_sums *s;
+  const char *p;
+  if (now < t->host_due) return;
+  t->host_due = now + LLMTOPI_SECOND;
+  s = (llmtopi_sums *)calloc(1, sizeof *s);
+  if (s == NULL) return;
+  p = llmtopi_slurp(&b, "/proc/stat");
+  if (*p == '\0') { /* not Linux */
+    t->host_due = INT64_MAX;
+    free(s);
+    free(b.p);
+    return;
+  }
+  s->at = now;
+  llmtopi_sum_cores(s, p);
+  llmtopi_sum_network(s, llmtopi_slurp(&b, "/proc/net/dev"));
+  s->cpu_pressure = llmtopi_pressure(&b, "/proc/pressure/cpu");
+  s->mem_pressure = llmtopi_pressure(&b, "/proc/pressure/memory");
+  s->io_pressure = llmtopi_pressure(&b, "/proc/pressure/io");
+  llmtopi_sum_process(s, &b);
+  if (t->sums != NULL) llmtopi_write_sample(t, &b, s, t->sums);
+  free(t->sums);
+  free(b.p);
+  t->sums = s;
 }
 
 /* ---- the CSV ----------------------------------------------------------------------------------------------------- */
@@ -1796,9 +2981,9 @@ static void llmtopi_csv(llmtop_socket *t) {
   bad = t->csv_file == NULL;
   if (!bad) {
     fputs("stage,elapsed_us\n", t->csv_file);
-    llmtopi_sums(t, &t->own_stages, llmtopi_csv_row);
+    llmtopi_sum_up(t, &t->own_stages, llmtopi_csv_row);
     for (i = 0; i < t->row_count; i++) llmtopi_csv_row(t, t->rows[i].name, t->rows[i].took);
-    for (q = t->oldest; q != NULL; q = q->newer) llmtopi_sums(t, &q->stages, llmtopi_csv_row);
+    for (q = t->oldest; q != NULL; q = q->newer) llmtopi_sum_up(t, &q->stages, llmtopi_csv_row);
     bad = ferror(t->csv_file);
     bad |= fclose(t->csv_file) != 0;
   }
@@ -1832,7 +3017,7 @@ long llmtop_csv(llmtop_socket *t, const char *path, uint64_t *missing) {
 
 /* ---- the writer -------------------------------------------------------------------------------------------------- */
 
-static int llmtopi_asked(llmtop_socket *t) {
+static int llmtopi_asked(llmtop_socket *t, int *sampled) {
   int stop;
   pthread_mutex_lock(&t->lock);
   if (t->csv_waits && !t->csv_done && t->head >= t->csv_after) {
@@ -1841,6 +3026,7 @@ static int llmtopi_asked(llmtop_socket *t) {
     pthread_cond_broadcast(&t->written);
   }
   stop = t->stop;
+  *sampled = t->sampled;
   pthread_mutex_unlock(&t->lock);
   return stop;
 }
@@ -1862,14 +3048,14 @@ static void llmtopi_farewell(llmtop_socket *t) {
   int64_t until = llmtop_now(t) + LLMTOPI_SECOND / 2;
   int i, pending = 1;
   llmtopi_tables(t, llmtop_now(t), 1);
+  llmtopi_reply(t);
   while (pending && llmtop_now(t) < until) {
     pending = 0;
     llmtopi_serve_all(t, 0);
     for (i = 0; i < t->count; i++) {
       llmtopi_reader *r = t->readers[i];
       if (r->out.n == 0 && !r->leaving) {
-        llmtopi_str(&r->out, "{\"t\":\"bye\",\"why\":\"the engine has ended\"}\n");
-        r->leaving = 1;
+        llmtopi_dismiss(r, "the engine has ended", llmtop_now(t));
         llmtopi_send(r);
       }
       pending |= r->out.n > 0;
@@ -1881,13 +3067,15 @@ static void llmtopi_farewell(llmtop_socket *t) {
 static void *llmtopi_write(void *arg) {
   llmtop_socket *t = (llmtop_socket *)arg;
   for (;;) {
-    int stop = llmtopi_asked(t), beat = 0;
+    int sampled = 0, stop = llmtopi_asked(t, &sampled), beat = 0;
     uint64_t read = llmtopi_drain(t);
     int64_t now = llmtop_now(t);
     llmtopi_write_tokens(t);
     if (stop && read == 0) break;
     llmtopi_tables(t, now, 0);
+    if (sampled) llmtopi_sample(t, now);
     llmtopi_accept(t, now);
+    llmtopi_reply(t);
     if (now >= t->clock_due) {
       t->clock_due = now + LLMTOPI_SECOND;
       beat = 1;
@@ -2033,7 +3221,8 @@ static int llmtopi_listen_tcp(llmtop_socket *t, const char *where, char *error, 
   snprintf(host, sizeof host, "%.*s", (int)(colon - where), where);
   loopback = strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0 ||
              (inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
-  if (!loopback) return llmtopi_fail(error, size, "open event socket: tcp:%s: only loopback addresses are allowed", where);
+  if (!loopback && t->token == NULL)
+    return llmtopi_fail(error, size, "open event socket: tcp:%s: not a loopback address, which needs a token", where);
   fd = llmtopi_bind_tcp(host, (int)port, &six);
   if (fd < 0 || getsockname(fd, (struct sockaddr *)&bound, &n) != 0)
     return llmtopi_fail(error, size, "open event socket: tcp:%s: %s", where, strerror(errno));
@@ -2087,20 +3276,12 @@ static int llmtopi_listen(llmtop_socket *t, const llmtop_options *o, char *error
 
 /* Renders the constant members of hello. */
 static void llmtopi_introduce(llmtop_socket *t, const llmtop_options *o) {
-  static const char *const caps[] = {"stages", "tokens", "experts", "kv", "steps", "queue", "device"};
   llmtopi_text *b = &t->engine;
-  size_t i;
   llmtopi_string(b, "name", o->name);
   llmtopi_string(b, "version", o->version);
   llmtopi_member(b, "pid", (int64_t)getpid());
-  llmtopi_str(b, ",\"caps\":[\"counters\"");
-  for (i = 0; i < sizeof caps / sizeof caps[0]; i++) {
-    if (!(o->caps >> i & 1)) continue;
-    llmtopi_str(b, ",\"");
-    llmtopi_str(b, caps[i]);
-    llmtopi_str(b, "\"");
-  }
-  llmtopi_str(b, o->text ? ",\"text\"]" : "]");
+  t->caps = t->caps_sent = o->caps & 1023;
+  b = &t->about;
   if (o->slots > 0) llmtopi_member(b, "slots", o->slots);
   if (o->device != NULL || o->kernels != NULL || o->threads > 0 || o->host) {
     llmtopi_str(b, o->host ? ",\"device\":{\"host\":true" : ",\"device\":{\"host\":false");
@@ -2114,8 +3295,22 @@ static void llmtopi_introduce(llmtop_socket *t, const llmtop_options *o) {
 }
 
 static void llmtopi_free(llmtop_socket *t) {
+  llmtopi_message *m, *next;
+  int i;
   while (t->oldest != NULL) llmtopi_forget(t, t->oldest);
+  for (i = 0; i < 3; i++) free(t->written_lines[i].p);
+  for (m = t->asked_first; m != NULL; m = next) {
+    next = m->next;
+    llmtopi_free_message(m);
+  }
+  for (m = t->replies; m != NULL; m = next) {
+    next = m->next;
+    llmtopi_free_message(m);
+  }
   free(t->own_stages.p);
+  free(t->sums);
+  free(t->token);
+  free(t->about.p);
   free(t->rows);
   free(t->engine.p);
   free(t->state.p);
@@ -2130,6 +3325,7 @@ static void llmtopi_free(llmtop_socket *t) {
   free(t->ring);
   free(t->picks);
   free(t->path);
+  pthread_cond_destroy(&t->asked);
   pthread_cond_destroy(&t->written);
   pthread_mutex_destroy(&t->lock);
   free(t);
@@ -2158,12 +3354,24 @@ static int llmtopi_prepare(llmtop_socket *t, const llmtop_options *o) {
 /* Starts the writer thread with the engine's signals blocked. */
 static int llmtopi_start(llmtop_socket *t) {
   sigset_t all, before;
-  int e;
+  int e, control;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  e = pthread_create(&t->writer, NULL, llmtopi_write, t);
+  for (control = 0; control < 5; control++) t->obeying |= llmtopi_offered(t, control);
+  e = t->obeying ? pthread_create(&t->obedient, NULL, llmtopi_obey, t) : 0;
+  if (e != 0) t->obeying = 0;
+  else e = pthread_create(&t->writer, NULL, llmtopi_write, t);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return e;
+}
+
+/* Ends the threads: that of the handlers first, whose replies the writer sends. */
+static void llmtopi_stop(llmtop_socket *t) {
+  pthread_mutex_lock(&t->lock);
+  t->stop = 1;
+  pthread_cond_broadcast(&t->asked);
+  pthread_mutex_unlock(&t->lock);
+  if (t->obeying) pthread_join(t->obedient, NULL);
 }
 
 static void llmtopi_unlisten(llmtop_socket *t) {
@@ -2186,12 +3394,17 @@ llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
   }
   pthread_mutex_init(&t->lock, NULL);
   pthread_cond_init(&t->written, NULL);
+  pthread_cond_init(&t->asked, NULL);
   t->start = llmtopi_clock(CLOCK_MONOTONIC);
   t->clock_due = LLMTOPI_SECOND;
   t->text = o->text != 0;
+  t->asked_last = &t->asked_first;
+  if (o->controls != NULL) t->controls = *o->controls;
+  if (o->token != NULL && o->token[0] != '\0') t->token = strdup(o->token);
+  t->trusted = t->token != NULL || o->address == NULL || strncmp(o->address, "tcp:", 4) != 0;
   t->csv = o->csv != 0;
   snprintf(t->run, sizeof t->run, "%llx-%lx", (unsigned long long)llmtopi_clock(CLOCK_REALTIME), (unsigned long)getpid());
-  if (!llmtopi_prepare(t, o)) {
+  if (!llmtopi_prepare(t, o) || (t->token == NULL && o->token != NULL && o->token[0] != '\0')) {
     llmtopi_fail(error, size, "open event socket: out of memory, ring or backlog is not a power of 2, or too many layers or experts");
     llmtopi_free(t);
     return NULL;
@@ -2204,6 +3417,7 @@ llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
   e = llmtopi_start(t);
   if (e != 0) {
     llmtopi_fail(error, size, "start writer thread of the event socket: %s", strerror(e));
+    llmtopi_stop(t);
     llmtopi_unlisten(t);
     llmtopi_free(t);
     return NULL;
@@ -2213,9 +3427,7 @@ llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
 
 void llmtop_close(llmtop_socket *t) {
   if (t == NULL) return;
-  pthread_mutex_lock(&t->lock);
-  t->stop = 1;
-  pthread_mutex_unlock(&t->lock);
+  llmtopi_stop(t);
   pthread_join(t->writer, NULL);
   llmtopi_unlisten(t);
   llmtopi_free(t);

@@ -37,7 +37,7 @@ func TestReadme(t *testing.T) {
 		t.Run(fmt.Sprint(i, languages[i].compiler), func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			binary := build(t, languages[i], written(t, languages[i], program))
+			binary := build(t, languages[i], written(t, languages[i], program), "-Itestdata", "-Wno-missing-field-initializers", "-lm")
 			for _, place := range []string{filepath.Dir(harness.Socket(t)), "/dev/null"} {
 				cmd := exec.Command(binary)
 				cmd.Dir, cmd.Env = folder, append(os.Environ(), "XDG_RUNTIME_DIR="+place)
@@ -48,6 +48,18 @@ func TestReadme(t *testing.T) {
 			if strings.Contains(program, "stages.csv") {
 				checkStages(t, filepath.Join(folder, "stages.csv"))
 			}
+		})
+	}
+}
+
+// TestEnginesOfReadme watches the engines with 5, 20 and 60 lines.
+func TestEnginesOfReadme(t *testing.T) {
+	for lines, want := range harness.Engines {
+		t.Run(fmt.Sprint(lines), func(t *testing.T) {
+			t.Parallel()
+			program := harness.Readme(t, lines, "c", `\b(llmtop_(open|queued|dispatched|step\w*|part\w*|picks|kv|ops|begin|end|ended|stage|add|counter|log|state|sample_host)\(|LLMTOP_(STEP|PART)\()`)
+			binary := build(t, languageC, written(t, languageC, program), "-Itestdata", "-Wno-missing-field-initializers", "-lm")
+			harness.WatchReadme(t, binary, check(), want)
 		})
 	}
 }

@@ -27,6 +27,7 @@
 #![allow(dead_code)] // an engine uses only a part of the API
 #![forbid(unsafe_code)]
 
+use std::cell::Cell as StdCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -44,7 +45,8 @@ use std::os::unix::{
 
 // ---- what an engine emits -------------------------------------------------------------------------------------------
 
-/// Capabilities of an engine, for [`Options::caps`]. A reader shows what is missing as "not reported".
+/// Capabilities of an engine, for [`Options::caps`]. What it emits is added by itself. A reader shows what is missing as
+/// "not reported".
 pub mod caps {
     pub const STAGES: u32 = 1;
     pub const TOKENS: u32 = 1 << 1;
@@ -58,7 +60,8 @@ pub mod caps {
     /// Has a device separate from the host and stamps transfers.
     pub const DEVICE: u32 = 1 << 7;
     pub const HOST: u32 = 1 << 8;
-    pub(super) const NAMES: [&str; 9] = ["stages", "tokens", "experts", "picks", "kv", "steps", "queue", "device", "host"];
+    pub const OPS: u32 = 1 << 9;
+    pub(super) const NAMES: [&str; 10] = ["stages", "tokens", "experts", "picks", "kv", "steps", "queue", "device", "host", "ops"];
 }
 
 /// Standard stage names. Any other word is an engine-specific stage.
@@ -110,8 +113,12 @@ pub enum Kind {
     Host,
     Counters,
     Log,
+    Ops,
+    Usage,
+    Speculation,
 }
-const KINDS: [&str; 11] = ["engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "counters", "log"];
+const KINDS: [&str; 14] =
+    ["engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "counters", "log", "ops", "usage", "speculation"];
 
 /// Configuration of the event socket.
 pub struct Options {
@@ -186,6 +193,7 @@ pub struct Device {
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub name: String,
+    /// Its GGUF or safetensors file, or their folder: llmtop on the same machine reads what is not given from it.
     pub path: String,
     pub architecture: String,
     pub quantisation: String,
@@ -242,6 +250,12 @@ pub struct Usage {
     pub generated: Option<u64>,
     /// Padding tokens of a batch.
     pub pad: Option<u32>,
+    /// The earlier request with the same beginning of the prompt; 0: not reported.
+    pub reuse: u64,
+    /// Where the prompt stops to be the same, in tokens.
+    pub reuse_at: u64,
+    /// Why no more was reused; empty: not reported.
+    pub reuse_why: &'static str,
 }
 
 /// A token, or several with the same stamp.
@@ -290,6 +304,156 @@ impl Step<'_> {
     pub fn since(began: Instant) -> Self {
         Step { began, number: 0, decode: None, prompt: None, split: None, metrics: "" }
     }
+}
+
+const PARTS: [&str; 6] = [stage::EMBED, stage::ATTENTION, stage::ROUTER, stage::EXPERTS, stage::LM_HEAD, stage::SAMPLE];
+
+/// A forward pass that is timed until [`Forward::end`], or until it is dropped; see [`Emitter::step_begin`]. On an
+/// accelerator the pass, and each part, has to wait for the device, otherwise it measures only launches: leave parts out
+/// there. A pass that panics is reported without its numbers of tokens.
+#[must_use = "a pass ends when it is dropped"]
+pub struct Forward<'a> {
+    top: &'a Emitter,
+    request: u64,
+    number: u64,
+    /// Decode tokens in the batch; it may be set until the end.
+    pub decode: Option<u32>,
+    /// Prompt tokens in the batch; it may be set until the end.
+    pub prompt: Option<u32>,
+    began: Instant,
+    body: StdCell<Option<Instant>>, // the end of the layers, once it has ended
+    parts: [StdCell<u64>; 6],       // ns
+}
+
+impl Forward<'_> {
+    /// Its number, for [`Token::step`].
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A part of the pass until it is dropped: [`stage::EMBED`], [`stage::ATTENTION`], [`stage::ROUTER`],
+    /// [`stage::EXPERTS`], [`stage::LM_HEAD`] or [`stage::SAMPLE`]; any other name becomes a stage of its own. With a
+    /// layer, it is also a stage of the request. Sampling may follow the end of the pass.
+    pub fn part(&self, name: &'static str, layer: Option<u32>) -> Part<'_> {
+        Part { pass: self, name, layer, began: Instant::now() }
+    }
+
+    /// Ends the pass before its scope does; ending it twice has no effect.
+    pub fn end(&self) {
+        self.end_with(self.decode, self.prompt);
+    }
+
+    fn end_with(&self, decode: Option<u32>, prompt: Option<u32>) {
+        if self.body.get().is_some() {
+            return;
+        }
+        let now = Instant::now();
+        let [embed, _, _, _, head, sample] = self.parts.each_ref().map(StdCell::get);
+        let body = now.checked_sub(Duration::from_nanos(head + sample)).unwrap_or(now).max(self.began);
+        self.body.set(Some(body)); // the LM head and sampling come after the layers
+        let split = self.parts.each_ref().map(|ns| ns.get().min(u64::from(u32::MAX)) as u32);
+        let split = split.iter().any(|&ns| ns > 0).then_some(split);
+        self.top.step_at(&Step { began: self.began, number: self.number, decode, prompt, split, metrics: "" }, now);
+        let Some(tokens) = prompt.filter(|&n| n > 0 && self.request != 0) else { return };
+        if embed > 0 {
+            self.stage(stage::EMBED, None, self.began + Duration::from_nanos(embed), embed, tokens);
+        }
+        let took = nanos(body.saturating_duration_since(self.began)).saturating_sub(embed);
+        self.stage(stage::PREFILL, None, body, took, tokens);
+    }
+
+    fn stage(&self, name: &str, layer: Option<u32>, at: Instant, took: u64, tokens: u32) {
+        let s = &self.top.shared;
+        s.stage(self.request, s.names.place(name), layer.unwrap_or(ABSENT32), at, took, u64::from(tokens), None);
+    }
+
+    /// As [`Emitter::token`], for a token that the pass has made. Ends the pass.
+    pub fn token(&self, request: u64, index: u32, id: u32) {
+        self.tokens(&[Token { request, index: Some(index), id: Some(id), ..Token::default() }]);
+    }
+
+    /// As [`Emitter::tokens`], for tokens that the pass has made. Ends the pass. With the first token of its request
+    /// comes the first_token stage.
+    pub fn tokens(&self, tokens: &[Token]) {
+        self.end();
+        let now = Instant::now();
+        let sampled = self.parts[5].get();
+        for token in tokens.iter().filter(|t| t.request != 0) {
+            let at = token.at.unwrap_or(now);
+            let mut token = Token { step: self.number, at: Some(at), ..*token };
+            let alone = self.request == token.request || self.decode == Some(1) && self.prompt.unwrap_or(0) == 0;
+            if token.sampling.is_none() && sampled > 0 && alone {
+                token.sampling = Some(Duration::from_nanos(sampled));
+            }
+            let first = token.index == Some(0) && self.request == token.request && self.prompt.unwrap_or(0) > 0;
+            if let Some(body) = self.body.get().filter(|_| first) {
+                self.stage(stage::FIRST_TOKEN, None, at, nanos(at.saturating_duration_since(body)), 0);
+            }
+            self.top.shared.token(&token, 0);
+        }
+    }
+}
+
+impl Drop for Forward<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.end_with(None, None);
+        } else {
+            self.end();
+        }
+    }
+}
+
+/// A part of a [`Forward`] pass. It ends when it is dropped.
+#[must_use = "a part ends when it is dropped"]
+pub struct Part<'a> {
+    pass: &'a Forward<'a>,
+    name: &'static str,
+    layer: Option<u32>,
+    began: Instant,
+}
+
+impl Part<'_> {
+    /// Ends it before its scope does.
+    pub fn end(self) {}
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let (now, pass) = (Instant::now(), self.pass);
+        let took = nanos(now.saturating_duration_since(self.began));
+        let Some(part) = PARTS.iter().position(|name| *name == self.name) else {
+            return pass.stage(self.name, self.layer, now, took, 0);
+        };
+        pass.parts[part].set(pass.parts[part].get() + took);
+        let prompt = pass.prompt.unwrap_or(0);
+        if self.layer.is_some() && pass.request != 0 && prompt > 0 {
+            pass.stage(self.name, self.layer, now, took, prompt);
+        }
+    }
+}
+
+/// Time of an operation, cumulative; see [`Emitter::ops`].
+#[derive(Clone, Copy, Debug)]
+pub struct Op<'a> {
+    pub name: &'a str,
+    /// `None`: outside all layers.
+    pub layer: Option<u32>,
+    pub calls: u64,
+    pub time: Duration,
+}
+
+/// Decode passes of one shape, cumulative; see [`Emitter::draft`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shape {
+    /// Drafts were computed for it.
+    pub drafts: bool,
+    /// Requests in a pass, and the tokens that it computes: one of each request, and drafted ones.
+    pub requests: u64,
+    pub tokens: u64,
+    pub passes: u64,
+    pub time: Duration,
+    pub generated: u64,
 }
 
 /// The KV cache, in cells of one token each.
@@ -977,10 +1141,13 @@ enum What {
     Engine,
     Model,
     Log,
+    Ops,
+    Draft,
+    Usage,
 }
 
 impl What {
-    const ALL: [What; 11] = [
+    const ALL: [What; 14] = [
         What::Token,
         What::Queued,
         What::Dispatched,
@@ -992,6 +1159,9 @@ impl What {
         What::Engine,
         What::Model,
         What::Log,
+        What::Ops,
+        What::Draft,
+        What::Usage,
     ];
 
     fn kind(self) -> Kind {
@@ -1005,6 +1175,23 @@ impl What {
             What::Engine => Kind::Engine,
             What::Model => Kind::Model,
             What::Log => Kind::Log,
+            What::Ops => Kind::Ops,
+            What::Draft => Kind::Speculation,
+            What::Usage => Kind::Usage,
+        }
+    }
+
+    /// The capability of an engine that emits it.
+    fn cap(self) -> u32 {
+        match self {
+            What::Token => caps::TOKENS,
+            What::Dispatched => caps::QUEUE,
+            What::Stage => caps::STAGES,
+            What::Step => caps::STEPS,
+            What::Kv => caps::KV,
+            What::Host => caps::HOST,
+            What::Ops => caps::OPS,
+            _ => 0,
         }
     }
 }
@@ -1369,6 +1556,8 @@ struct Shared {
     own: Box<[Count]>, // OWN, and one that is not sent
     own_names: Mutex<Vec<String>>,
     names: Names,
+    steps: AtomicU64,      // numbers of passes given so far
+    sampled: AtomicBool,   // sample_host was called
     tokenizer: [usize; 4], // indexes of tokenize, the two of streams, cache_lookup
     picks: RwLock<Picks>,
     every: AtomicU64,  // sampling interval of picks, in passes
@@ -1422,10 +1611,9 @@ impl Shared {
     }
 
     /// A stage stores the index of its name in small, layer in id, duration in x[0], tokens in x[1].
-    fn stage(&self, request: u64, place: usize, layer: u32, began: Instant, tokens: u64, hit: Option<bool>) {
-        let now = Instant::now();
-        let took = nanos(now.saturating_duration_since(began));
-        let mut e = Event::new(What::Stage, self.stamp(now), request);
+    #[allow(clippy::too_many_arguments)]
+    fn stage(&self, request: u64, place: usize, layer: u32, at: Instant, took: u64, tokens: u64, hit: Option<bool>) {
+        let mut e = Event::new(What::Stage, self.stamp(at), request);
         e.small = place as u16;
         e.id = layer;
         e.x = [took, tokens, ABSENT];
@@ -1519,6 +1707,8 @@ impl Emitter {
             ring: Ring::new(options.ring),
             counts: Default::default(),
             tokenizer_ns: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
+            sampled: AtomicBool::new(false),
             own: (0..=OWN).map(|_| Count::default()).collect(),
             own_names: Mutex::new(Vec::new()),
             names,
@@ -1617,7 +1807,8 @@ impl Emitter {
         self.ended(request, 2, why, usage);
     }
 
-    /// The outcome is in id, pad in index, the other numbers in x; the payload is the reason.
+    /// The outcome is in id, pad in index, the other numbers in x, the length of the reason in small; the payload is the
+    /// reason and, with flag 1, the earlier request, the place, and why no more was reused.
     fn ended(&self, request: u64, outcome: u32, why: &str, usage: &Usage) {
         if request == 0 {
             return;
@@ -1627,7 +1818,18 @@ impl Emitter {
         e.id = outcome;
         e.index = usage.pad.unwrap_or(ABSENT32);
         e.x = [usage.prompt, usage.cached, usage.generated].map(|n| n.unwrap_or(ABSENT));
-        s.emit_text(&mut e, cut(why, 1024).as_bytes());
+        let (why, more) = (cut(why, 1024), cut(usage.reuse_why, 1024));
+        e.small = why.len() as u16;
+        e.flags = u8::from(usage.reuse != 0 || !more.is_empty());
+        e.length = (why.len() + usize::from(e.flags) * (16 + more.len())) as u32;
+        s.emit(&e, |f| {
+            f.bytes(why.as_bytes());
+            if e.flags != 0 {
+                f.bytes(&usage.reuse.to_le_bytes());
+                f.bytes(&usage.reuse_at.to_le_bytes());
+                f.bytes(more.as_bytes());
+            }
+        });
         s.counts[1 + outcome as usize].add(1);
         for (counter, n) in [(PROMPT_TOKENS, usage.prompt), (CACHED_TOKENS, usage.cached)] {
             if let Some(n) = n {
@@ -1673,7 +1875,9 @@ impl Emitter {
 
     /// A stage that ends now and started at `began`, perhaps on another thread; tokens 0: not reported.
     pub fn stage(&self, request: u64, name: &str, layer: Option<u32>, began: Instant, tokens: u64) {
-        self.shared.stage(request, self.shared.names.place(name), layer.unwrap_or(ABSENT32), began, tokens, None);
+        let now = Instant::now();
+        let took = nanos(now.saturating_duration_since(began));
+        self.shared.stage(request, self.shared.names.place(name), layer.unwrap_or(ABSENT32), now, took, tokens, None);
     }
 
     /// Statistics of the spans of a name in this process; `None` if there was none.
@@ -1690,7 +1894,18 @@ impl Emitter {
     /// A forward pass that ends now. Its number is in request, decode and prompt tokens in id and index, duration in
     /// x[0]; flag 1: the payload starts with a split.
     pub fn step(&self, pass: &Step) {
-        let now = Instant::now();
+        self.step_at(pass, Instant::now());
+    }
+
+    /// Begins a forward pass. request: that for which it works, 0 if for several. Then the time of a pass over prompt
+    /// tokens is that request's prompt stage. decode, prompt: tokens in the batch.
+    pub fn step_begin(&self, request: u64, decode: Option<u32>, prompt: Option<u32>) -> Forward<'_> {
+        let number = self.shared.steps.fetch_add(1, Ordering::Relaxed) + 1;
+        let (body, parts) = (StdCell::new(None), Default::default());
+        Forward { top: self, request, number, decode, prompt, began: Instant::now(), body, parts }
+    }
+
+    fn step_at(&self, pass: &Step, now: Instant) {
         let mut e = Event::new(What::Step, self.shared.stamp(now), pass.number);
         e.id = pass.decode.unwrap_or(ABSENT32);
         e.index = pass.prompt.unwrap_or(ABSENT32);
@@ -1753,34 +1968,79 @@ impl Emitter {
         Counter { shared: self.shared.clone(), place }
     }
 
+    /// Times of operations in passes forward passes, cumulative, the longest first; at most 4096. slowdown: time of a
+    /// timed pass / time of one that is not timed.
+    pub fn ops(&self, passes: u64, ops: &[Op], slowdown: Option<f64>) {
+        let mut names: Vec<&str> = Vec::new();
+        let mut rows: Vec<(usize, &Op)> = Vec::new();
+        for op in ops.iter().take(4096) {
+            let place = names.iter().position(|n| *n == op.name).unwrap_or(names.len());
+            if place == names.len() && place < 256 {
+                names.push(op.name);
+            }
+            if place < 256 {
+                rows.push((place, op));
+            }
+        }
+        let mut t = Text::default();
+        t.member("passes", passes.max(1));
+        if let Some(slowdown) = slowdown {
+            readings(&mut t, &[("slowdown", Reading::Derived(slowdown))]);
+        }
+        t.key("ops");
+        t.list(names.iter(), |t, n| t.quote(cut(n, 1024)));
+        t.key("k");
+        t.list(rows.iter(), |t, (place, _)| t.uint(*place as u64));
+        t.key("l");
+        t.list(rows.iter(), |t, (_, op)| t.int(op.layer.map_or(-1, i64::from)));
+        t.key("n");
+        t.list(rows.iter(), |t, (_, op)| t.uint(op.calls));
+        t.key("d");
+        t.list(rows.iter(), |t, (_, op)| t.uint(nanos(op.time)));
+        self.shared.emit_text(&mut Event::new(What::Ops, self.shared.now(), 0), &t.0);
+    }
+
+    /// Speculative decoding, cumulative: drafted tokens, and those of them that were accepted, by position in the draft;
+    /// the time in which drafts were computed; and the shapes of decode passes.
+    pub fn draft(&self, drafted: &[u64], accepted: &[u64], time: Duration, shapes: &[Shape]) {
+        let mut t = Text::default();
+        for (name, list) in [("drafted", drafted), ("accepted", accepted)] {
+            t.key(name);
+            t.list(list.iter().take(64), |t, &n| t.uint(n));
+        }
+        t.member("time", nanos(time));
+        let columns: [(&str, fn(&Shape) -> u64); 6] = [
+            ("s", |s| u64::from(s.drafts)),
+            ("r", |s| s.requests),
+            ("n", |s| s.tokens),
+            ("p", |s| s.passes),
+            ("d", |s| nanos(s.time)),
+            ("k", |s| s.generated),
+        ];
+        for (name, get) in columns {
+            t.key(name);
+            t.list(shapes.iter().take(256), |t, s| t.uint(get(s)));
+        }
+        self.shared.emit_text(&mut Event::new(What::Draft, self.shared.now(), 0), &t.0);
+    }
+
+    /// What the engine's threads did in the last interval: readings with the names of the protocol's usage.
+    pub fn usage(&self, interval: Duration, list: &[(&str, Reading)]) {
+        let mut t = Text::default();
+        t.member("interval", nanos(interval));
+        readings(&mut t, list);
+        self.shared.emit_text(&mut Event::new(What::Usage, self.shared.now(), 0), &t.0);
+    }
+
+    /// Samples the machine and this process once a second from now on, from /proc. For engines on another machine:
+    /// llmtop samples engines on its own. Linux only.
+    pub fn sample_host(&self) {
+        self.shared.sampled.store(true, Ordering::Relaxed);
+    }
+
     /// A sample of the machine.
     pub fn host(&self, sample: &Host) {
-        let mut t = Text::default();
-        if !sample.interval.is_zero() {
-            t.member("interval", nanos(sample.interval));
-        }
-        if !sample.cores.is_empty() {
-            t.key("cores");
-            t.list(sample.cores.iter(), |t, &v| t.real(v));
-        }
-        t.raw(if sample.limited { ",\"limited\":true" } else { "" });
-        t.string("no_gpu", cut(sample.no_gpu, SHORT_TEXT));
-        readings(&mut t, sample.readings);
-        t.key("engine");
-        t.raw("{\"pid\":");
-        t.uint(u64::from(process::id()));
-        readings(&mut t, sample.engine);
-        t.raw("}");
-        if !sample.gpus.is_empty() {
-            t.key("gpus");
-            t.list(sample.gpus.iter(), |t, &(name, list)| {
-                t.raw("{\"name\":");
-                t.quote(cut(name, SHORT_TEXT));
-                readings(t, list);
-                t.raw("}");
-            });
-        }
-        self.shared.emit_text(&mut Event::new(What::Host, self.shared.now(), 0), &t.0);
+        self.shared.emit_text(&mut Event::new(What::Host, self.shared.now(), 0), &host_members(sample).0);
     }
 
     /// One line of the engine log, at most 4 KiB.
@@ -1843,7 +2103,9 @@ impl Span<'_> {
 impl Drop for Span<'_> {
     fn drop(&mut self) {
         if self.live {
-            self.top.shared.stage(self.request, self.place, self.layer, self.began, self.tokens, self.hit);
+            let now = Instant::now();
+            let took = nanos(now.saturating_duration_since(self.began));
+            self.top.shared.stage(self.request, self.place, self.layer, now, took, self.tokens, self.hit);
         }
     }
 }
@@ -1913,6 +2175,8 @@ struct State {
     experts: Text, // the latest lines
     counters: Text,
     host: Text,
+    ops: Text,
+    draft: Text,
     csv: bool,
     rows: Vec<(u16, u64)>, // index of the name, ns
     missing: u64,
@@ -2047,7 +2311,7 @@ impl State {
             write_stage(t, 0, sum, names);
             t.end();
         }
-        for line in [&self.experts, &self.host, &self.counters] {
+        for line in [&self.experts, &self.host, &self.counters, &self.ops, &self.draft] {
             if !line.0.is_empty() {
                 t.0.extend_from_slice(&line.0);
                 t.end();
@@ -2130,16 +2394,41 @@ fn model_members(m: &Model) -> Text {
     t
 }
 
+fn host_members(sample: &Host) -> Text {
+    let mut t = Text::default();
+    if !sample.interval.is_zero() {
+        t.member("interval", nanos(sample.interval));
+    }
+    if !sample.cores.is_empty() {
+        t.key("cores");
+        t.list(sample.cores.iter(), |t, &v| t.real(v));
+    }
+    t.raw(if sample.limited { ",\"limited\":true" } else { "" });
+    t.string("no_gpu", cut(sample.no_gpu, SHORT_TEXT));
+    readings(&mut t, sample.readings);
+    t.key("engine");
+    t.raw("{\"pid\":");
+    t.uint(u64::from(process::id()));
+    readings(&mut t, sample.engine);
+    t.raw("}");
+    if !sample.gpus.is_empty() {
+        t.key("gpus");
+        t.list(sample.gpus.iter(), |t, &(name, list)| {
+            t.raw("{\"name\":");
+            t.quote(cut(name, SHORT_TEXT));
+            readings(t, list);
+            t.raw("}");
+        });
+    }
+    t
+}
+
 /// The constant members of hello.
-fn engine_members(o: &Options, controls: bool) -> Text {
+fn engine_members(o: &Options) -> Text {
     let mut t = Text::default();
     t.string("name", cut(&o.name, SHORT_TEXT));
     t.string("version", cut(&o.version, SHORT_TEXT));
     t.member("pid", u64::from(process::id()));
-    t.key("caps");
-    let sent = caps::NAMES.iter().enumerate().filter(|(i, _)| o.caps >> i & 1 == 1).map(|(_, n)| *n);
-    let offered = o.controls.offered().into_iter().filter(|(_, there)| *there && controls).map(|(n, _)| n);
-    t.list(sent.chain(offered).chain(o.text.then_some("text")).chain(["counters"]), |t, n| t.quote(n));
     if o.slots > 0 {
         t.member("slots", u64::from(o.slots));
     }
@@ -2153,6 +2442,13 @@ fn engine_members(o: &Options, controls: bool) -> Text {
         t.raw("}");
     }
     t
+}
+
+/// The member with the capabilities, and the control messages that the engine offers.
+fn write_caps(t: &mut Text, caps: u32, offered: &[&str], text: bool) {
+    t.key("caps");
+    let sent = caps::NAMES.iter().enumerate().filter(|(i, _)| caps >> i & 1 == 1).map(|(_, n)| *n);
+    t.list(sent.chain(offered.iter().copied()).chain(text.then_some("text")).chain(["counters"]), |t, n| t.quote(n));
 }
 
 fn wall() -> u64 {
@@ -2201,9 +2497,21 @@ fn write_queued(e: &Event, payload: &[u8]) -> (Text, Text) {
     (t, prompt)
 }
 
-fn write_ended(t: &mut Text, e: &Event, why: &[u8]) {
+fn write_ended(t: &mut Text, e: &Event, payload: &[u8]) {
     write_request(t, ["finished", "cancelled", "failed"][e.id as usize % 3], e.request, e.at);
+    let (why, reuse) = payload.split_at(usize::from(e.small).min(payload.len()));
     t.string("why", &String::from_utf8_lossy(why));
+    if let Some((with, rest)) = reuse.split_first_chunk::<8>() {
+        if let Some((at, why)) = rest.split_first_chunk::<8>() {
+            t.raw(",\"reuse\":{\"at\":");
+            t.uint(u64::from_le_bytes(*at));
+            if u64::from_le_bytes(*with) != 0 {
+                t.member("with", u64::from_le_bytes(*with));
+            }
+            t.string("why", &String::from_utf8_lossy(why));
+            t.raw("}");
+        }
+    }
     t.given("in", e.x[0]);
     t.given("cached", e.x[1]);
     t.given32("pad", e.index);
@@ -2548,6 +2856,134 @@ fn due(at: &mut u64, now: u64, later: u64) -> bool {
     come
 }
 
+/// What /proc counted at a moment.
+#[derive(Default)]
+struct Sums {
+    at: u64,
+    cores: Vec<[u64; 3]>, // ticks in all, idle, stolen; the first is of all cores
+    runnable: Option<f64>,
+    counts: Vec<(&'static str, u64, f64)>, // of the machine: name, count, and how much of a second one is
+    own: Vec<(&'static str, u64, f64)>,    // of this process
+    waits: Option<BTreeMap<String, u64>>,  // ns that each thread waited for a core
+    threads: f64,
+}
+
+/// The number after a word.
+fn after(text: &str, word: &str) -> Option<u64> {
+    text[text.find(word)? + word.len()..].split_whitespace().next()?.parse().ok()
+}
+
+impl Sums {
+    /// `None` without /proc.
+    fn read(at: u64) -> Option<Sums> {
+        let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let mut s = Sums { at, runnable: after(&stat, "procs_running ").map(|n| n as f64), ..Sums::default() };
+        for line in stat.lines().take_while(|l| l.starts_with("cpu")) {
+            let t: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|n| n.parse().ok()).collect();
+            s.cores.push([t.iter().sum(), t.get(3)? + t.get(4)?, *t.get(7)?]);
+        }
+        let rows: Vec<Vec<u64>> = file("/proc/net/dev")
+            .lines()
+            .skip(2)
+            .filter_map(|l| l.split_once(':'))
+            .filter(|(name, _)| name.trim() != "lo")
+            .map(|(_, counts)| counts.split_whitespace().filter_map(|n| n.parse().ok()).collect())
+            .collect();
+        for (name, column) in [("net_in", 0), ("net_out", 8)] {
+            if !rows.is_empty() {
+                s.counts.push((name, rows.iter().filter_map(|r| r.get(column)).sum(), 1e9));
+            }
+        }
+        for (name, of) in [("cpu_pressure", "cpu"), ("mem_pressure", "memory"), ("io_pressure", "io")] {
+            s.counts.extend(after(&file(&format!("/proc/pressure/{of}")), "total=").map(|us| (name, us * 1000, 1.0)));
+        }
+        let stat = file("/proc/self/stat");
+        let v: Vec<u64> = stat.rsplit(')').next()?.split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+        const TICK: u64 = SECOND / 100; // USER_HZ is 100 on all systems that Rust supports
+        s.own = vec![("cpu", (v.get(11)? + v.get(12)?) * TICK, 1.0), ("minor_faults", v[7], 1e9), ("faults", v[9], 1e9)];
+        s.threads = *v.get(17)? as f64;
+        let io = file("/proc/self/io");
+        for (name, of) in [("read", "\nread_bytes: "), ("write", "\nwrite_bytes: "), ("read_ops", "syscr: "), ("write_ops", "syscw: ")] {
+            s.own.extend(after(&io, of).map(|n| (name, n, 1e9)));
+        }
+        if s.threads <= 256.0 {
+            let tasks = fs::read_dir("/proc/self/task").ok()?.filter_map(|t| t.ok()?.file_name().into_string().ok());
+            let waited = |t: &String| file(&format!("/proc/self/task/{t}/schedstat")).split_whitespace().nth(1)?.parse().ok();
+            s.waits = Some(tasks.filter_map(|t| waited(&t).map(|ns| (t, ns))).collect());
+        }
+        Some(s)
+    }
+
+    /// Writes the members of a sample.
+    fn write(&self, t: &mut Text, was: &Sums) {
+        let ns = self.at.saturating_sub(was.at).max(1) as f64;
+        let share = |i: usize, of: usize| match (self.cores.get(i), was.cores.get(i)) {
+            (Some(now), Some(was)) if now[0] > was[0] => now[of].saturating_sub(was[of]) as f64 / (now[0] - was[0]) as f64,
+            _ => 0.0,
+        };
+        let rates = |now: &[(&'static str, u64, f64)], was: &[(&'static str, u64, f64)]| -> Vec<(&'static str, Reading)> {
+            let before = |name| was.iter().find(|w| w.0 == name).map(|w| w.1);
+            let rate = |&(name, n, unit): &(&'static str, u64, f64)| {
+                Some((name, Reading::Derived(n.checked_sub(before(name)?)? as f64 * unit / ns)))
+            };
+            now.iter().filter_map(rate).collect()
+        };
+        let mut machine = rates(&self.counts, &was.counts);
+        machine.extend([("cpu", Reading::Derived(1.0 - share(0, 1))), ("steal", Reading::Derived(share(0, 2)))]);
+        machine.extend(self.runnable.map(|n| ("runnable", Reading::Reported(n))));
+        let load = fs::read_to_string("/proc/loadavg").ok().and_then(|l| l.split_whitespace().next()?.parse().ok());
+        machine.extend(load.map(|l| ("load1", Reading::Reported(l))));
+        let memory = memory();
+        if let Some((total, used, _)) = memory {
+            machine.extend([("mem_total", Reading::Reported(total as f64)), ("mem_used", Reading::Derived(used as f64))]);
+        }
+        let mut engine = rates(&self.own, &was.own);
+        engine.extend(self.own.iter().filter_map(|&(name, n, _)| match name {
+            "read" => Some(("read_sum", Reading::Reported(n as f64))),
+            "write" => Some(("write_sum", Reading::Reported(n as f64))),
+            _ => None,
+        }));
+        engine.push(("threads", Reading::Reported(self.threads)));
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        for (name, of) in [("rss", "VmRSS:"), ("peak", "VmHWM:")] {
+            engine.extend(after(&status, of).map(|kib| (name, Reading::Reported((kib * 1024) as f64))));
+        }
+        if let (Some(now), Some(was)) = (&self.waits, &was.waits) {
+            let waited: u64 = now.iter().map(|(t, ns)| ns.saturating_sub(was.get(t).copied().unwrap_or(0))).sum();
+            engine.push(("run_wait", Reading::Derived(waited as f64 / ns)));
+        }
+        let cores: Vec<f64> =
+            if self.cores.len() == was.cores.len() { (1..self.cores.len()).map(|i| 1.0 - share(i, 1)).collect() } else { Vec::new() };
+        let interval = Duration::from_nanos(ns as u64);
+        let limited = memory.is_some_and(|m| m.2);
+        let sample = Host { interval, cores: &cores, limited, readings: &machine, engine: &engine, ..Host::default() };
+        t.0.extend_from_slice(&host_members(&sample).0);
+    }
+}
+
+/// Bytes of memory, those in use, and whether both are of a control group: the lowest limit of the machine and of the
+/// process's groups.
+fn memory() -> Option<(u64, u64, bool)> {
+    let about = fs::read_to_string("/proc/meminfo").ok()?;
+    let total = after(&about, "MemTotal:")? * 1024;
+    let mut found = (total, total - after(&about, "MemAvailable:")? * 1024, false);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut group = groups.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/").trim_end_matches('/');
+    loop {
+        let number = |of: &str| fs::read_to_string(format!("/sys/fs/cgroup{group}/memory.{of}")).ok()?.trim().parse::<u64>().ok();
+        if let (Some(limit), Some(used)) = (number("max"), number("current")) {
+            if limit < found.0 {
+                found = (limit, used, true);
+            }
+        }
+        match group.rfind('/') {
+            Some(end) => group = &group[..end],
+            None => return Some(found),
+        }
+    }
+}
+
 struct Writer {
     shared: Arc<Shared>,
     listener: Listener,
@@ -2558,7 +2994,12 @@ struct Writer {
     trusted: bool, // readers may control
     token: Option<String>,
     run: String,
-    hello: Text, // constant members
+    about: Text, // constant members of hello
+    hello: Text, // those and the capabilities
+    caps: u32,
+    caps_sent: u32,
+    sums: Option<Sums>, // of the last sample of the machine
+    host_due: u64,
     head: u64,
     state: State,
     line: Text,
@@ -2590,9 +3031,11 @@ impl Writer {
         mut o: Options,
     ) -> io::Result<Writer> {
         let trusted = place.is_some() || o.token.is_some();
-        let hello = engine_members(&o, trusted);
+        let about = engine_members(&o);
         let controls = mem::take(&mut o.controls);
         let offered: Vec<_> = controls.offered().into_iter().filter(|(_, there)| *there).map(|(n, _)| n).collect();
+        let mut hello = about.clone();
+        write_caps(&mut hello, o.caps, if trusted { &offered } else { &[] }, o.text);
         let mut control_queue = None;
         if trusted && !offered.is_empty() {
             let (sender, messages) = mpsc::sync_channel(64);
@@ -2618,7 +3061,12 @@ impl Writer {
             trusted,
             token: o.token,
             run: format!("{:x}-{:x}", wall(), process::id()),
+            about,
             hello,
+            caps: o.caps,
+            caps_sent: o.caps,
+            sums: None,
+            host_due: 0,
             head: 0,
             state,
             line: Text::default(),
@@ -2715,6 +3163,10 @@ impl Writer {
 
     fn on(&mut self, e: &Event, payload: &[u8]) {
         let shared = self.shared.clone();
+        self.caps |= e.what.cap();
+        if e.what == What::Token && payload.len() > usize::from(e.small) + 8 * usize::from(e.flags) {
+            self.caps |= caps::PICKS;
+        }
         if e.what == What::Token {
             let reader = self.state.note_token(e, &shared);
             if self.watched() {
@@ -2751,7 +3203,11 @@ impl Writer {
                 t.quote(&String::from_utf8_lossy(payload));
             }
             What::Queued | What::Dispatched | What::Ended => self.on_request(&mut t, e, payload),
-            What::Token | What::Host | What::Engine | What::Model => self.on_state(&mut t, e, payload),
+            What::Usage => {
+                t.open_at("usage", e.at);
+                t.0.extend_from_slice(payload);
+            }
+            What::Token | What::Host | What::Engine | What::Model | What::Ops | What::Draft => self.on_state(&mut t, e, payload),
         }
         self.line = t;
         self.push(e.what.kind(), 1);
@@ -2804,9 +3260,14 @@ impl Writer {
                 t.0.extend_from_slice(&self.state.model.0);
             }
             _ => {
-                t.open_at("host", e.at);
+                let (name, kept) = match e.what {
+                    What::Ops => ("ops", &mut self.state.ops),
+                    What::Draft => ("draft", &mut self.state.draft),
+                    _ => ("host", &mut self.state.host),
+                };
+                t.open_at(name, e.at);
                 t.0.extend_from_slice(payload);
-                self.state.host = t.clone();
+                *kept = t.clone();
             }
         }
     }
@@ -2831,12 +3292,41 @@ impl Writer {
     // Tables.
 
     fn tables(&mut self, now: u64, last: bool) {
+        if self.caps != self.caps_sent {
+            self.caps_sent = self.caps;
+            self.hello = self.about.clone();
+            write_caps(&mut self.hello, self.caps, if self.trusted { &self.offered } else { &[] }, self.shared.text);
+            self.state.engine_at = Some(now);
+            self.line.0.clear();
+            write_engine(&mut self.line, now, &self.hello, &self.state.engine);
+            self.push(Kind::Engine, 1);
+        }
+        if self.shared.sampled.load(Ordering::Relaxed) && due(&mut self.host_due, now, SECOND) {
+            self.sample(now);
+        }
         if due(&mut self.experts_due, now, SECOND / 10) || last {
             self.write_experts(now);
         }
         if due(&mut self.counters_due, now, SECOND / 4) || last {
             self.write_counters(now);
         }
+    }
+
+    /// Samples the machine and this process.
+    fn sample(&mut self, now: u64) {
+        let Some(sums) = Sums::read(now) else {
+            self.host_due = u64::MAX; // not Linux
+            return;
+        };
+        if let Some(was) = self.sums.take() {
+            self.line.0.clear();
+            self.line.open_at("host", now);
+            sums.write(&mut self.line, &was);
+            self.state.host = self.line.clone();
+            self.caps |= caps::HOST;
+            self.push(Kind::Host, 1);
+        }
+        self.sums = Some(sums);
     }
 
     fn write_experts(&mut self, now: u64) {
@@ -2848,6 +3338,7 @@ impl Writer {
             return;
         }
         self.picked = all;
+        self.caps |= caps::EXPERTS;
         self.line.0.clear();
         let t = &mut self.line;
         t.open_at("experts", now);

@@ -168,15 +168,40 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
+// written writes a program with its modules, and returns its main file.
+func written(t *testing.T, dir, program string) string {
+	t.Helper()
+	files := map[string]string{"main.rs": program}
+	for name, from := range map[string]string{"llmtop.rs": "llmtop.rs", "model.rs": "testdata/model.rs"} {
+		source, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(source)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "main.rs")
+}
+
+// TestEnginesOfReadme watches the engines with 5, 20 and 60 lines.
+func TestEnginesOfReadme(t *testing.T) {
+	t.Parallel()
+	supported(t)
+	for lines, want := range harness.Engines {
+		program := harness.Readme(t, lines, "rust", `\b(Emitter::open|(top|s|load|tokenize|part|seen)\.(queued|dispatched|step_begin|part|end|token\w*|span|picks|kv|ops|finished|cancelled|counter|add|log|close|sample_host)\()`)
+		harness.WatchReadme(t, build(t, written(t, t.TempDir(), program)), check(), want)
+	}
+}
+
 // TestReadme compiles and runs the programs in the README.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	supported(t)
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("llmtop.rs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +211,7 @@ func TestReadme(t *testing.T) {
 	}
 	for _, program := range programs {
 		dir := t.TempDir()
-		for name, text := range map[string]string{"main.rs": program[1], "llmtop.rs": string(source)} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cmd := exec.Command(build(t, filepath.Join(dir, "main.rs")))
+		cmd := exec.Command(build(t, written(t, dir, program[1])))
 		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(harness.Socket(t)))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s\n%s", err, out, program[1])

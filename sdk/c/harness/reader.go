@@ -16,7 +16,7 @@ import (
 // kinds maps the type of a line to the kind of its events.
 var kinds = map[string]string{
 	"engine": "engine", "model": "model", "req": "request", "stage": "stage", "tok": "token", "experts": "experts", "kv": "kv",
-	"step": "step", "host": "host", "count": "counters", "log": "log",
+	"step": "step", "host": "host", "count": "counters", "log": "log", "ops": "ops", "draft": "speculation", "usage": "usage",
 }
 
 // Line is a line of an engine: its type, its members, and its raw form.

@@ -31,6 +31,8 @@ func (s Suite) Run(t *testing.T) {
 func (s Suite) Short(t *testing.T) {
 	t.Run("lines", s.lines)
 	t.Run("text", s.text)
+	t.Run("passes", s.passes)
+	t.Run("sampled", s.sampled)
 	t.Run("late", s.late)
 	t.Run("stalled", s.stalled)
 	t.Run("csv", s.csv)

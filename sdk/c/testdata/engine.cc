@@ -77,8 +77,69 @@ void generate(llmtop_socket *top, const Plan &plan, std::uint64_t request) {
       if (plan.pause_us > 0) rest(plan.pause_us);
     }
   }
-  const llmtop_usage usage{4, 1, plan.tokens, -1};
+  llmtop_usage usage = LLMTOP_USAGE;
+  usage.in = 4;
+  usage.cached = 1;
+  usage.out = plan.tokens;
   llmtop_ended(top, request, LLMTOP_FINISHED, "length", &usage);
+}
+
+void passes(llmtop_socket *top) { // timed while they run, and what else an engine may report
+  static constexpr std::array<std::uint16_t, 4> picks{1, 3, 0, 2};
+  llmtop_queued(top, 7999, nullptr);
+  llmtop_ended(top, 7999, LLMTOP_FINISHED, "stop", nullptr);
+  llmtop_queued(top, 8000, nullptr);
+  llmtop_dispatched(top, 8000);
+  llmtop_tokens_info token = LLMTOP_TOKENS(8000);
+  token.index = 0;
+  token.id = 7;
+  token.picks = picks.data();
+  token.pick_count = picks.size();
+  {
+    llmtop::Step step(top, 8000, -1, 4);
+    for (const char *name : {LLMTOP_EMBED, LLMTOP_ATTENTION, "rotary", LLMTOP_LM_HEAD}) {
+      llmtop::Step::Part part(step, name, strcmp(name, LLMTOP_ATTENTION) == 0 ? 0 : -1);
+      rest(1000);
+    }
+    llmtop_picks(top, 0, 0, picks.data(), 2);
+    llmtop_picks(top, 0, 1, picks.data() + 2, 2);
+    step.end();
+    {
+      llmtop::Step::Part sample(step, LLMTOP_SAMPLE);
+      rest(1000);
+    }
+    step.tokens(token);
+  }
+  {
+    llmtop::Step step(top, 0, 2, -1);
+    step.end();
+    token.index = 1;
+    token.picks = nullptr;
+    step.tokens(token);
+  }
+  try {
+    llmtop::Step step(top, 8000, -1, 4);
+    throw std::string("the pass fails");
+  } catch (const std::string &) {
+  }
+  const std::array<llmtop_op, 3> ops{{{"MUL_MAT", 0, 480, 540000}, {"MUL_MAT", -1, 120, 90000}, {"ROPE", 0, 240, 81000}}};
+  llmtop_ops(top, 120, ops.data(), ops.size(), 2.5);
+  const std::array<std::int64_t, 2> drafted{10, 8}, accepted{9, 6};
+  const std::array<llmtop_shape, 2> shapes{{{1, 1, 4, 8, 960000, 24}, {0, 1, 1, 5, 400000, 5}}};
+  llmtop_draft(top, drafted.data(), accepted.data(), 2, 800000, shapes.data(), shapes.size());
+  const std::array<llmtop_reading, 2> used{{{"run", 381000, 0}, {"cores", 2, 1}}};
+  llmtop_report_usage(top, 200000, used.data(), used.size());
+  const std::array<double, 2> cores{0.25, 0.75};
+  const llmtop_reading machine{"cpu", 0.5, 1}, process{"rss", 137438953472.0, 0};
+  llmtop_host(top, 100000, cores.data(), cores.size(), &machine, 1, &process, 1);
+  llmtop_usage usage = LLMTOP_USAGE;
+  usage.in = 4;
+  usage.cached = 2;
+  usage.out = 2;
+  usage.reuse = 7999;
+  usage.reuse_at = 3;
+  usage.reuse_why = "tokens";
+  llmtop_ended(top, 8000, LLMTOP_FINISHED, "stop", &usage);
 }
 
 void hold(llmtop_socket *top) { // a live request in the state for late joiners
@@ -124,7 +185,9 @@ int main() {
   std::printf("%s\n", llmtop_address(socket.get()));
   std::fflush(stdout);
   if (number("HELD", 0) != 0) hold(socket.get());
+  if (number("SAMPLED", 0) != 0) llmtop_sample_host(socket.get());
   await("go");
+  if (number("PASSES", 0) != 0) passes(socket.get());
   run(socket.get(), Plan());
   if (options.csv) {
     std::uint64_t missing = 0;

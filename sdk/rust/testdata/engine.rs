@@ -4,7 +4,7 @@
 #[path = "../llmtop.rs"]
 mod llmtop;
 
-use llmtop::{caps, stage, Emitter, Host, Kv, Model, Options, Phase, Reading, Request, Step, Token, Usage};
+use llmtop::{caps, stage, Emitter, Host, Kv, Model, Op, Options, Phase, Reading, Request, Shape, Step, Token, Usage};
 use std::io::{BufRead, Write};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -74,8 +74,62 @@ fn generate(top: &Emitter, plan: &Plan, request: u64) {
     }
     decode.tokens(u64::from(plan.tokens));
     decode.end();
-    let usage = Usage { prompt: Some(4), cached: Some(1), generated: Some(u64::from(plan.tokens)), pad: None };
+    let usage = Usage { prompt: Some(4), cached: Some(1), generated: Some(u64::from(plan.tokens)), ..Usage::default() };
     top.finished(request, "length", &usage);
+}
+
+/// Passes that are timed while they run, and what else an engine may report.
+fn passes(top: &Emitter) {
+    top.queued(7999, &Request::default());
+    top.finished(7999, "stop", &Usage::default());
+    top.queued(8000, &Request::default());
+    top.dispatched(8000);
+    let ms = || thread::sleep(Duration::from_millis(1));
+    let token = Token { request: 8000, index: Some(0), id: Some(7), picks: &[1, 3, 0, 2], ..Token::default() };
+    {
+        let s = top.step_begin(8000, None, Some(4));
+        for (name, layer) in [(stage::EMBED, None), (stage::ATTENTION, Some(0)), ("rotary", None), (stage::LM_HEAD, None)] {
+            let _part = s.part(name, layer);
+            ms();
+        }
+        top.picks(Phase::Prompt, 0, &[1, 3]);
+        top.picks(Phase::Prompt, 1, &[0, 2]);
+        s.end();
+        let sample = s.part(stage::SAMPLE, None);
+        ms();
+        sample.end();
+        s.tokens(&[token]);
+    }
+    {
+        let s = top.step_begin(0, Some(2), None);
+        s.end();
+        s.tokens(&[Token { index: Some(1), picks: &[], ..token }]);
+    }
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _s = top.step_begin(8000, None, Some(4));
+        panic!("the pass fails");
+    }));
+    std::panic::set_hook(quiet);
+    assert!(failed.is_err());
+    let op = |name, layer, calls, ns| Op { name, layer, calls, time: Duration::from_nanos(ns) };
+    let ops = [op("MUL_MAT", Some(0), 480, 540_000), op("MUL_MAT", None, 120, 90_000), op("ROPE", Some(0), 240, 81_000)];
+    top.ops(120, &ops, Some(2.5));
+    let shape = Shape { drafts: true, requests: 1, tokens: 4, passes: 8, time: Duration::from_micros(960), generated: 24 };
+    let plain = Shape { drafts: false, tokens: 1, passes: 5, time: Duration::from_micros(400), generated: 5, ..shape };
+    top.draft(&[10, 8], &[9, 6], Duration::from_micros(800), &[shape, plain]);
+    top.usage(Duration::from_micros(200), &[("run", Reading::Measured(381_000.0)), ("cores", Reading::Derived(2.0))]);
+    top.host(&Host {
+        interval: Duration::from_micros(100),
+        cores: &[0.25, 0.75],
+        readings: &[("cpu", Reading::Derived(0.5))],
+        engine: &[("rss", Reading::Measured(137_438_953_472.0))],
+        ..Host::default()
+    });
+    let usage =
+        Usage { prompt: Some(4), cached: Some(2), generated: Some(2), reuse: 7999, reuse_at: 3, reuse_why: "tokens", ..Usage::default() };
+    top.finished(8000, "stop", &usage);
 }
 
 fn wait_for(word: &str) {
@@ -228,7 +282,13 @@ fn main() {
     }
     let worker = top.clone();
     thread::spawn(move || jobs.iter().for_each(|job| work(&worker, job)));
+    if number("SAMPLED", 0) != 0 {
+        top.sample_host();
+    }
     wait_for("go");
+    if number("PASSES", 0) != 0 {
+        passes(&top);
+    }
     thread::scope(|s| {
         for first in 1..=plan.threads {
             let top = &top;
