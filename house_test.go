@@ -257,7 +257,7 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 111_486 // of Go, without tests and generated files
+	maxLines    = 111_760 // of Go, without tests and generated files
 	maxTypes    = 1_235
 	maxPackages = 91
 )

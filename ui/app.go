@@ -196,7 +196,7 @@ func newApp(cfg Config) *app {
 	a.updateSessions()
 	a.restoreChoices(cfg.Choices)
 	a.updateStatus()
-	if len(a.sessions) != 1 || cfg.StartWithList != nil && cfg.StartWithList() {
+	if len(a.sessions) != 1 || a.startsWithList() {
 		a.show(viewEngines)
 	}
 	if bad := cfg.BadThemes[cfg.Theme]; bad != nil {

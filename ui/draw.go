@@ -50,7 +50,9 @@ func (a *app) draw() {
 			}
 		}
 		view := all.Sub(0, top, a.w, h)
-		a.views[a.view].Draw(view, a.snap, &a.panes)
+		if a.view == viewEngines || !chrome.DrawWaiting(view, a.snap, &a.panes) {
+			a.views[a.view].Draw(view, a.snap, &a.panes)
+		}
 		switch {
 		case a.marks.shown():
 			a.popup = chrome.DrawSince(view, a.snap, &a.panes)

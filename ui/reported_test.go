@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
@@ -35,4 +36,23 @@ func TestNoPerRequestMetrics(t *testing.T) {
 	a.show(viewRequest)
 	holds(t, a, "per-request metrics: not reported by this engine")
 	holds(t, a, "measure them with llmtop proxy")
+}
+
+// Before an engine of this machine has started, one text says so in place of the boxes.
+func TestWaitingForEngine(t *testing.T) {
+	for at, hint := range map[string]bool{"my-engine": true, "unix:run.sock": false} {
+		for _, size := range [][2]int{{80, 24}, {120, 36}} {
+			s := viewtest.Unreached(true)
+			s.Engine.Remote = event.Remote{Address: at, Link: event.LinkWaiting, Since: 1, Reason: "no event socket"}
+			a := open(s, theme.TrueColour, false, size[0], size[1])
+			for _, v := range []viewID{viewOverview, viewRequests, viewRequest} {
+				a.show(v)
+				holds(t, a, "WAITING for "+at)
+				holds(t, a, "waiting for "+at)
+				if got := a.screen(); strings.Contains(got, "HOST:PORT") != hint || strings.Contains(got, "UNREACHABLE") || strings.Contains(got, "┌") {
+					t.Errorf("the screen shows\n%s", got)
+				}
+			}
+		}
+	}
 }

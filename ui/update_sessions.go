@@ -180,12 +180,18 @@ func (a *app) updateSessions() {
 		a.show(viewEngines)
 	case i < 0 || a.session.Snapshots == nil:
 		a.showSession(max(i, 0))
+		if a.view == viewEngines && len(a.sessions) == 1 && !a.startsWithList() { // the list was empty
+			a.show(viewOverview)
+		}
 	default:
 		a.session = a.sessions[i]
 		a.updateEngineName(i)
 	}
 	a.engines.Clamp(len(a.sessions))
 }
+
+// startsWithList reports whether the list of engines is shown even while there is only one.
+func (a *app) startsWithList() bool { return a.cfg.StartWithList != nil && a.cfg.StartWithList() }
 
 // showSession shows a session and resets the state of the one before.
 func (a *app) showSession(i int) {

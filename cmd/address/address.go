@@ -14,10 +14,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 // Parse returns the address for what a user typed, which may be short: HOST:PORT and PORT are HTTP servers
-// (event sockets begin with tcp: or unix:), and pid:PROCESS is the address of that process.
+// (event sockets begin with tcp: or unix:), and pid:PROCESS is the address of that process. A name is that of an engine
+// with an event socket, which may start later.
 func Parse(ctx context.Context, text string) (string, error) {
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
@@ -31,6 +33,9 @@ func Parse(ctx context.Context, text string) (string, error) {
 	}
 	if at := Server(text); at != "" {
 		return at, nil
+	}
+	if socket.IsName(text) {
+		return text, nil
 	}
 	return "", exit.Usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", clean.URL(text))
 }
@@ -69,23 +74,25 @@ func isPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// Named returns the address of the engine that discovery lists with a name: its model, kind or program. An address, and a
-// name that nothing has, it returns as it is. It fails if several engines have the name.
+// Named returns the address of the engine that discovery lists with a name: its model, kind or program. An address, the
+// name of an event socket, which is followed by it, and a name that nothing has, it returns as they are. It fails if
+// several engines have the name.
 func Named(ctx context.Context, text string) (string, error) {
 	if IsEngine(text) {
 		return text, nil
 	}
 	var at []string
+	followed := false
 	for _, f := range discover.Find(ctx, discover.Options{}).Engines {
 		same := func(name string) bool { return strings.EqualFold(name, text) }
 		if f.Address != "" && slices.ContainsFunc([]string{f.Model, string(f.Kind), f.Program}, same) {
-			at = append(at, f.Best())
+			at, followed = append(at, f.Best()), f.How == discover.BySocket && same(string(f.Kind)) && socket.IsName(text)
 		}
 	}
-	switch len(at) {
-	case 0:
+	switch {
+	case len(at) == 0, len(at) == 1 && followed:
 		return text, nil
-	case 1:
+	case len(at) == 1:
 		return at[0], nil
 	}
 	return "", exit.Usagef("attach %s: %d engines have this name: name one by its address: %s", text, len(at), strings.Join(at, ", "))

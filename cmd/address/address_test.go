@@ -44,6 +44,7 @@ func TestParseAddress(t *testing.T) {
 		"tcp:127.0.0.1:7070":                   "tcp:127.0.0.1:7070",
 		"unix:/run/engine.sock":                "unix:/run/engine.sock",
 		"prometheus+http://host:9090":          "prometheus+http://host:9090",
+		"my-engine":                            "my-engine", // an event socket, which may come later
 	} {
 		if got, err := Parse(context.Background(), text); err != nil || got != want {
 			t.Errorf("Parse(%s) = %q, %v; want %q", text, got, err, want)
@@ -53,7 +54,7 @@ func TestParseAddress(t *testing.T) {
 		"":                                 "write http://HOST:PORT",
 		"0":                                "write http://HOST:PORT",
 		"99999":                            "write http://HOST:PORT",
-		"gpu1":                             "write http://HOST:PORT",
+		"10.0.0.4":                         "write http://HOST:PORT",
 		"htp://x":                          "write http://HOST:PORT",
 		"gpu1:http":                        "write http://HOST:PORT",
 		"pid:":                             "the number of a process after pid:",

@@ -3,6 +3,7 @@
 package program_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -43,6 +44,54 @@ func TestAttach(t *testing.T) {
 	_ = engine.Process.Signal(syscall.SIGTERM)
 	if err := engine.Wait(); err != nil {
 		t.Errorf("serve ended with %v", err)
+	}
+}
+
+// TestAttachByName waits for an engine by its name, and follows it to its next process, which has another socket. So does a
+// session that found its first process by itself; a second engine of the name stays apart.
+func TestAttachByName(t *testing.T) {
+	t.Parallel()
+	path, folder := binary(t), t.TempDir()
+	in := func(args ...string) *exec.Cmd {
+		c := exec.Command(path, args...)
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+folder)
+		return c
+	}
+	serve := func() *exec.Cmd {
+		c := in("serve")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		return c
+	}
+	kill := func(c *exec.Cmd) {
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+	}
+	named, found := startCommand(t, 120, 36, in("attach", "native")), startCommand(t, 120, 36, in("attach"))
+	named.waitFor(t, "WAITING for native", "shown as soon as it starts")
+	first := serve()
+	named.waitFor(t, "connected", "llmtop demo MoE")
+	found.waitFor(t, "connected", "llmtop demo MoE")
+	kill(first)
+	named.waitFor(t, "DISCONNECTED since", "a new process of native takes its place")
+	found.waitFor(t, "DISCONNECTED since")
+	second := serve()
+	named.waitFor(t, "RESTARTED (1)")
+	found.waitFor(t, "RESTARTED (1)", "connected")
+	serve() // another engine of the name
+	found.keys(t, "l")
+	found.waitFor(t, "2 engines")
+	kill(second)
+	named.waitFor(t, "RESTARTED (2)") // the only name that it watches
+	for _, p := range []*program{named, found} {
+		p.keys(t, "q")
+		if code := p.exit(t); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
 	}
 }
 

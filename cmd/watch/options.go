@@ -28,6 +28,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/prober"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 // Options are the flags and arguments that say what to watch.
@@ -101,7 +102,7 @@ func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
 	o.shown, o.every = !o.Out.Silent() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
 	o.reported = o.Out.Headless || o.Out.Reports() || o.length > 0 && !o.shown
-	w := &watcher{opt: o, clock: clock(o.Traces), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
+	w := &watcher{opt: o, clock: clock(o.Traces), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), reached: make(chan struct{}), probes: map[string]*probe.Probe{}, sockets: map[string]*socket.Client{}}
 	if err := o.openProbes(ctx, w); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func neverSleeps(at string) func() bool {
 // watchesLocal reports whether an engine may run on this machine.
 func (w *watcher) watchesLocal() bool {
 	return len(w.opt.Addresses) == 0 || slices.ContainsFunc(w.opt.Addresses, func(at string) bool {
-		return w.probes[at] != nil || address.IsLocal(at)
+		return w.probes[at] != nil || isLocalSocket(at) || address.IsLocal(at)
 	})
 }
 

@@ -2,6 +2,8 @@ package watch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,9 +24,11 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
+	client.Claim = func(at string) bool { return w.claim(at, client) }
+	w.claim(at, client)
 	e := watched{at: at, doing: "watch " + at, client: client, session: w.newSession(at, 0)}
 	inspector := host.NewInspector(func() int { return e.session.Store.Snapshot().Engine.PID })
-	if strings.HasPrefix(at, "unix:") { // its model is a file of this machine
+	if isLocalSocket(at) { // its model is a file of this machine
 		e.inspector = inspector
 	}
 	hosted := w.machine.Watch(e.session, w.clock, session.Known(client.PID), inspector.In(e.session))
@@ -33,6 +37,21 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 	}
 	_, err = w.start(ctx, e, func(s *session.Session) { s.Add("inspect model", inspector.Run) })
 	return err
+}
+
+// isLocalSocket reports whether an address is that of an event socket of this machine, or the name of an engine with one.
+func isLocalSocket(at string) bool { return strings.HasPrefix(at, "unix:") || socket.IsName(at) }
+
+// claim makes a client the one that follows the engine at an address. It returns false if another one does.
+func (w *watcher) claim(at string, c *socket.Client) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if by := w.sockets[at]; by != nil && by != c {
+		return false
+	}
+	maps.DeleteFunc(w.sockets, func(_ string, by *socket.Client) bool { return by == c })
+	w.sockets[at] = c
+	return true
 }
 
 // discoverInterval is the interval between searches for new event sockets.
@@ -54,14 +73,15 @@ func (w *watcher) discover(ctx context.Context) error {
 	}
 }
 
-// addDiscovered adds the event sockets that are not watched yet.
+// addDiscovered adds the event sockets that are not watched yet. It leaves the next process of an engine that has ended to
+// the client that waits for it.
 func (w *watcher) addDiscovered(ctx context.Context) error {
 	found, err := socket.Look(ctx, false)
 	if err != nil {
 		return err
 	}
 	for _, f := range found {
-		if w.watches(f.Address) {
+		if w.watches(f.Address) || w.awaits(f.Engine.Name) {
 			continue
 		}
 		if err := w.add(ctx, f.Address); err != nil {
@@ -69,6 +89,13 @@ func (w *watcher) addDiscovered(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// awaits reports whether a client waits for the next process of an engine with a name.
+func (w *watcher) awaits(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.sockets)), func(c *socket.Client) bool { return c.Awaits(name) })
 }
 
 // answerTimeout is how long the screen waits for a remote engine to accept a prompt or a cancellation.

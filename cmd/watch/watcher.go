@@ -37,13 +37,17 @@ type watcher struct {
 	stop    context.CancelFunc      // ends watching
 	machine session.Machine         // passes samples of this machine to the sessions of its servers
 	sampled chan struct{}           // closed after the last sample
+	reached chan struct{}           // closed at the first connection to an engine
 	limits  *scrape.PollLimits      // shared by all servers
 	past    *store.PastBudget       // of all engines; nil without a screen
 	probes  map[string]*probe.Probe // open ones, by address
 
+	onceReached sync.Once // closes reached
+
 	mu       sync.Mutex // guards what follows
 	engines  []watched
-	onScreen []ui.Session // of the visible engines, which the screen takes once per frame; nil: outdated
+	sockets  map[string]*socket.Client // by the address of the engine that each follows now
+	onScreen []ui.Session              // of the visible engines, which the screen takes once per frame; nil: outdated
 }
 
 // watched is an engine to watch. run is its source.
@@ -110,33 +114,40 @@ func (w *watcher) runAll(ctx context.Context) error {
 	tasks.Go(func() error {
 		defer stop()
 		if !o.shown {
-			waitFor(ctx, o.length)
+			<-w.limited(ctx).Done()
 			return nil
 		}
 		cfg := w.group.Screen()
 		cfg.Sessions, cfg.Note = w.sessions, o.Note
 		// When replicas replace a Prometheus on the screen, it lists them. They may be there before the screen is.
 		cfg.StartWithList = func() bool { return o.fleets() && !w.visible()[0].fleet }
-		if o.length > 0 {
-			timed, end := context.WithTimeoutCause(ctx, o.length, exit.ErrClosed)
-			defer end()
-			ctx = timed
-		}
-		return o.Show(ctx, cfg)
+		return o.Show(w.limited(ctx), cfg)
 	})
 	return tasks.Wait()
 }
 
-// waitFor waits until ctx ends or a time has passed; 0: until ctx ends.
-func waitFor(ctx context.Context, length time.Duration) {
-	if length == 0 {
-		<-ctx.Done()
-		return
+// limited returns a context that also ends when the time is over, if it is limited. The time that an engine is waited for
+// by its name does not count.
+func (w *watcher) limited(ctx context.Context) context.Context {
+	if w.opt.length == 0 {
+		return ctx
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(length):
-	}
+	ctx, end := context.WithCancelCause(ctx)
+	w.tasks.Go(func() error {
+		if at := w.opt.Addresses; len(at) > 0 && !slices.ContainsFunc(at, func(at string) bool { return !socket.IsName(at) }) {
+			select {
+			case <-ctx.Done():
+			case <-w.reached:
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(w.opt.length):
+		}
+		end(exit.ErrClosed)
+		return nil
+	})
+	return ctx
 }
 
 // addAll starts to watch the given addresses, or without any the event sockets found.
@@ -205,6 +216,11 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 	if !w.opt.shown {
 		s.AlsoTo(linkNotes(w.opt.Notes, e.at))
 	}
+	s.AlsoTo(event.SinkFunc(func(ev event.Event) {
+		if p, ok := ev.Data.(*event.EngineInfo); ok && p != nil && p.Remote.Link == event.LinkConnected {
+			w.onceReached.Do(func() { close(w.reached) })
+		}
+	}))
 	if e.run != nil {
 		s.Add(e.doing, session.WithReason(w.opt.Note, e.run))
 	}
@@ -250,7 +266,7 @@ func (e *watched) local() bool {
 func (w *watcher) watches(at string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.engines, func(e watched) bool { return e.at == at })
+	return w.sockets[at] != nil || slices.ContainsFunc(w.engines, func(e watched) bool { return e.client == nil && e.at == at })
 }
 
 // visible returns the engines to show: a Prometheus only while there is nothing else.

@@ -65,12 +65,13 @@ const (
 	LinkStale                    // no events for longer than the engine may be silent
 	LinkDisconnected             // reconnecting
 	LinkRefused                  // not retried
+	LinkWaiting                  // an engine of this machine has not started yet
 )
 
 // Down reports whether nothing can arrive.
-func (l Link) Down() bool { return l == LinkDisconnected || l == LinkRefused }
+func (l Link) Down() bool { return l >= LinkDisconnected }
 
-var linkNames = [...]string{"none", "connected", "stale", "disconnected", "refused"}
+var linkNames = [...]string{"none", "connected", "stale", "disconnected", "refused", "waiting"}
 
 // String is the state's name on the screen.
 func (l Link) String() string {

@@ -53,6 +53,9 @@ func (s *state) apply(e *event.Event) {
 	switch e.Kind {
 	case event.KindEngine:
 		if p, ok := e.Data.(*event.EngineInfo); ok && p != nil {
+			if s.engine != nil && p.Remote.Restarts > s.engine.Remote.Restarts && !p.Caps.Has(event.CapAggregates) {
+				s.kv.KV, s.counters, s.load = KV{}, nil, nil // of the run before
+			}
 			engine := *p
 			s.engine = &engine
 		}

@@ -2,6 +2,7 @@ package chrome
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -47,6 +48,8 @@ func LinkState(s *store.Snapshot, f *pane.Frame) (mark rune, words string, st gr
 		return gl.Failed, "DISCONNECTED since " + WallClock(s, r.Since), pane.Bad, true
 	case event.LinkRefused:
 		return gl.Failed, "REFUSED", pane.Bad, true
+	case event.LinkWaiting:
+		return gl.Spinner[f.Spin%len(gl.Spinner)], "WAITING for " + sanitize.Line(r.Address), pane.Watch, true
 	}
 	return 0, "", pane.Plain, false
 }
@@ -63,10 +66,26 @@ func LinkError(s *store.Snapshot, f *pane.Frame) (words string, st grid.Style, o
 	switch {
 	case !r.Link.Down(), s.NeverPolled():
 		return "", pane.Plain, false
+	case r.Link == event.LinkWaiting:
+		return sanitize.Line(r.Reason), pane.Dim, true
 	case r.Reason != "":
 		return sanitize.Line(r.Reason), pane.Bad, true
 	}
 	return sanitize.Line(r.Address), pane.Bad, r.Address != ""
+}
+
+// DrawWaiting draws, in place of a view, that an engine of this machine has not started yet; false if it has.
+func DrawWaiting(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
+	r := &s.Engine.Remote
+	if r.Link != event.LinkWaiting || !s.NeverReached() {
+		return false
+	}
+	at, do := sanitize.Line(r.Address), "It is shown as soon as it starts."
+	if !strings.Contains(at, ":") {
+		do += " For a server, type its address: llmtop attach HOST:PORT"
+	}
+	f.Absent(a, pane.Plain, "waiting for "+at, sanitize.Line(r.Reason)+". "+do)
+	return true
 }
 
 // DropCounts returns the counts of dropped, missed and malformed events that are above 0; without any it returns zeros.

@@ -23,6 +23,9 @@ func (c *Client) open(conn net.Conn) {
 	if pid := c.follow.engine.PID; host.Holds(pid, conn) {
 		c.link.process = host.Identify(pid)
 	}
+	if c.address.wellKnown() {
+		c.link.name = c.follow.engine.Name
+	}
 	if c.link.calls == nil {
 		c.link.calls = make(map[uint64]chan wire.Session)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -14,10 +15,11 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// firstWait and lastWait are the shortest and longest wait between connection attempts. An engine silent for the time
-// of silence is stale.
+// firstWait and lastWait are the shortest and longest wait between connection attempts, localWait the longest one for an
+// engine of this machine, where an attempt costs a system call. An engine silent for the time of silence is stale.
 const (
 	firstWait = 100 * time.Millisecond
+	localWait = 200 * time.Millisecond
 	lastWait  = 5 * time.Second
 	silence   = 3 * time.Second
 )
@@ -27,13 +29,19 @@ var ErrVersion = wire.ErrVersion
 
 // Client is an engine.Source that watches the engine at an address, in another process. It stamps events on its own
 // clock and reports the state of the connection in engine events (see event.Remote). When the engine restarts, its
-// request ids continue after those of the run before, so that they stay unique.
+// request ids continue after those of the run before, so that they stay unique. An engine in the well-known folder is
+// followed by its name, because another process of it has another socket.
 type Client struct {
-	address address
+	// Claim, if it is set before Run, reports whether this client may follow the engine to another address, which no other
+	// client follows from then on.
+	Claim func(address string) bool
+
+	address address // network is "" until an engine of the name was found
 	token   string
 	clock   engine.Clock
 	silence time.Duration // an engine silent for longer is stale
 	follow  follow        // used by the goroutine of Run
+	others  []os.FileInfo // sockets of engines with other names; used by the goroutine of Run
 
 	mu   sync.Mutex // guards the fields below
 	link link
@@ -47,11 +55,18 @@ type link struct {
 	base    event.RequestID // added to the engine's request ids
 	calls   map[uint64]chan wire.Session
 	last    uint64 // last call id // call
+	name    string // of the engine to follow; "": not introduced yet, or not in the well-known folder
 }
 
-// Dial prepares a client; it connects in Run. clock is the session's clock. token is "" for an engine that needs none.
-// Errors: an invalid address, ErrUntrusted.
+// Dial prepares a client; it connects in Run. at is an address, or the name of an engine that need not run yet. clock is
+// the session's clock. token is "" for an engine that needs none. Errors: an invalid address, ErrUntrusted.
 func Dial(at, token string, clock engine.Clock) (*Client, error) {
+	if IsName(at) {
+		if err := trustedFolder(Folder()); err != nil {
+			return nil, fmt.Errorf("attach to %s: %w", at, err)
+		}
+		return newClient(address{}, at, at, token, clock), nil
+	}
 	a, err := parse(at)
 	if err != nil {
 		return nil, fmt.Errorf("attach: %w", err)
@@ -59,9 +74,14 @@ func Dial(at, token string, clock engine.Clock) (*Client, error) {
 	if err := a.trusted(); err != nil {
 		return nil, fmt.Errorf("attach to %v: %w", a, err)
 	}
-	c := &Client{address: a, token: token, clock: clock, silence: silence}
-	c.follow = follow{clock: clock, settles: settles, remote: event.Remote{Address: a.String()}}
-	return c, nil
+	return newClient(a, "", a.String(), token, clock), nil
+}
+
+// newClient returns a client for an address, or for a name; shown is the one that was given.
+func newClient(a address, name, shown, token string, clock engine.Clock) *Client {
+	c := &Client{address: a, token: token, clock: clock, silence: silence, link: link{name: name}}
+	c.follow = follow{clock: clock, settles: settles, remote: event.Remote{Address: shown}}
+	return c
 }
 
 // Run implements engine.Source. It reconnects whenever the connection breaks. It fails only if a retry cannot help:
@@ -76,14 +96,18 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 		}
 		if errors.Is(err, ErrToken) || errors.Is(err, ErrVersion) || errors.Is(err, ErrUntrusted) {
 			c.follow.linked(event.LinkRefused, err.Error())
-			return fmt.Errorf("attach to %v: %w", c.address, err)
+			return fmt.Errorf("attach to %s: %w", c.follow.remote.Address, err)
 		}
-		c.follow.linked(event.LinkDisconnected, plain(err))
-		if nobodyListens(err) {
+		absent := nobodyListens(err)
+		c.follow.linked(c.broken(absent, err))
+		if absent {
 			c.follow.gone()
 		}
 		if greeted {
 			wait = firstWait
+		}
+		if c.address.network != "tcp" || absent && c.address.loopback() {
+			wait = min(wait, localWait)
 		}
 		select {
 		case <-ctx.Done():
@@ -92,6 +116,19 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 		wait = min(2*wait, lastWait)
 	}
 	return nil
+}
+
+// broken returns the state of a connection that failed, and why: an engine of this machine that was never there may start
+// later, and so may the next process of one that has ended.
+func (c *Client) broken(absent bool, err error) (event.Link, string) {
+	name := c.name()
+	switch local := c.address.network != "tcp" || c.address.loopback(); {
+	case absent && local && c.follow.run == "":
+		return event.LinkWaiting, plain(err)
+	case absent && name != "":
+		return event.LinkDisconnected, "the engine has ended; a new process of " + name + " takes its place"
+	}
+	return event.LinkDisconnected, plain(err)
 }
 
 // PID returns the process of the engine if it is the other end of the connection and lives: not if the socket is forwarded,
@@ -117,8 +154,8 @@ func plain(err error) string {
 // connect follows the engine over one connection. greeted reports whether the engine has introduced itself.
 func (c *Client) connect(ctx context.Context) (greeted bool, err error) {
 	dialing, cancel := context.WithTimeout(ctx, lastWait)
-	conn, err := dial(dialing, c.address)
-	cancel()
+	defer cancel()
+	conn, err := c.dial(dialing)
 	if err != nil {
 		return false, err
 	}

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/catchup"
@@ -48,10 +50,12 @@ func Look(ctx context.Context, state bool) (out []Found, err error) {
 			out = append(out, *p)
 		}
 	}
+	slices.SortFunc(out, func(a, b Found) int { return strings.Compare(a.Address, b.Address) })
 	return out, nil
 }
 
-// sockets returns the sockets in the well-known folder, with or without a listener.
+// sockets returns the newest sockets in the well-known folder, with or without a listener, the newest first: engines that
+// were killed leave theirs behind.
 func sockets() (out []address, err error) {
 	if err := trustedFolder(Folder()); err != nil {
 		return nil, fmt.Errorf("find engines: %w", err)
@@ -63,12 +67,15 @@ func sockets() (out []address, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find engines: %w", err)
 	}
+	made := map[string]time.Time{}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) && len(out) < maxFound {
-			out = append(out, address{"unix", filepath.Join(Folder(), e.Name())})
+		if info, err := e.Info(); err == nil && isSocket(info) && strings.HasSuffix(e.Name(), suffix) {
+			a := address{"unix", filepath.Join(Folder(), e.Name())}
+			out, made[a.path] = append(out, a), info.ModTime()
 		}
 	}
-	return out, nil
+	slices.SortStableFunc(out, func(a, b address) int { return made[b.path].Compare(made[a.path]) })
+	return out[:min(len(out), maxFound)], nil
 }
 
 // look reads the introduction of an engine, and its state if that is asked for; nil if none listens.

@@ -3,6 +3,7 @@ package socket
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -114,10 +115,11 @@ func (f *follow) greet(s *wire.Session) {
 	f.engine = *f.batch[0].Data.(*event.EngineInfo)
 	run := fmt.Sprint(s.Run, "/", f.engine.PID)
 	if f.run != "" && (run != f.run || f.ended) { // an engine that was only out of reach has its requests begin again
+		f.endAll("the engine restarted", 0)
 		if run != f.run {
 			f.remote.Restarts++
+			f.forget()
 		}
-		f.endAll("the engine restarted", 0)
 		f.base, f.synced = f.highest, false
 		if f.highest > maxID { // no ids left after these; such ids are random and will not repeat
 			f.base, f.highest = 0, 0
@@ -126,6 +128,15 @@ func (f *follow) greet(s *wire.Session) {
 	f.run, f.greeted, f.ended = run, true, false
 	f.offset = f.clock.Now() - s.At
 	f.remote.Link, f.remote.Reason, f.remote.Since = event.LinkConnected, "", f.clock.Now()
+}
+
+// forget drops the model of the run before. The new run may report its model later, or another one.
+func (f *follow) forget() {
+	had := f.model != event.Model{}
+	f.model, f.took = event.Model{}, 0
+	if had && !slices.ContainsFunc(f.batch, func(e event.Event) bool { return e.Kind == event.KindModel }) {
+		f.sink.Emit(event.Event{Kind: event.KindModel, At: f.clock.Now(), Layer: -1, Data: new(event.Model)})
+	}
 }
 
 // heard marks the engine as connected.

@@ -108,7 +108,7 @@ func reclaim(a address) error {
 
 // nobodyListens reports whether connecting to a socket failed since its engine has ended.
 func nobodyListens(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) || refusedOnWindows(err)
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errAbsent) || refusedOnWindows(err)
 }
 
 // probe returns the pid of the engine that listens at an address, 0 if unknown. It fails if none listens.

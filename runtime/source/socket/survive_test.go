@@ -102,42 +102,54 @@ func TestLargeRequestIDs(t *testing.T) {
 	}
 }
 
-// TestBackoff: an engine that accepts no connections is retried after 100 ms, then after twice as long each time, up to
-// 5 s.
+// TestBackoff: an engine that closes its connections is tried again after 100 ms, then after twice as long each time, up to
+// 200 ms at a Unix socket, and up to 5 s over TCP, where a tunnel may lead to another machine.
 func TestBackoff(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s.sock"))
-	if err != nil {
-		t.Fatal(err)
+	type attempts struct {
+		span time.Duration
+		n    int64
 	}
-	var asked atomic.Int64
-	ended := make(chan struct{})
-	go func() { // outside of the bubble: this takes no time in it
-		defer close(ended)
-		for {
-			conn, err := l.Accept()
+	for network, want := range map[string][]attempts{
+		"unix": {{50 * time.Millisecond, 1}, {100 * time.Millisecond, 2}, {200 * time.Millisecond, 3}, {time.Second, 8}, {time.Minute, 308}},
+		"tcp":  {{50 * time.Millisecond, 1}, {100 * time.Millisecond, 2}, {200 * time.Millisecond, 3}, {6 * time.Second, 7}, {5 * time.Second, 8}, {time.Minute, 20}},
+	} {
+		t.Run(network, func(t *testing.T) {
+			at := "127.0.0.1:0"
+			if network == "unix" {
+				at = filepath.Join(t.TempDir(), "s.sock")
+			}
+			l, err := net.Listen(network, at)
 			if err != nil {
-				return
+				t.Fatal(err)
 			}
-			asked.Add(1)
-			_ = conn.Close()
-		}
-	}()
-	synctest.Test(t, func(t *testing.T) {
-		var got log
-		attach(t, "unix:"+l.Addr().String(), "", &got)
-		for _, until := range []struct {
-			span time.Duration
-			n    int64
-		}{{50 * time.Millisecond, 1}, {100 * time.Millisecond, 2}, {200 * time.Millisecond, 3}, {6 * time.Second, 7}, {5 * time.Second, 8}, {time.Minute, 20}} {
-			time.Sleep(until.span)
-			synctest.Wait()
-			if n := asked.Load(); n != until.n {
-				t.Errorf("after %v there were %d attempts, want %d", until.span, n, until.n)
-			}
-		}
-	})
-	_ = l.Close()
-	<-ended
+			var asked atomic.Int64
+			ended := make(chan struct{})
+			go func() { // outside of the bubble: this takes no time in it
+				defer close(ended)
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					asked.Add(1)
+					_ = conn.Close()
+				}
+			}()
+			synctest.Test(t, func(t *testing.T) {
+				var got log
+				attach(t, network+":"+l.Addr().String(), "", &got)
+				for _, until := range want {
+					time.Sleep(until.span)
+					synctest.Wait()
+					if n := asked.Load(); n != until.n {
+						t.Errorf("after %v there were %d attempts, want %d", until.span, n, until.n)
+					}
+				}
+			})
+			_ = l.Close()
+			<-ended
+		})
+	}
 }
 
 // TestShapesThatChange: the numbers of layers and experts and the model may change during a run, up to the numbers on

@@ -17,11 +17,10 @@ var ErrUntrusted = errors.New("not used")
 // checked: its name can be guessed, and in /tmp any user can create it first. Other paths are the user's choice. What
 // does not exist is trusted.
 func (a address) trusted() error {
-	dir := Folder()
-	if path, err := filepath.Abs(a.path); a.network != "unix" || err != nil || filepath.Dir(path) != filepath.Clean(dir) {
+	if !a.wellKnown() {
 		return nil
 	}
-	if err := trustedFolder(dir); err != nil {
+	if err := trustedFolder(Folder()); err != nil {
 		return err
 	}
 	info, err := os.Lstat(a.path)
@@ -37,6 +36,12 @@ func (a address) trusted() error {
 		return fmt.Errorf("%s is %w: it belongs to user %d: remove it", a.path, ErrUntrusted, owner)
 	}
 	return nil
+}
+
+// wellKnown reports whether a socket is in the well-known folder.
+func (a address) wellKnown() bool {
+	path, err := filepath.Abs(a.path)
+	return a.network == "unix" && err == nil && filepath.Dir(path) == filepath.Clean(Folder())
 }
 
 // trustedFolder checks the well-known folder itself.

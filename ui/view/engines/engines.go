@@ -49,7 +49,7 @@ func DrawHeader(a grid.Area, f *pane.Frame, rows []Row, t *chrome.Status) {
 	for _, p := range []struct {
 		word string
 		st   grid.Style
-	}{{"STALE", pane.Watch}, {chrome.Unreachable, pane.Bad}, {"DISCONNECTED", pane.Bad}, {"REFUSED", pane.Bad}, {chrome.NotKeptWord, pane.Watch}} {
+	}{{"STALE", pane.Watch}, {"WAITING", pane.Watch}, {chrome.Unreachable, pane.Bad}, {"DISCONNECTED", pane.Bad}, {"REFUSED", pane.Bad}, {chrome.NotKeptWord, pane.Watch}} {
 		if n := counts[p.word]; n > 0 {
 			l.Put(p.st.With(grid.Bold), strconv.Itoa(n)+" "+p.word).Gap(2)
 		}
@@ -106,7 +106,7 @@ func engineDetail(a grid.Area, f *pane.Frame, r Row) {
 			y++
 		}
 	}
-	if e.State == event.EngineStarting && e.Remote.Link == event.LinkDisconnected {
+	if e.State == event.EngineStarting && (e.Remote.Link == event.LinkDisconnected || e.Remote.Link == event.LinkWaiting) {
 		return // never identified
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
