@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
@@ -325,7 +326,7 @@ func TestOddValues(t *testing.T) {
 // TestAggregatesAreNotCompared: runs are compared request by request; a report without per-request metrics is refused
 // in one line.
 func TestAggregatesAreNotCompared(t *testing.T) {
-	sums := &report.Report{Engine: report.EngineInfo{Name: "vLLM"}, Reported: report.Aggregates{Numbers: make([]report.ReportedNumber, 1)}, Requests: []report.Request{{State: "finished"}}}
+	sums := &report.Report{Engine: report.EngineInfo{Name: "vLLM"}, Reported: report.Aggregates{Numbers: make([]store.ServerNumber, 1)}, Requests: []report.Request{{State: "finished"}}}
 	if _, err := compare.NewSide("a.json", sums); err == nil || !strings.Contains(err.Error(), "vLLM reports aggregate metrics only") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a server without per-request metrics: %v", err)
 	}

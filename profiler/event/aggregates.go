@@ -50,10 +50,10 @@ type Ratio struct {
 
 // Rank is the state of one data-parallel rank of an engine.
 type Rank struct {
-	Name    string  `wire:"name,always"`
-	Running Reading `wire:"running"` // as in Aggregates
-	Waiting Reading `wire:"waiting"`
-	KVUsage Reading `wire:"kv_usage"`
+	Name    string  `wire:"name,always" json:"rank"`
+	Running Reading `wire:"running" json:"running"` // as in Aggregates
+	Waiting Reading `wire:"waiting" json:"waiting"`
+	KVUsage Reading `wire:"kv_usage" json:"kv_usage_share"`
 }
 
 // LayerRanks are the picks of a layer's experts by the rank that computed them.
@@ -75,8 +75,8 @@ type Earlier struct {
 
 // Endpoint is one address of an engine that reports metrics.
 type Endpoint struct {
-	Name   string `wire:"name,always"` // for example "/metrics"
-	Reason string `wire:"why"`         // why it is not read; "" if it is
+	Name   string `wire:"name,always" json:"name"` // for example "/metrics"
+	Reason string `wire:"why" json:"why"`          // why it is not read; "" if it is
 }
 
 // LoadedModel is a model in the memory of an engine.

@@ -3,6 +3,7 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // Reading is a number that may be absent. Its zero value is "not reported".
@@ -36,6 +37,15 @@ func (o Origin) String() string {
 		return originNames[o]
 	}
 	return originNames[0]
+}
+
+// MarshalText returns what String does.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads what MarshalText returns; other text is "not reported".
+func (o *Origin) UnmarshalText(text []byte) error {
+	*o = Origin(max(slices.Index(originNames[:], string(text)), 0))
+	return nil
 }
 
 // OK reports whether there is a number. An implausible number counts as absent, whatever its origin.

@@ -12,21 +12,15 @@ import (
 
 // Aggregates holds the aggregate metrics of a server over the session, besides its latencies.
 type Aggregates struct {
-	Numbers  []ReportedNumber `json:"numbers"` // reported ones
-	Missing  []string         `json:"missing"` // names of numbers that it does not report
-	NotRead  []NotRead        `json:"not_read,omitempty"`
-	Parts    Parts            `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
-	Adapters []string         `json:"lora_adapters,omitempty"`
-	Ranks    []ReportedRank   `json:"ranks,omitempty"`
-	Experts  *ReportedExperts `json:"expert_ranks,omitempty"`
-	Earlier  *ReportedEarlier `json:"earlier,omitempty"`
-	Models   []ReportedModel  `json:"models_in_memory,omitempty"`
-}
-
-// NotRead is an endpoint or a metric of a server that the numbers do not include, and why.
-type NotRead struct {
-	Name string `json:"name"`
-	Why  string `json:"why"`
+	Numbers  []store.ServerNumber `json:"numbers"` // reported ones
+	Missing  []string             `json:"missing"` // names of numbers that it does not report
+	NotRead  []event.Endpoint     `json:"not_read,omitempty"`
+	Parts    Parts                `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
+	Adapters []string             `json:"lora_adapters,omitempty"`
+	Ranks    []event.Rank         `json:"ranks,omitempty"`
+	Experts  *ReportedExperts     `json:"expert_ranks,omitempty"`
+	Earlier  *ReportedEarlier     `json:"earlier,omitempty"`
+	Models   []ReportedModel      `json:"models_in_memory,omitempty"`
 }
 
 // ReportedModel is a model in the memory of a server that loads models by itself.
@@ -39,24 +33,6 @@ type ReportedModel struct {
 	Stays   bool          `json:"stays"`          // it is never unloaded
 }
 
-// ReportedNumber is one number over the session: the mean over time of a value, the total of a count, or the quotient
-// of two totals. Its origin is "reported" by the server, or "derived" from two polls of its counters.
-type ReportedNumber struct {
-	Name   string        `json:"name"` // ends in its unit; without a unit it is a count
-	Value  event.Reading `json:"value"`
-	Max    event.Reading `json:"max"`  // the largest value; null for counts and quotients
-	Last   event.Reading `json:"last"` // the last value or quotient, or the count since the last poll
-	Origin string        `json:"origin"`
-}
-
-// ReportedRank is the last state of one data-parallel rank.
-type ReportedRank struct {
-	Name    string        `json:"rank"`
-	Running event.Reading `json:"running"`
-	Waiting event.Reading `json:"waiting"`
-	KVUsage event.Reading `json:"kv_usage_share"`
-}
-
 // ReportedExperts are the picks of experts by the rank that computed them.
 type ReportedExperts struct {
 	Imbalance event.Reading `json:"imbalance"` // see store.RankLoad
@@ -66,19 +42,8 @@ type ReportedExperts struct {
 
 // ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
 type ReportedEarlier struct {
-	Finished  event.Reading `json:"finished"`
-	Failed    event.Reading `json:"failed"`
-	Prompt    event.Reading `json:"prompt_tokens"`
-	Cached    event.Reading `json:"cached_tokens"`
-	Generated event.Reading `json:"generated_tokens"`
-	Counts    []EarlierItem `json:"counts"`
-	Latencies []Latency     `json:"latencies"`
-}
-
-// EarlierItem is a count of ReportedEarlier.
-type EarlierItem struct {
-	Name  string        `json:"name"`
-	Value event.Reading `json:"value"`
+	Counts    Numbers   `json:"counts"`
+	Latencies []Latency `json:"latencies"`
 }
 
 // aggregates converts aggregate metrics; zero for an engine with per-request metrics.
@@ -86,11 +51,7 @@ func aggregates(r *store.Aggregates) Aggregates {
 	if r.At == 0 {
 		return Aggregates{}
 	}
-	out := Aggregates{Numbers: []ReportedNumber{}, Missing: []string{}}
-	for i := range r.Numbers {
-		n := &r.Numbers[i]
-		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, n.Value, n.Max, n.Last, n.Last.Origin.String()})
-	}
+	out := Aggregates{Numbers: append([]store.ServerNumber{}, r.Numbers...), Missing: []string{}}
 	for _, n := range r.NamedReadings() {
 		if !n.OK() && r.Number(n.Name) == nil {
 			out.Missing = append(out.Missing, n.Name)
@@ -98,7 +59,7 @@ func aggregates(r *store.Aggregates) Aggregates {
 	}
 	for _, e := range r.Endpoints {
 		if e.Reason != "" {
-			out.NotRead = append(out.NotRead, NotRead{e.Name, e.Reason})
+			out.NotRead = append(out.NotRead, e)
 		}
 	}
 	if parts := r.Parts(session); !parts.Apart && !parts.Undivided() {
@@ -106,10 +67,7 @@ func aggregates(r *store.Aggregates) Aggregates {
 			out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
 		}
 	}
-	out.Adapters = r.Adapters
-	for _, k := range r.Ranks {
-		out.Ranks = append(out.Ranks, ReportedRank{k.Name, k.Running, k.Waiting, k.KVUsage})
-	}
+	out.Adapters, out.Ranks = r.Adapters, r.Ranks
 	for i := range r.Models {
 		out.Models = append(out.Models, reportedModel(&r.Models[i], r.At))
 	}
@@ -136,12 +94,11 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 	if e == nil {
 		return nil
 	}
-	out := &ReportedEarlier{
-		Finished: e.Finished, Failed: e.Failed, Prompt: e.Prompt, Cached: e.Cached, Generated: e.Generated,
-		Counts: []EarlierItem{}, Latencies: []Latency{},
-	}
+	out := &ReportedEarlier{Latencies: []Latency{}, Counts: Numbers{list: []named{
+		{"finished", e.Finished}, {"failed", e.Failed}, {"prompt_tokens", e.Prompt}, {"cached_tokens", e.Cached}, {"generated_tokens", e.Generated},
+	}}}
 	for _, n := range e.Counts {
-		out.Counts = append(out.Counts, EarlierItem{n.Name, n.Reading})
+		out.Counts.set(n.Name, n.Reading)
 	}
 	for i := range e.Histograms {
 		var b metric.Buckets
@@ -154,10 +111,10 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 }
 
 // notRead lists what is not read, with the reasons.
-func notRead(list []NotRead) string {
+func notRead(list []event.Endpoint) string {
 	var out []string
 	for _, n := range list {
-		out = append(out, n.Name+" ("+n.Why+")")
+		out = append(out, n.Name+" ("+n.Reason+")")
 	}
 	return strings.Join(out, ", ")
 }
@@ -167,7 +124,7 @@ func reportedSections(r *Report) []section {
 	numbers := section{title: "Aggregate metrics of the server", left: 1, header: []string{"", "session", "max", "last", "origin"}}
 	for _, n := range r.Reported.Numbers {
 		_, unit := metric.Named(n.Name)
-		numbers.rows = append(numbers.rows, []string{n.Name, r.Totals.orMore(n.Name, n.Value, short(n.Value, unit)), short(n.Max, unit), short(n.Last, unit), n.Origin})
+		numbers.rows = append(numbers.rows, []string{n.Name, r.Totals.orMore(n.Name, n.Value, short(n.Value, unit)), short(n.Max, unit), short(n.Last, unit), n.Origin.String()})
 	}
 	if len(numbers.rows) > 0 {
 		numbers.words = []string{"Of the session: means over time, totals of counts, and quotients of totals."}
@@ -233,11 +190,9 @@ func (e *ReportedEarlier) sections() []section {
 		return nil
 	}
 	counts := section{title: "Counted by the server before llmtop watched it", left: 1, header: []string{"", "total"}}
-	for _, n := range append([]EarlierItem{
-		{"finished", e.Finished}, {"failed", e.Failed}, {"prompt_tokens", e.Prompt}, {"cached_tokens", e.Cached}, {"generated_tokens", e.Generated},
-	}, e.Counts...) {
-		if n.Value.OK() {
-			counts.rows = append(counts.rows, []string{n.Name, metric.Count(n.Value.V)})
+	for _, o := range e.Counts.list {
+		if o.n.OK() {
+			counts.rows = append(counts.rows, []string{o.name, metric.Count(o.n.V)})
 		}
 	}
 	return []section{counts, countedSection("Latency before llmtop watched the server", e.Latencies)}

@@ -41,11 +41,11 @@ func TestReportOfAServer(t *testing.T) {
 	if err := schema(t).Validate(decoded(t, r)); err != nil {
 		t.Error(err)
 	}
-	got := map[string]ReportedNumber{}
+	got := map[string]store.ServerNumber{}
 	for _, n := range r.Reported.Numbers {
 		got[n.Name] = n
 	}
-	if n := got["running"]; n.Value.V != 7 || n.Origin != "reported" {
+	if n := got["running"]; n.Value.V != 7 || n.Origin != event.Reported {
 		t.Errorf("running is %+v", n)
 	}
 	if n := got["preemptions"]; n.Value.V != 4 || n.Last.V != 2 || n.Max.OK() {
@@ -54,7 +54,7 @@ func TestReportOfAServer(t *testing.T) {
 	if n := got["cache_hits_share"]; n.Value.V != 0.25 || n.Last.V != 0.3 {
 		t.Errorf("cache hits are %+v", n)
 	}
-	if n := got["decode_tokens_per_s"]; n.Value.V != 900 || n.Origin != "derived" {
+	if n := got["decode_tokens_per_s"]; n.Value.V != 900 || n.Origin != event.Derived {
 		t.Errorf("decode is %+v", n)
 	}
 	if _, ok := got["waiting"]; ok || !strings.Contains(strings.Join(r.Reported.Missing, " "), "waiting") {
@@ -74,7 +74,7 @@ func TestReportOfAServer(t *testing.T) {
 	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
 		t.Errorf("TTFT components: %+v", p)
 	}
-	if e := r.Reported.Earlier; e == nil || e.Finished.V != 102 || e.Failed.OK() || e.Counts[0].Value.V != 7 || e.Latencies[0].Mean.V != 0.21 {
+	if e := r.Reported.Earlier; e == nil || e.Counts.Of("finished").V != 102 || e.Counts.Of("failed").OK() || e.Counts.Of("preemptions").V != 7 || e.Latencies[0].Mean.V != 0.21 {
 		t.Errorf("earlier: %+v", e)
 	}
 	h := r.Latency(store.TTFT)

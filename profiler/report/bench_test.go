@@ -100,8 +100,8 @@ func TestColdRequestsAreApart(t *testing.T) {
 	}
 	for _, c := range allCharts(r) {
 		for _, box := range c.Boxes {
-			if strings.HasPrefix(box.Hint, "#10") {
-				t.Errorf("%s has the cold request: %s", c.Title, box.Hint)
+			if strings.HasPrefix(box.Text, "#10") {
+				t.Errorf("%s has the cold request: %s", c.Title, box.Text)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // Limits of a summary. Sections that would make it longer than briefLines, or briefBenchLines, are left out.
@@ -88,11 +89,9 @@ func briefParts(parts Parts, note string) string {
 }
 
 // worstFindings returns the most severe insights, without their evidence.
-func worstFindings(r *Report) []Verdict {
+func worstFindings(r *Report) []verdict.Verdict {
 	all := slices.Clone(r.Verdicts)
-	slices.SortStableFunc(all, func(a, b Verdict) int {
-		return slices.Index(severities[:], b.Severity) - slices.Index(severities[:], a.Severity)
-	})
+	slices.SortStableFunc(all, func(a, b verdict.Verdict) int { return cmp.Compare(b.Severity, a.Severity) })
 	all = all[:min(len(all), briefFindings)]
 	for i := range all {
 		all[i].Evidence = ""

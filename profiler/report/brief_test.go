@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // TestSummaries checks that a summary has the numbers that matter, and is short however much there is to report.
@@ -62,15 +63,15 @@ func TestSummaries(t *testing.T) {
 func TestSummaryHasTheWorst(t *testing.T) {
 	r := newRun().build(Meta{})
 	r.Verdicts = nil
-	for _, severity := range []string{"good", "info", "watch", "bad", "watch"} {
-		r.Verdicts = append(r.Verdicts, Verdict{Severity: severity, Text: "text of " + severity, Evidence: "long"})
+	for _, severity := range []verdict.Severity{verdict.Good, verdict.Info, verdict.Watch, verdict.Bad, verdict.Watch} {
+		r.Verdicts = append(r.Verdicts, verdict.Verdict{Severity: severity, Text: "text of " + severity.String(), Evidence: "long"})
 	}
 	got := in(t, r.WriteSummary)
 	const want = "\nINSIGHTS\n  bad    text of bad\n  watch  text of watch\n  watch  text of watch\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("%s\nlacks at its end\n%s", got, want)
 	}
-	if r.Verdicts[0].Severity != "good" || r.Verdicts[0].Evidence == "" {
+	if r.Verdicts[0].Severity != verdict.Good || r.Verdicts[0].Evidence == "" {
 		t.Error("the summary has changed the report")
 	}
 }

@@ -10,34 +10,21 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// chart is a drawing in pixels: lines, boxes and labels, which the page draws as SVG.
+// chart is a drawing in pixels: boxes and labels, which the page draws as SVG.
 type chart struct {
 	Title, Note   string
 	Wide          bool // as wide as the page
 	Width, Height float64
-	Key           []chartKey
-	Lines         []chartLine
-	Boxes         []chartBox
-	Labels        []chartLabel
+	Key           [][2]string // classes of colours and their names
+	Axis          float64     // y of the axis below; 0: none
+	Boxes         []mark      // Text is the hint
+	Labels        []mark
 }
 
-type chartLine struct {
-	Class          string
-	X1, Y1, X2, Y2 float64
-}
-
-// chartKey names the colour of a class.
-type chartKey struct{ Class, Name string }
-
-// chartBox is drawn in the colour of Class, or else in Fill.
-type chartBox struct {
-	Class, Fill, Hint string
-	X, Y, W, H        float64
-}
-
-type chartLabel struct {
-	Class, Anchor, Text string
-	X, Y                float64
+// mark is a box or a label, drawn in the colour of Class, or else in Fill.
+type mark struct {
+	Class, Fill, Anchor, Text string
+	X, Y, W, H                float64
 }
 
 // Sizes of charts, in pixels.
@@ -62,7 +49,7 @@ func allCharts(r *Report) []chart {
 }
 
 func (c *chart) text(class, anchor string, x, y float64, words string) {
-	c.Labels = append(c.Labels, chartLabel{class, anchor, clean.Line(words), x, y})
+	c.Labels = append(c.Labels, mark{Class: class, Anchor: anchor, Text: clean.Line(words), X: x, Y: y})
 }
 
 // bar adds a row with a bar of the given share of the full length.
@@ -70,7 +57,7 @@ func (c *chart) bar(name string, share float64, value string) (right float64) {
 	y := c.Height
 	length := max(share, 0) * (chartWidth - nameWidth - valueSpace)
 	c.text("", "end", nameWidth-8, y+barHeight-5, name)
-	c.Boxes = append(c.Boxes, chartBox{Class: "bar", Hint: clean.Line(name + ": " + value), X: nameWidth, Y: y, W: length, H: barHeight})
+	c.Boxes = append(c.Boxes, mark{Class: "bar", Text: clean.Line(name + ": " + value), X: nameWidth, Y: y, W: length, H: barHeight})
 	c.text("value", "start", nameWidth+length+6, y+barHeight-5, value)
 	c.Height += rowHeight
 	return nameWidth + length
@@ -140,14 +127,13 @@ func gapsChart(r *Report) chart {
 	first, last := bins[0], bins[len(bins)-1]
 	const height, base = 150.0, 165.0
 	width := (chartWidth - 20) / float64(last-first+1)
-	c.Height = base + 20
-	c.Lines = append(c.Lines, chartLine{"axis", 10, base, chartWidth - 10, base})
+	c.Height, c.Axis = base+20, base
 	edge := func(bin int) float64 { return math.Exp2(float64(bin) / gapBins) }
 	for _, bin := range bins {
 		h := height * float64(counts[bin]) / float64(most)
-		c.Boxes = append(c.Boxes, chartBox{
+		c.Boxes = append(c.Boxes, mark{
 			Class: "bar", X: 10 + float64(bin-first)*width, Y: base - h, W: math.Max(width-1, 0.5), H: h,
-			Hint: fmt.Sprintf("%s to %s: %d of %d", metric.Seconds(edge(bin)), metric.Seconds(edge(bin+1)), counts[bin], total),
+			Text: fmt.Sprintf("%s to %s: %d of %d", metric.Seconds(edge(bin)), metric.Seconds(edge(bin+1)), counts[bin], total),
 		})
 	}
 	c.text("", "start", 10, base+15, metric.Seconds(edge(first)))
@@ -177,9 +163,9 @@ func expertsChart(r *Report) chart {
 		for e, n := range row {
 			share := float64(n) / float64(max(total, 1))
 			depth := min(share*float64(len(row))/2, 1) // the middle of the scale is the uniform share
-			c.Boxes = append(c.Boxes, chartBox{
+			c.Boxes = append(c.Boxes, mark{
 				Fill: fmt.Sprintf("rgba(47,111,235,%.2f)", depth), X: left + float64(e)*width, Y: y, W: math.Max(width-1, 0.5), H: height - 1,
-				Hint: fmt.Sprintf("layer %d, expert %d: %s, %d picks", l, e, metric.Percent(share), n),
+				Text: fmt.Sprintf("layer %d, expert %d: %s, %d picks", l, e, metric.Percent(share), n),
 			})
 			if width >= numberWidth {
 				c.text("number", "middle", left+(float64(e)+0.5)*width, y+height-4, fmt.Sprintf("%.0f", 100*share))

@@ -77,13 +77,13 @@ func (c *chart) box(class string, x, y, w float64, hint string) {
 	if !(w > 0) {
 		return
 	}
-	c.Boxes = append(c.Boxes, chartBox{Class: class, X: x, Y: y, W: max(w, 0.5), H: barHeight - 4, Hint: clean.Line(hint)})
+	c.Boxes = append(c.Boxes, mark{Class: class, X: x, Y: y, W: max(w, 0.5), H: barHeight - 4, Text: clean.Line(hint)})
 }
 
 // timelineChart draws who was in the queue, in prefill and decoding when, with stalls. Requests share a lane if they do
 // not overlap.
 func timelineChart(r *Report) chart {
-	c := chart{Title: "Timeline", Wide: true, Width: wideWidth, Height: 4, Key: []chartKey{{"queue", "queue"}, {"other", "other"}, {"prompt", "until the first token"}, {"decode", "decode"}, {"stall", "stall"}}}
+	c := chart{Title: "Timeline", Wide: true, Width: wideWidth, Height: 4, Key: [][2]string{{"queue", "queue"}, {"other", "other"}, {"prompt", "until the first token"}, {"decode", "decode"}, {"stall", "stall"}}}
 	all := spans(r)
 	left := max(len(all)-maxDrawn, 0)
 	all = all[left:]
@@ -133,12 +133,11 @@ func timelineChart(r *Report) chart {
 
 // axis draws an axis of time below a wide chart.
 func (c *chart) axis(y, seconds float64) {
-	c.Lines = append(c.Lines, chartLine{"axis", 10, y, wideWidth - 10, y})
 	for i := range 5 {
 		anchor := [...]string{"start", "middle", "middle", "middle", "end"}[i]
 		c.text("", anchor, 10+float64(i)*(wideWidth-20)/4, y+14, metric.Seconds(seconds*float64(i)/4))
 	}
-	c.Height = y + 20
+	c.Height, c.Axis = y+20, y
 }
 
 // slowestChart draws the requests with the longest TTFT, in its components.
@@ -157,11 +156,11 @@ func slowestChart(r *Report) chart {
 			if !(w > 0) {
 				continue
 			}
-			c.Boxes = append(c.Boxes, chartBox{Class: p.Name, X: x, Y: y, W: w, H: barHeight, Hint: clean.Line(fmt.Sprintf("%s: %s %s", s.name(), words(p.Name), metric.Seconds(p.Time.V)))})
+			c.Boxes = append(c.Boxes, mark{Class: p.Name, X: x, Y: y, W: w, H: barHeight, Text: clean.Line(fmt.Sprintf("%s: %s %s", s.name(), words(p.Name), metric.Seconds(p.Time.V)))})
 			x += w
 			if !named[p.Name] {
 				named[p.Name] = true
-				c.Key = append(c.Key, chartKey{p.Name, words(p.Name)})
+				c.Key = append(c.Key, [2]string{p.Name, words(p.Name)})
 			}
 		}
 		c.text("value", "start", x+6, y+barHeight-5, metric.Seconds(s.TTFT.V))
@@ -204,8 +203,8 @@ func tokensChart(r *Report) chart {
 		if t.Text != nil {
 			hint += " " + *t.Text
 		}
-		c.Boxes = append(c.Boxes, chartBox{
-			Fill: fmt.Sprintf("rgba(207,34,46,%.2f)", depth), X: 10 + float64(i%cellsPerRow)*size, Y: 4 + float64(i/cellsPerRow)*size, W: size - 1, H: size - 1, Hint: clean.Line(hint),
+		c.Boxes = append(c.Boxes, mark{
+			Fill: fmt.Sprintf("rgba(207,34,46,%.2f)", depth), X: 10 + float64(i%cellsPerRow)*size, Y: 4 + float64(i/cellsPerRow)*size, W: size - 1, H: size - 1, Text: clean.Line(hint),
 		})
 	}
 	c.Height = 8 + float64((len(shown)+cellsPerRow-1)/cellsPerRow)*size
@@ -242,9 +241,9 @@ func seriesChart(r *Report) chart {
 	const height = 110.0
 	for i, rate := range bins {
 		if h := rate / most * height; h > 0 {
-			c.Boxes = append(c.Boxes, chartBox{
+			c.Boxes = append(c.Boxes, mark{
 				Class: "bar", X: 10 + float64(i)*(wideWidth-20)/seriesBins, Y: 4 + height - h, W: (wideWidth-20.0)/seriesBins - 1, H: h,
-				Hint: fmt.Sprintf("%s: %s tokens/s", metric.Seconds(float64(i)*width), metric.Rate(rate)),
+				Text: fmt.Sprintf("%s: %s tokens/s", metric.Seconds(float64(i)*width), metric.Rate(rate)),
 			})
 		}
 	}

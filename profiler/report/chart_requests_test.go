@@ -40,7 +40,7 @@ func TestTimelineChart(t *testing.T) {
 	if queue.X != 10+.1*530 || queue.W < .4*530-1e-6 || queue.W > .4*530+1e-6 || queue.Y == c.Boxes[0].Y {
 		t.Errorf("the second request waits at %+v, the first is at %+v", queue, c.Boxes[0])
 	}
-	if stall.Class != "stall" || stall.Y != queue.Y || strings.Contains(stall.Hint, "\x1b") || !strings.Contains(stall.Hint, "300 ms") {
+	if stall.Class != "stall" || stall.Y != queue.Y || strings.Contains(stall.Text, "\x1b") || !strings.Contains(stall.Text, "300 ms") {
 		t.Errorf("stall %+v", stall)
 	}
 	if last := c.Boxes[len(c.Boxes)-1]; last.Y != c.Boxes[0].Y {
@@ -54,7 +54,7 @@ func TestChartsOfRequests(t *testing.T) {
 	if c := slowestChart(r); c.Labels[0].Text != "#2 novel" || c.Labels[1].Text != "500 ms" {
 		t.Errorf("slowest: %+v", c.Labels)
 	}
-	if c := tokensChart(r); len(c.Boxes) != 3 || !strings.Contains(c.Boxes[2].Hint, "token 2: 300 ms") {
+	if c := tokensChart(r); len(c.Boxes) != 3 || !strings.Contains(c.Boxes[2].Text, "token 2: 300 ms") {
 		t.Errorf("tokens: %+v", c.Boxes)
 	}
 	tokens := 0.
@@ -77,7 +77,7 @@ func TestKeyNumbers(t *testing.T) {
 	r.Latencies = []Latency{{Name: "ttft_s", Distribution: Distribution{Count: 3, P50: Measured(.1), P99: Measured(.5)}}}
 	var got []string
 	for _, k := range kpis(r) {
-		got = append(got, k.Name+": "+k.Value)
+		got = append(got, k[0]+": "+k[1])
 	}
 	if words := strings.Join(got, ", "); words != "TTFT p50: 100 ms, TTFT target met: 67 %" {
 		t.Errorf("key numbers %q", words)

@@ -58,10 +58,10 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 	}
 	for _, n := range r.Reported.Numbers {
 		if n.Value.OK() {
-			row(n.Name, n.Value.V, t.bound(n.Name), n.Origin)
+			row(n.Name, n.Value.V, t.bound(n.Name), n.Origin.String())
 		}
 		if n.Max.OK() {
-			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin)
+			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin.String())
 		}
 	}
 	for i := range r.Latencies {

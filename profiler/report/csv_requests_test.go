@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // stalled returns a run with tokens that share a timestamp, passes with numbers, and a stall.
@@ -148,7 +149,7 @@ func TestFleetsHaveRequests(t *testing.T) {
 	if rows := table(t, r.WriteTokensCSV); rows[0]["replica"] != "a" || rows[len(rows)-1]["replica"] != "b" {
 		t.Errorf("tokens of replicas: %v", rows)
 	}
-	r.Fleet.Replicas[0].Report.Reported.Numbers = []ReportedNumber{{Name: "running", Value: Measured(1)}}
+	r.Fleet.Replicas[0].Report.Reported.Numbers = []store.ServerNumber{{Name: "running", Value: Measured(1)}}
 	if rows := table(t, r.WriteCSV); rows[0]["name"] == "" {
 		t.Errorf("a fleet with a server has %v", rows[0])
 	}

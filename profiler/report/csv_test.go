@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 func rowsOf(t *testing.T, r *Report) (names []string, sums map[string]float64) {
@@ -154,6 +155,6 @@ func TestCellsAreNoFormulas(t *testing.T) {
 	cells(r, (*Report).WriteCSV)
 	cells(r, (*Report).WriteTokensCSV)
 	r = wholeRun().build(Meta{})
-	r.Reported = Aggregates{Numbers: []ReportedNumber{{Name: formula, Value: event.MeasuredValue(-1), Origin: formula}}}
+	r.Reported = Aggregates{Numbers: []store.ServerNumber{{Name: formula, Value: event.MeasuredValue(-1)}}}
 	cells(r, (*Report).WriteCSV)
 }

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // formats returns the writers of all formats.
@@ -123,7 +125,7 @@ func TestHostileNames(t *testing.T) {
 	evil := "<script>alert(1)</script>\" onload=\"alert(1)|\x1b[31m\n# @everyone" + unsafe
 	r.Model.Name, r.Engine.Device = evil, evil
 	r.Requests[0].Label, r.Requests[0].Group, r.Bench.Points[0].Name = evil, evil, evil
-	r.Verdicts = append(r.Verdicts, Verdict{Severity: evil, Topic: evil, Text: evil, Evidence: evil, Try: evil})
+	r.Verdicts = append(r.Verdicts, verdict.Verdict{Topic: evil, Text: evil, Evidence: evil, Try: evil})
 	for name, write := range formats(r) {
 		doc := in(t, write)
 		if strings.ContainsAny(doc, unsafe) {

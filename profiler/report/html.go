@@ -39,7 +39,7 @@ func (w pageWriter) attribute(name, value string) {
 	}
 }
 
-func (w pageWriter) head(title string, numbers []kpi) {
+func (w pageWriter) head(title string, numbers [][3]string) {
 	w.put(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -56,7 +56,7 @@ func (w pageWriter) head(title string, numbers []kpi) {
 	}
 	w.put("<dl class=\"kpis\">\n")
 	for _, n := range numbers {
-		w.put("<div><dt>%s</dt><dd>%s</dd><small>%s</small></div>\n", n.Name, n.Value, n.Note)
+		w.put("<div><dt>%s</dt><dd>%s</dd><small>%s</small></div>\n", n[0], n[1], n[2])
 	}
 	w.put("</dl>\n")
 }
@@ -102,19 +102,19 @@ func (w pageWriter) chart(c chart) {
 	if len(c.Key) > 0 {
 		w.put("<ul>")
 		for _, k := range c.Key {
-			w.put(`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="%s" width="10" height="10"/></svg>%s</li>`, k.Class, k.Name)
+			w.put(`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="%s" width="10" height="10"/></svg>%s</li>`, k[0], k[1])
 		}
 		w.put("</ul>\n")
 	}
 	w.put("<svg viewBox=\"0 0 %v %v\" role=\"img\" aria-label=\"%s\">\n", c.Width, c.Height, c.Title)
-	for _, l := range c.Lines {
-		w.put("<line class=\"%s\" x1=\"%v\" y1=\"%v\" x2=\"%v\" y2=\"%v\"/>\n", l.Class, l.X1, l.Y1, l.X2, l.Y2)
+	if c.Axis > 0 {
+		w.put("<line class=\"axis\" x1=\"10\" y1=\"%v\" x2=\"%v\" y2=\"%v\"/>\n", c.Axis, c.Width-10, c.Axis)
 	}
 	for _, b := range c.Boxes {
 		w.put("<rect")
 		w.attribute("class", b.Class)
 		w.attribute("fill", b.Fill)
-		w.put(" x=\"%v\" y=\"%v\" width=\"%v\" height=\"%v\"><title>%s</title></rect>\n", b.X, b.Y, b.W, b.H, b.Hint)
+		w.put(" x=\"%v\" y=\"%v\" width=\"%v\" height=\"%v\"><title>%s</title></rect>\n", b.X, b.Y, b.W, b.H, b.Text)
 	}
 	for _, l := range c.Labels {
 		w.put("<text")
@@ -132,31 +132,26 @@ func documentName(r *Report) string {
 	return r.Model.Name + withSpace(r.Model.Quantisation)
 }
 
-// kpi is a key number of the summary.
-type kpi struct {
-	Name, Value, Note string
-}
-
-// kpis returns the key numbers that the report has, with what their targets were.
-func kpis(r *Report) (out []kpi) {
+// kpis returns the names, values and notes of the key numbers that the report has, with what their targets were.
+func kpis(r *Report) (out [][3]string) {
 	for _, id := range []store.LatencyID{store.TTFT, store.ITL, store.TPOT, store.E2EL} {
 		if l := r.Latency(id); l != nil {
 			if cells := l.cells("p50", "p99"); cells[0] != "-" {
-				out = append(out, kpi{id.Row().Name + " p50", cells[0], "p99 " + cells[1]})
+				out = append(out, [3]string{id.Row().Name + " p50", cells[0], "p99 " + cells[1]})
 			}
 		}
 	}
 	if v, ok := r.Totals.TTPS.Positive(); ok {
-		out = append(out, kpi{"Output", metric.Rate(v) + " tokens/s", "all requests, whole run"})
+		out = append(out, [3]string{"Output", metric.Rate(v) + " tokens/s", "all requests, whole run"})
 	}
 	if n := r.Totals.Finished; n.OK() {
-		k := kpi{"Requests", metric.Count(n.V), "finished"}
+		k := [3]string{"Requests", metric.Count(n.V), "finished"}
 		for _, not := range []struct {
 			n    event.Reading
 			name string
 		}{{r.Totals.Failed, "failed"}, {r.Totals.Cancelled, "cancelled"}} {
 			if v, ok := not.n.Positive(); ok {
-				k.Note += fmt.Sprintf(", %s %s", metric.Count(v), not.name)
+				k[2] += fmt.Sprintf(", %s %s", metric.Count(v), not.name)
 			}
 		}
 		out = append(out, k)
@@ -165,7 +160,7 @@ func kpis(r *Report) (out []kpi) {
 }
 
 // targetKPIs returns the share of the requests that met each target of the configuration.
-func targetKPIs(r *Report) (out []kpi) {
+func targetKPIs(r *Report) (out [][3]string) {
 	targets, _ := store.ParseTargets(r.Configuration["slo"]) // none in the report of another program
 	t := tally{targets: targets}
 	for i := range r.Requests {
@@ -180,7 +175,7 @@ func targetKPIs(r *Report) (out []kpi) {
 		target time.Duration
 	}{{"TTFT", c.TTFT, t.targets.TTFT}, {"TPOT", c.TPOT, t.targets.TPOT}, {"E2EL", c.E2EL, t.targets.E2EL}} {
 		if met.share.OK() {
-			out = append(out, kpi{met.name + " target met", metric.Percent(met.share.V), "of warm requests; target " + metric.Seconds(met.target.Seconds())})
+			out = append(out, [3]string{met.name + " target met", metric.Percent(met.share.V), "of warm requests; target " + metric.Seconds(met.target.Seconds())})
 		}
 	}
 	return out

@@ -58,7 +58,7 @@ type Report struct {
 	Dropped       map[string]uint64 `json:"lost"`
 	Omitted       Omissions         `json:"cut"`
 	Causes        []Loss            `json:"causes"`
-	Verdicts      []Verdict         `json:"verdicts"`
+	Verdicts      []verdict.Verdict `json:"verdicts"`
 	Reported      Aggregates        `json:"reported,omitzero"`     // what a server reports besides
 	Fleet         *Fleet            `json:"fleet,omitempty"`       // null unless several engines were watched
 	Ops           *Ops              `json:"ops,omitempty"`         // null if operations were not timed
@@ -144,15 +144,6 @@ func losses(s *store.Snapshot) []Loss {
 	return out
 }
 
-// Verdict is one finding.
-type Verdict struct {
-	Severity string `json:"severity"`
-	Topic    string `json:"topic"`
-	Text     string `json:"text"`
-	Evidence string `json:"evidence"`
-	Try      string `json:"try"`
-}
-
 // Build returns the report of a run from its last snapshot. With store.Options.Keep it has the tokens of all requests.
 func Build(meta Meta, s *store.Snapshot) *Report {
 	r := &Report{
@@ -167,7 +158,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		Throughput: rates(s, "throughput"), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(&s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
 		Causes:   losses(s),
-		Verdicts: []Verdict{},
+		Verdicts: append([]verdict.Verdict{}, s.Verdicts...),
 	}
 	r.Placement = r.Place(nil)
 	if r.Configuration == nil {
@@ -191,9 +182,6 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 	for kind, n := range s.Drops {
 		r.Dropped[event.Kind(kind).String()] = n
 	}
-	for _, v := range s.Verdicts {
-		r.Verdicts = append(r.Verdicts, Verdict{severities[v.Severity], v.Topic, v.Text, v.Evidence, v.Try})
-	}
 	return r
 }
 
@@ -204,8 +192,6 @@ func FromSnapshot(meta Meta, s *store.Snapshot) *Report {
 	r.DropText()
 	return r
 }
-
-var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
 // ThisMachine describes this machine without a sample.
 func ThisMachine() Machine {

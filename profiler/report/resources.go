@@ -65,24 +65,17 @@ func processUsage(u *store.ProcessUsage, cores int) Numbers {
 	}}
 }
 
-// reading is a number with its name and its format.
-type reading struct {
-	name string
-	n    event.Reading
-	f    func(float64) string
-}
-
 // joinReadings lists readings, separated by commas: "4.00 kB, calls not reported". If all are absent for the same
 // reason, it returns the reason.
-func joinReadings(all ...reading) string {
+func joinReadings(all []named, f ...func(float64) string) string {
 	reason := all[0].n.Absence()
-	if !slices.ContainsFunc(all, func(r reading) bool { return r.n.OK() || r.n.Absence() != reason }) {
+	if !slices.ContainsFunc(all, func(r named) bool { return r.n.OK() || r.n.Absence() != reason }) {
 		return reason
 	}
 	var parts []string
-	for _, r := range all {
+	for i, r := range all {
 		if r.n.OK() {
-			parts = append(parts, r.f(r.n.V))
+			parts = append(parts, f[i](r.n.V))
 		} else {
 			parts = append(parts, r.name+" "+r.n.Absence())
 		}
@@ -119,9 +112,7 @@ func hostSection(r *Report) section {
 	}
 	cores := func(v float64) string { return metric.Rate(v) + " cores" }
 	transfers := func(bytes, ops event.Reading) string {
-		return joinReadings(
-			reading{"bytes", bytes, metric.Bytes},
-			reading{"calls", ops, callCount})
+		return joinReadings([]named{{"bytes", bytes}, {"calls", ops}}, metric.Bytes, callCount)
 	}
 	m := &u.Machine
 	s.rows = [][]string{
@@ -138,7 +129,7 @@ func hostSection(r *Report) section {
 			all = h.GPUs[i].Of("memory_bytes")
 		}
 		s.rows = append(s.rows, []string{g.Name, "", fmt.Sprintf("%s, peak memory %s",
-			joinReadings(reading{"utilisation", g.Of("utilisation"), metric.Percent}, reading{"power", g.Of("power_w"), metric.Watts}), usedOfTotal(g.Of("memory_peak_bytes"), all, metric.Bytes))})
+			joinReadings([]named{{"utilisation", g.Of("utilisation")}, {"power", g.Of("power_w")}}, metric.Percent, metric.Watts), usedOfTotal(g.Of("memory_peak_bytes"), all, metric.Bytes))})
 	}
 	if h.NoGPU != nil {
 		s.words = append(s.words, "GPU: "+*h.NoGPU+".")

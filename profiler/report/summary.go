@@ -287,7 +287,7 @@ func causesSection(r *Report) section {
 func verdictsSection(r *Report) section {
 	s := section{title: "Insights", left: 3, header: []string{"", "finding", "try"}}
 	for _, v := range r.Verdicts {
-		s.rows = append(s.rows, []string{v.Severity, v.Text + withEvidence(v.Evidence), v.Try})
+		s.rows = append(s.rows, []string{v.Severity.String(), v.Text + withEvidence(v.Evidence), v.Try})
 	}
 	if len(s.rows) == 0 {
 		s.words = []string{"Nothing stands out."}

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // listed is how many requests the text lists, drawn of how many it draws the TTFT components; JSON has all.
@@ -241,7 +242,7 @@ func (w writer) words(before, s string) {
 }
 
 // writeFindings writes findings, each with its recommendation on a line of its own.
-func writeFindings(all []Verdict, w writer) {
+func writeFindings(all []verdict.Verdict, w writer) {
 	if len(all) == 0 {
 		return
 	}

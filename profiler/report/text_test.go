@@ -66,10 +66,10 @@ func TestReadingsHaveEachReasonOnce(t *testing.T) {
 	plain := func(v float64) string { return fmt.Sprint(v) }
 	none, denied := event.Absent(event.NotReported), event.Absent(event.NotPermitted)
 	for want, got := range map[string]string{
-		"1, 2":                                   joinReadings(reading{"a", Measured(1), plain}, reading{"b", Measured(2), plain}),
-		"1, b not reported":                      joinReadings(reading{"a", Measured(1), plain}, reading{"b", none, plain}),
-		"a not permitted, b not reported":        joinReadings(reading{"a", denied, plain}, reading{"b", none, plain}),
-		"not reported":                           joinReadings(reading{"a", none, plain}, reading{"b", none, plain}),
+		"1, 2":                                   joinReadings([]named{{"a", Measured(1)}, {"b", Measured(2)}}, plain, plain),
+		"1, b not reported":                      joinReadings([]named{{"a", Measured(1)}, {"b", none}}, plain, plain),
+		"a not permitted, b not reported":        joinReadings([]named{{"a", denied}, {"b", none}}, plain, plain),
+		"not reported":                           joinReadings([]named{{"a", none}, {"b", none}}, plain, plain),
 		"not permitted":                          withShare(denied, plain, none),
 		"1 of 2":                                 usedOfTotal(Measured(1), Measured(2), plain),
 		"not reported (total 2)":                 usedOfTotal(none, Measured(2), plain),

@@ -22,12 +22,13 @@ const (
 
 // ServerNumber is a number of a server over the session.
 type ServerNumber struct {
-	Name  string // as of an event.NamedReading
-	Kind  NumberKind
-	Value event.Reading // over the session
-	Max   event.Reading // the largest; of a CurrentValue only
-	Last  event.Reading // the last one that there was
-	At    event.Time    // of Last
+	Name   string        `json:"name"` // as of an event.NamedReading
+	Kind   NumberKind    `json:"-"`
+	Value  event.Reading `json:"value"`  // over the session
+	Max    event.Reading `json:"max"`    // the largest; of a CurrentValue only
+	Last   event.Reading `json:"last"`   // the last one that there was, or what was counted since the last poll
+	Origin event.Origin  `json:"origin"` // of Last
+	At     event.Time    `json:"-"`      // of Last
 
 	part, whole float64 // a CurrentValue x ns, and ns; a total; the totals of a Quotient
 }
@@ -35,7 +36,7 @@ type ServerNumber struct {
 // add adds a reading at a time, with what it adds to the sums over the session.
 func (n *ServerNumber) add(at event.Time, last event.Reading, part, whole float64) {
 	first := !n.Last.OK()
-	n.part, n.whole, n.Last, n.At, n.Value = n.part+part, n.whole+whole, last, at, last
+	n.part, n.whole, n.Last, n.Origin, n.At, n.Value = n.part+part, n.whole+whole, last, last.Origin, at, last
 	switch {
 	case n.Kind == CountedTotal:
 		n.Value = event.DerivedValue(n.part)
