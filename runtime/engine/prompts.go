@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"sync"
-
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
@@ -10,48 +8,27 @@ import (
 // maxCompared bounds the prompts that are compared with earlier ones, in bytes.
 const maxCompared = 1 << 20
 
-// promptHistory compares prompts with those of requests that have finished. It keeps hashes of them, no text.
-type promptHistory struct {
-	mu      sync.Mutex
-	history *prompts.History // nil: prompts are not reused
-}
-
-// comparison is a prompt and what it has in common with an earlier one.
-type comparison struct {
-	print *prompts.Print
-	reuse event.Reuse
-}
-
-// begin compares the prompt of a request that is dispatched, beside the engine: the request waits for the result at its
+// compare compares the prompt of a request that is dispatched, beside the engine: the request waits for the result at its
 // end.
-func (p *promptHistory) begin(h *Handle) {
+func (s *Scheduler) compare(h *Handle) {
 	text := h.request.Text
-	if p.history == nil || h.request.Fresh || text == "" || len(text) > maxCompared {
+	if s.prompts == nil || h.request.Fresh || text == "" || len(text) > maxCompared {
 		return
 	}
-	compared := make(chan comparison, 1)
+	compared := make(chan *prompts.Print, 1)
 	h.compared = compared
-	go func() {
-		units := prompts.Lines(text)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		var c comparison
-		c.print, c.reuse = p.history.Compare("", units)
-		compared <- c
-	}()
+	go func() { compared <- s.prompts.Compare("", func() []prompts.Unit { return prompts.Lines(text) }) }()
 }
 
-// end returns what the prompt of a request has in common with an earlier one, and remembers it if the request has
+// reuseOf returns what the prompt of a request has in common with an earlier one, and remembers it if the request has
 // finished.
-func (p *promptHistory) end(h *Handle, state event.State) event.Reuse {
+func (s *Scheduler) reuseOf(h *Handle, state event.State) event.Reuse {
 	if h.compared == nil {
 		return event.Reuse{}
 	}
-	c := <-h.compared
+	p := <-h.compared
 	if state == event.StateFinished {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.history.Keep(h.ID, c.print)
+		s.prompts.Keep(h.ID, p)
 	}
-	return c.reuse
+	return p.Reuse
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
 
 // Errors of requests that are rejected or fail although the engine works; test for them with errors.Is.
@@ -101,7 +102,7 @@ type Handle struct {
 	done      chan struct{}
 	result    Result // written before done is closed
 
-	compared <-chan comparison // of the prompt; nil: it is not compared
+	compared <-chan *prompts.Print // of the prompt; nil: it is not compared
 }
 
 // Runner accepts requests: a Scheduler, or a client of one in another process.

@@ -55,7 +55,7 @@ type Scheduler struct {
 	active  atomic.Int32  // requests that have not ended
 	handles sync.Map      // active *Handle by RequestID
 	ready   atomic.Pointer[driver]
-	prompts promptHistory
+	prompts *prompts.History // nil: prompts are not reused
 
 	mu      sync.Mutex // guards the fields below; never locked while another lock is held
 	sink    event.Sink // nil before Run
@@ -87,7 +87,7 @@ func New(load Load, opt Options) *Scheduler {
 		wake: make(chan struct{}, 1),
 	}
 	if opt.Reuse {
-		s.prompts.history = prompts.NewHistory()
+		s.prompts = prompts.NewHistory()
 	}
 	return s
 }
@@ -136,7 +136,7 @@ func (s *Scheduler) announce(h *Handle) {
 
 // finish ends a request. The caller is the driver, or holds mu and has removed the request from the queue.
 func (s *Scheduler) finish(h *Handle, r Result) {
-	r.Reuse = s.prompts.end(h, r.State)
+	r.Reuse = s.reuseOf(h, r.State)
 	h.result = r
 	if s.sink != nil {
 		outcome := r.Outcome

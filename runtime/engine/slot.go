@@ -105,7 +105,7 @@ func (d *driver) dispatch(h *Handle) {
 		})
 		return
 	}
-	d.prompts.begin(h)
+	d.compare(h)
 	s, cached := d.reuse(h, d.prompt)
 	*s = slot{
 		index: s.index, layers: s.layers, tokens: append(s.tokens[:0], d.prompt...), handle: h, prompt: len(d.prompt),

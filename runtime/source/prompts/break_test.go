@@ -10,9 +10,9 @@ import (
 
 // add compares a prompt with the kept ones, and keeps it.
 func (h *History) add(n int, units []Unit) event.Reuse {
-	p, b := h.Compare("", units)
+	p := h.Compare("", func() []Unit { return units })
 	h.Keep(event.RequestID(n), p)
-	return b
+	return p.Reuse
 }
 
 // TestPromptsThatGoOn checks that a prompt that goes on breaks nothing, whether it has messages or not.

@@ -3,6 +3,7 @@ package prompts
 import (
 	"hash/maphash"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -15,10 +16,12 @@ const (
 	unitHashes = 12      // size of a unitPrint
 )
 
-// History holds the hashes of recent prompts. It is not safe for concurrent use.
+// History compares prompts with those of requests that have finished. It keeps hashes of them, no text.
 type History struct {
-	seed    maphash.Seed
-	prompts []*Print // oldest first
+	seed maphash.Seed
+
+	mu      sync.Mutex // guards the fields below, and lets one prompt be parsed at a time
+	prompts []*Print   // oldest first
 	hashes  int
 }
 
@@ -27,6 +30,8 @@ func NewHistory() *History { return &History{seed: maphash.MakeSeed()} }
 
 // Print is a prompt without its text.
 type Print struct {
+	Reuse event.Reuse // what it has in common with an earlier one; zero: no kept prompt begins like it
+
 	number event.RequestID
 	model  string
 	units  []unitPrint
@@ -63,15 +68,16 @@ func (u *unitPrint) end(n int) int {
 	return int(u.ends[n-1])
 }
 
-// Compare compares a prompt with the kept one for the same model that it has the longest beginning in common with, the
-// newest of several. The zero value: no kept prompt begins like it.
-func (h *History) Compare(model string, units []Unit) (*Print, event.Reuse) {
+// Compare compares the prompt that parse returns with the kept one for the same model that it has the longest beginning in
+// common with, the newest of several.
+func (h *History) Compare(model string, parse func() []Unit) *Print {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	units := parse()
 	p := h.print(units)
 	p.model = model
-	var (
-		b    event.Reuse
-		best *Print
-	)
+	var best *Print
+	b := &p.Reuse
 	for _, q := range slices.Backward(h.prompts) {
 		if q.model == model {
 			if n := p.common(q); n > b.Common {
@@ -84,12 +90,12 @@ func (h *History) Compare(model string, units []Unit) (*Print, event.Reuse) {
 		for _, u := range p.units {
 			b.Bytes += u.bytes
 		}
-		h.compare(p, best, units, &b)
+		h.compare(p, best, units, b)
 	}
 	for i := range p.units {
 		p.units[i].ends = nil
 	}
-	return p, b
+	return p
 }
 
 // print hashes a prompt.
@@ -112,8 +118,13 @@ func (h *History) print(units []Unit) *Print {
 	return p
 }
 
-// Keep remembers the prompt of a request, and drops the oldest ones beyond the bounds.
+// Keep remembers the prompt of a request unless it is empty, and drops the oldest ones beyond the bounds.
 func (h *History) Keep(number event.RequestID, p *Print) {
+	if len(p.units) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	p.number = number
 	h.prompts, h.hashes = append(h.prompts, p), h.hashes+p.hashes
 	drop := 0

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/answers"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
 
 // exchange is one forwarded request and its answer. Requests that do not generate have a nil dialect and emit no
@@ -24,15 +25,15 @@ type exchange struct {
 	client  context.Context // ends when the client goes away
 	began   event.Time
 
-	mu     sync.Mutex       // guards the fields below: the request may still be sent while the answer arrives
-	sent   event.Time       // when the first byte was sent to the server; 0: not yet
-	body   *answers.Request // reads the request body; nil: unreadable, or already emitted
-	text   []byte           // the body until it is sent, if it is compared
-	long   bool             // the body is not compared: too much text is held
-	prompt chan comparison  // gets what the prompt has in common with earlier ones; nil: it is not compared
-	queued bool             // the queued event was emitted
-	model  string           // the requested model
-	upload error            // error of reading the client's body; nil: none
+	mu     sync.Mutex          // guards the fields below: the request may still be sent while the answer arrives
+	sent   event.Time          // when the first byte was sent to the server; 0: not yet
+	body   *answers.Request    // reads the request body; nil: unreadable, or already emitted
+	text   []byte              // the body until it is sent, if it is compared
+	long   bool                // the body is not compared: too much text is held
+	prompt chan *prompts.Print // gets what the prompt has in common with earlier ones; nil: it is not compared
+	queued bool                // the queued event was emitted
+	model  string              // the requested model
+	upload error               // error of reading the client's body; nil: none
 	end
 	status   int
 	observer *observer     // nil: no answer to observe

@@ -40,10 +40,10 @@ func (x *exchange) finish() {
 	var state event.State
 	state, outcome.Reason = x.verdict(&sum, o)
 	if x.prompt != nil {
-		c := <-x.prompt
-		outcome.Reuse = c.reuse
-		if c.print != nil && state == event.StateFinished {
-			x.proxy.prompts.keep(x.id, c.print)
+		p := <-x.prompt
+		outcome.Reuse = p.Reuse
+		if state == event.StateFinished {
+			x.proxy.prompts.Keep(x.id, p)
 		}
 	}
 	x.emit(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})

@@ -69,7 +69,7 @@ func TestOnlyFinishedPromptsAreCompared(t *testing.T) {
 
 // TestHeldPrompts checks that no more text waits to be compared than the bounds allow, and that it is released.
 func TestHeldPrompts(t *testing.T) {
-	p := &Proxy{prompts: &promptHistory{history: prompts.NewHistory()}}
+	p := &Proxy{prompts: prompts.NewHistory()}
 	var all []*exchange
 	for range maxHeld/maxCompared + 3 {
 		x := &exchange{proxy: p}
@@ -77,7 +77,7 @@ func TestHeldPrompts(t *testing.T) {
 		x.hold(make([]byte, 1))
 		all = append(all, x)
 	}
-	if held := p.prompts.held.Load(); held != maxHeld {
+	if held := p.held.Load(); held != maxHeld {
 		t.Errorf("%d bytes are held", held)
 	}
 	all[0].hold(make([]byte, 1)) // too long
@@ -89,7 +89,7 @@ func TestHeldPrompts(t *testing.T) {
 		}
 	}
 	p.observers.Wait()
-	if held := p.prompts.held.Load(); held != 0 {
+	if held := p.held.Load(); held != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 }

@@ -54,7 +54,8 @@ type Proxy struct {
 	last      atomic.Uint64  // last request id
 	passed    atomic.Uint64  // requests of any kind
 	observers sync.WaitGroup // running observers of answers, and comparisons of prompts
-	prompts   *promptHistory
+	prompts   *prompts.History
+	held      atomic.Int64 // bytes of bodies whose prompts are not compared yet
 
 	mu       sync.Mutex // guards the fields below
 	live     int        // requests in progress
@@ -85,7 +86,7 @@ func New(opt Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		opt: opt, to: to, listener: listener, idle: make(chan struct{}), warnings: map[warning]uint64{},
-		versions: newVersions(to, opt.headers), prompts: &promptHistory{history: prompts.NewHistory()},
+		versions: newVersions(to, opt.headers), prompts: prompts.NewHistory(),
 	}
 	p.pass = p.newPass()
 	return p, nil
