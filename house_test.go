@@ -257,8 +257,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 111_706 // of Go, without tests and generated files
-	maxTypes    = 1_225
+	maxLines    = 111_650 // of Go, without tests and generated files
+	maxTypes    = 1_219
 	maxPackages = 91
 )
 

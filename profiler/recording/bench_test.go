@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -34,7 +35,7 @@ func BenchmarkEmit(b *testing.B) {
 	begin := time.Now()
 	r := &Recorder{queue: newQueue(queueSize, func() event.Time { return event.Time(time.Since(begin)) })}
 	events := sample(queueSize)[:queueSize]
-	var done []arrival
+	var done []catchup.Entry
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		r.Emit(events[n%queueSize])
@@ -61,7 +62,7 @@ func BenchmarkRecord(b *testing.B) {
 	lines := 0
 	for n := 0; b.Loop(); n++ {
 		e := &events[n%len(events)]
-		r.add(&arrival{event.Time(n) * ms, *e, 0})
+		r.add(&catchup.Entry{Event: *e, Arrived: event.Time(n) * ms})
 		if len(r.block.lines) >= blockSize {
 			lines += len(r.block.lines)
 			if err := r.write(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
@@ -110,7 +111,7 @@ func FuzzReader(f *testing.F) {
 func FuzzLines(f *testing.F) {
 	var b block
 	for i, e := range session() {
-		if err := b.add(&e, event.Time(i), i%3); err != nil {
+		if err := b.add(&catchup.Entry{Event: e, Arrived: event.Time(i), Engine: i % 3}); err != nil {
 			f.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
@@ -20,14 +21,14 @@ type block struct {
 // add appends the line of an event: that of the event protocol, with the time at which the recorder received it and, but
 // for the first engine, the number of its engine before the other members. It returns an error, and appends nothing, if
 // the event does not fit a line.
-func (b *block) add(e *event.Event, at event.Time, engine int) error {
-	from := len(b.lines)
+func (b *block) add(e *catchup.Entry) error {
+	at, from := e.Arrived, len(b.lines)
 	out := strconv.AppendInt(append(b.lines, atPrefix...), int64(at), 10)
-	if engine != 0 {
-		out = strconv.AppendInt(append(out, fromPrefix...), int64(engine), 10)
+	if e.Engine != 0 {
+		out = strconv.AppendInt(append(out, fromPrefix...), int64(e.Engine), 10)
 	}
 	comma := len(out)
-	out, err := wire.Append(out, e)
+	out, err := wire.Append(out, &e.Event)
 	if err != nil {
 		b.lines = out[:from]
 		return err

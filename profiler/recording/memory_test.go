@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
 // memory is a segment in memory.
@@ -51,7 +52,7 @@ func taped(t testing.TB, events []event.Event, span event.Time) []byte {
 	var b block
 	for i := range events {
 		e := &events[i]
-		if err := b.add(e, e.At, 0); err != nil {
+		if err := b.add(&catchup.Entry{Event: *e, Arrived: e.At}); err != nil {
 			t.Fatal(err)
 		}
 		if len(b.lines) >= blockSize || i == len(events)-1 || events[i+1].At-b.first > span {

@@ -82,7 +82,9 @@ type Player struct {
 	entry      Entry
 	more       bool // entry is the next one to emit
 	sinceDrain int  // events since the last Drain
-	drops      dropMerger
+
+	// The screen shows the sum of what the engine reports to have dropped and of what the recorder has.
+	engineDrops, recorderDrops event.Drops
 }
 
 // Step is how far a paused replay advances at once.
@@ -172,7 +174,8 @@ func (p *Player) sleep(ctx context.Context, wait time.Duration) {
 // begin moves to the start of a segment, whose state is emitted first.
 func (p *Player) begin(segment int) {
 	s := p.rec.segments[segment]
-	p.cursor, p.drops, p.sinceDrain = p.rec.Cursor(segment), dropMerger{}, 0
+	p.cursor, p.sinceDrain = p.rec.Cursor(segment), 0
+	p.engineDrops, p.recorderDrops = event.Drops{}, event.Drops{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.totalsSince = s.begin
@@ -196,8 +199,9 @@ func (p *Player) fetch() error {
 			return fmt.Errorf("replay recording: %w", err)
 		}
 		if e.Note != nil {
-			if p.drops.note(e.Note) && p.opt.SinkFor == nil {
-				p.emit(p.sink, p.drops.report(event.Time(p.emitted.Load())))
+			if d := e.Note.drops(); d != p.recorderDrops && d.Total() >= p.recorderDrops.Total() {
+				p.recorderDrops = d
+				p.emitDrops()
 			}
 			continue
 		}
@@ -234,7 +238,11 @@ func (p *Player) emitNext() (token bool, err error) {
 			p.emit(p.opt.SinkFor(p.entry.Engine), e)
 			return
 		}
-		p.emit(p.sink, p.drops.event(e))
+		if d, ok := e.Data.(*event.Drops); ok {
+			p.engineDrops = *d
+			e.Data = p.drops()
+		}
+		p.emit(p.sink, e)
 	})
 	if bad != nil {
 		p.mu.Lock()
@@ -250,8 +258,22 @@ func (p *Player) restart(from event.Time) {
 	p.totalsSince = from
 	p.mu.Unlock()
 	p.sink, p.sinceDrain = p.opt.Reset(), 0
-	p.drops.engine = event.Drops{}
-	if p.drops.recorder.Total() > 0 && p.opt.SinkFor == nil {
-		p.emit(p.sink, p.drops.report(event.Time(p.emitted.Load())))
+	if p.engineDrops = (event.Drops{}); p.recorderDrops.Total() > 0 {
+		p.emitDrops()
 	}
+}
+
+// emitDrops emits all drops, unless there are several engines: then only the status has them.
+func (p *Player) emitDrops() {
+	if p.opt.SinkFor == nil {
+		p.emit(p.sink, event.Event{Kind: event.KindDrops, Layer: -1, At: event.Time(p.emitted.Load()), Data: p.drops()})
+	}
+}
+
+func (p *Player) drops() *event.Drops {
+	sum := p.engineDrops
+	for k, n := range p.recorderDrops {
+		sum[k] += n
+	}
+	return &sum
 }

@@ -4,17 +4,11 @@ import (
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
 // queueSize is how many events wait for the recorder at most, 192 bytes each in two buffers: 6 MB.
 const queueSize = 1 << 14
-
-// arrival is an event with the time at which the recorder received it.
-type arrival struct {
-	at event.Time
-	event.Event
-	engine int // number of its engine
-}
 
 // queue holds the events from producers, which never wait, for the recorder. If it is full or closed, it drops events
 // and counts them.
@@ -24,14 +18,14 @@ type queue struct {
 	size int
 
 	mu      sync.Mutex // guards what follows
-	front   []arrival
+	front   []catchup.Entry
 	last    event.Time // of the newest arrival: times never decrease
 	dropped event.Drops
 	closed  bool
 }
 
 func newQueue(size int, now func() event.Time) *queue {
-	return &queue{now: now, half: make(chan struct{}, 1), size: size, front: make([]arrival, 0, size)}
+	return &queue{now: now, half: make(chan struct{}, 1), size: size, front: make([]catchup.Entry, 0, size)}
 }
 
 // emit stamps and queues an event of an engine.
@@ -44,7 +38,7 @@ func (q *queue) emit(e *event.Event, engine int) {
 		return
 	}
 	q.last = max(q.last, q.now())
-	q.front = append(q.front, arrival{q.last, *e, engine})
+	q.front = append(q.front, catchup.Entry{Event: *e, Arrived: q.last, Engine: engine})
 	q.mu.Unlock()
 	if n == q.size/2 {
 		select {
@@ -62,7 +56,7 @@ func count(l *event.Drops, k event.Kind) {
 }
 
 // swap returns the queued events and all drops so far, and returns the buffer of the previous batch to producers.
-func (q *queue) swap(done []arrival) (batch []arrival, dropped event.Drops) {
+func (q *queue) swap(done []catchup.Entry) (batch []catchup.Entry, dropped event.Drops) {
 	clear(done) // release what the events refer to
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -79,13 +79,13 @@ func (r *Recorder) drain(due bool) error {
 }
 
 // add adds an event to the block.
-func (r *Recorder) add(a *arrival) {
-	if r.block.add(&a.Event, a.at, a.engine) != nil {
-		r.countDropped([]arrival{*a})
+func (r *Recorder) add(e *catchup.Entry) {
+	if r.block.add(e) != nil {
+		r.countDropped([]catchup.Entry{*e})
 		return
 	}
-	count(&r.waiting, a.Kind)
-	r.state.Apply(&a.Event, a.at, a.engine)
+	count(&r.waiting, e.Kind)
+	r.state.Apply(&e.Event, e.Arrived, e.Engine)
 }
 
 // write writes the block, after a note about new drops.
@@ -124,15 +124,14 @@ func (r *Recorder) stateBlock() *block {
 	skipped := 0
 	events := r.stateEvents()
 	for i := range events {
-		e := &events[i]
-		if len(b.lines) > maxFrame/2 || b.add(&e.Event, e.Arrived, e.Engine) != nil {
+		if len(b.lines) > maxFrame/2 || b.add(&events[i]) != nil {
 			skipped++ // only the state lacks it; the recording has it
 		}
 	}
 	if untracked := r.state.Untracked(); untracked > 0 || skipped > 0 {
 		at := events[len(events)-1].Arrived
 		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", untracked, skipped)
-		_ = b.add(&event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, at, 0) // a log line always fits
+		_ = b.add(&catchup.Entry{Event: event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, Arrived: at}) // a log line always fits
 	}
 	return b
 }
@@ -151,7 +150,7 @@ func (r *Recorder) abandon() {
 }
 
 // countDropped counts events that are not recorded.
-func (r *Recorder) countDropped(batch []arrival) {
+func (r *Recorder) countDropped(batch []catchup.Entry) {
 	var drops event.Drops
 	for i := range batch {
 		count(&drops, batch[i].Kind)

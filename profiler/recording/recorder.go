@@ -47,7 +47,7 @@ type Recorder struct {
 	once       sync.Once
 
 	// Used by the recorder's goroutine only.
-	batch         []arrival
+	batch         []catchup.Entry
 	block         block
 	waiting       event.Drops // events in the block, by kind: they count as dropped if it cannot be written
 	state         catchup.State

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -29,7 +30,7 @@ func segmentWithTimes(t testing.TB, h Header, first, last, step, at int64) []byt
 				received = last
 			}
 			e.At = event.Time(at)
-			if err := b.add(&e, event.Time(received), 0); err != nil {
+			if err := b.add(&catchup.Entry{Event: e, Arrived: event.Time(received)}); err != nil {
 				t.Fatal(err)
 			}
 			received += step
