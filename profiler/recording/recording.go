@@ -1,6 +1,6 @@
 // Package recording records the events of a session to a file and replays them. A recording is lines of JSON in zstd
 // frames: each line is an event of the event protocol with the time at which the recorder received it.
-// docs/recordings.md describes the format.
+// docs/recording-format.md describes the format.
 package recording
 
 import (
