@@ -192,7 +192,8 @@ func (e *ReportedEarlier) sections() []section {
 	counts := section{title: "Counted by the server before llmtop watched it", left: 1, header: []string{"", "total"}}
 	for _, o := range e.Counts.list {
 		if o.n.OK() {
-			counts.rows = append(counts.rows, []string{o.name, metric.Count(o.n.V)})
+			_, unit := metric.Named(o.name)
+			counts.rows = append(counts.rows, []string{o.name, unit(o.n.V)})
 		}
 	}
 	return []section{counts, countedSection("Latency before llmtop watched the server", e.Latencies)}

@@ -33,10 +33,7 @@ func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
 	}
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		if m.round != g.lastComplete || m.n == 0 {
-			continue
-		}
-		if m.problem != "" {
+		if m.round != g.lastComplete || m.n == 0 || m.problem != "" || slices.ContainsFunc(p.More, m.isNamed) {
 			continue
 		}
 		v := m.sum / float64(m.n)
@@ -58,13 +55,16 @@ func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
 func (g *Gatherer) otherCounts(of func(*metric) float64) (out []event.NamedReading) {
 	for i := range g.metrics {
 		m := &g.metrics[i]
-		if m.Role == OtherCount && m.round == g.lastComplete && m.n > 0 && m.problem == "" {
+		if m.Role == OtherCount && m.round == g.lastComplete && m.n > 0 && m.problem == "" && !slices.ContainsFunc(out, m.isNamed) {
 			out = append(out, event.NamedReading{Name: m.Name, Reading: event.DerivedValue(of(m))})
 		}
 	}
 	slices.SortFunc(out, byName)
 	return out
 }
+
+// isNamed reports whether a number of a metric that comes first has the same name.
+func (m *metric) isNamed(n event.NamedReading) bool { return n.Name == m.Name }
 
 func byName(a, b event.NamedReading) int { return strings.Compare(a.Name, b.Name) }
 
