@@ -257,8 +257,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 111_650 // of Go, without tests and generated files
-	maxTypes    = 1_219
+	maxLines    = 111_640 // of Go, without tests and generated files
+	maxTypes    = 1_218
 	maxPackages = 91
 )
 

@@ -112,14 +112,19 @@ const within = 220 * time.Millisecond
 // Find searches the machine. It takes as long as the slowest server, at most Options.Within, or the slowest event socket,
 // at most a second since a busy machine makes an engine answer late, plus the time to read processes. The notes list
 // what could not be read.
-func Find(ctx context.Context, opt Options) Result {
-	began := time.Now()
+func Find(ctx context.Context, opt Options) Result { return (&Watch{Options: opt}).search(ctx) }
+
+func (w *Watch) search(ctx context.Context) (r Result) {
+	began, opt := time.Now(), w.Options
 	if opt.Within <= 0 {
 		opt.Within = within
 	}
-	w := Watch{Options: opt}
-	w.complete(&opt)
-	var r Result
+	if opt.identify == nil {
+		opt.identify = w.identify
+	}
+	if opt.inspect == nil && opt.Root == "" {
+		opt.inspect = w.inspect
+	}
 	var (
 		sockets  []Found
 		notes    []string

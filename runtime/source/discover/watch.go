@@ -30,16 +30,6 @@ type server struct {
 	readAt  time.Time // zero: never
 }
 
-// complete sets what a search calls.
-func (w *Watch) complete(opt *Options) {
-	if opt.identify == nil {
-		opt.identify = w.identify
-	}
-	if opt.inspect == nil && opt.Root == "" {
-		opt.inspect = w.inspect
-	}
-}
-
 // newTokens returns the tokens generated since before, by the counts of each request. ok is false if the number is unknown:
 // after a restart, or if a request ended in between, since its final count is unknown.
 func newTokens(p, before map[string]float64) (sum float64, ok bool) {
@@ -59,9 +49,7 @@ func newTokens(p, before map[string]float64) (sum float64, ok bool) {
 
 // Look is Find, with generation rates from the second call on.
 func (w *Watch) Look(ctx context.Context) Result {
-	opt := w.Options
-	w.complete(&opt)
-	r := Find(ctx, opt)
+	r := w.search(ctx)
 	w.rate(r.Engines, time.Now())
 	return r
 }

@@ -54,12 +54,15 @@ type Options struct {
 
 // Poller is an engine.Source that polls one server over HTTP.
 type Poller struct {
-	status
 	opt        Options
 	client     *fetch.Client
-	background sync.WaitGroup // goroutines to wait for at the end
-	loads      *loadFollower  // follows model loads; nil: the server has only one model
-	wake       chan struct{}  // receives when the server should be polled before the interval ends
+	sink       event.Sink
+	clock      engine.Clock
+	engine     event.EngineInfo // as emitted last
+	model      event.Model      // as emitted last
+	background sync.WaitGroup   // goroutines to wait for at the end
+	loads      *loadFollower    // follows model loads; nil: the server has only one model
+	wake       chan struct{}    // receives when the server should be polled before the interval ends
 
 	info       Info
 	collector  collector  // nil: the server has never responded
@@ -97,10 +100,9 @@ func New(opt Options) (*Poller, error) {
 		Name: "server", Caps: event.CapAggregates, State: event.EngineStarting, Epoch: opt.Clock.Epoch(),
 		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Reason: "no response yet"},
 	}
-	known := status{clock: opt.Clock, engine: info}
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(client.Address()))
-	return &Poller{status: known, opt: opt, client: client, wake: make(chan struct{}, 1), phase: int64(hash.Sum64() % phases)}, nil
+	return &Poller{clock: opt.Clock, engine: info, opt: opt, client: client, wake: make(chan struct{}, 1), phase: int64(hash.Sum64() % phases)}, nil
 }
 
 // Address returns the address of the server, without secrets.

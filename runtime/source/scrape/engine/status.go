@@ -6,37 +6,30 @@ import (
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// status is what is known about a server besides its aggregate metrics. It emits each change.
-type status struct {
-	sink   event.Sink
-	clock  engine.Clock
-	engine event.EngineInfo
-	model  event.Model
-}
+// This file has what is known about a server besides its aggregate metrics. Each change is emitted.
 
 // emitEngine emits the engine and its connection state.
-func (s *status) emitEngine() {
+func (s *Poller) emitEngine() {
 	e := s.engine
 	s.sink.Emit(event.Event{Kind: event.KindEngine, At: s.clock.Now(), Layer: -1, Data: &e})
 }
 
 // logf adds a line to the engine's log.
-func (s *status) logf(format string, args ...any) {
+func (s *Poller) logf(format string, args ...any) {
 	s.sink.Emit(event.Event{Kind: event.KindLog, At: s.clock.Now(), Layer: -1, Text: fmt.Sprintf(format, args...)})
 }
 
 // setLink sets the connection state.
-func (s *status) setLink(link event.Link, why string) {
+func (s *Poller) setLink(link event.Link, why string) {
 	if s.engine.Remote.Update(link, why, s.clock.Now()) {
 		s.emitEngine()
 	}
 }
 
 // setState sets the state of the engine.
-func (s *status) setState(state event.EngineState, why string) {
+func (s *Poller) setState(state event.EngineState, why string) {
 	if s.engine.State != state || s.engine.Reason != why {
 		s.engine.State, s.engine.Reason = state, why
 		s.emitEngine()
@@ -44,7 +37,7 @@ func (s *status) setState(state event.EngineState, why string) {
 }
 
 // setSlots sets the number of requests that the engine decodes together at most.
-func (s *status) setSlots(n int) {
+func (s *Poller) setSlots(n int) {
 	if n != s.engine.Slots {
 		s.engine.Slots = n
 		s.emitEngine()
@@ -52,7 +45,7 @@ func (s *status) setSlots(n int) {
 }
 
 // setRestarts reports a restart of the server.
-func (s *status) setRestarts(times int) {
+func (s *Poller) setRestarts(times int) {
 	before := s.engine.Remote.Restarts
 	if times == before {
 		return
@@ -64,7 +57,7 @@ func (s *status) setRestarts(times int) {
 }
 
 // countMalformed counts numbers and lines of responses that were refused because they are malformed or implausible.
-func (s *status) countMalformed(n int) {
+func (s *Poller) countMalformed(n int) {
 	if n > 0 {
 		s.engine.Remote.Malformed += uint64(n)
 		s.emitEngine()
@@ -72,7 +65,7 @@ func (s *status) countMalformed(n int) {
 }
 
 // setModels sets the served model. For several models it emits only a name: the first name and the number of others.
-func (s *status) setModels(list []event.Model) {
+func (s *Poller) setModels(list []event.Model) {
 	var m event.Model
 	if len(list) > 0 {
 		m = list[0]
@@ -89,7 +82,7 @@ func (s *status) setModels(list []event.Model) {
 
 // setModelNames sets the models from names alone, completed from the server's list. The names come from metric labels,
 // which name the model that runs, while the list also has adapters and aliases.
-func (s *status) setModelNames(names []string, listed []Model) {
+func (s *Poller) setModelNames(names []string, listed []Model) {
 	if len(names) == 0 || len(names) == 1 && names[0] == s.model.Name {
 		return
 	}
