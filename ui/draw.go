@@ -40,7 +40,7 @@ func (a *app) draw() {
 			}
 		}
 		top := 1
-		if a.view == viewEngines {
+		if a.view == viewEngines && len(a.engines.Rows) != 1 {
 			engines.DrawHeader(all.Sub(0, 0, a.w, 1), &a.panes, a.engines.Rows, &a.status)
 		} else {
 			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.panes, &a.status)

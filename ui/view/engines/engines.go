@@ -111,10 +111,41 @@ func engineDetail(a grid.Area, f *pane.Frame, r Row) {
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
 	if s.Aggregates.At > 0 {
-		drawCounters(rest, drawOrigins(rest, s, f), s)
-		return
+		y += drawCounters(rest, drawOrigins(rest, s, f), s)
+	} else {
+		y += drawCounters(rest, engineCaps(rest, f, e.Caps), s)
 	}
-	drawCounters(rest, engineCaps(rest, f, e.Caps), s)
+	engineMore(a.Sub(0, y+1, a.W, a.H-y-1), f, s)
+}
+
+// engineMore fills the room below: how to get what the engine does not report, its throughput and its log.
+func engineMore(a grid.Area, f *pane.Frame, s *store.Snapshot) {
+	y := 0
+	for name, how := range f.NotReported(s) {
+		if y == 0 && a.H > 1 {
+			a.Text(0, 0, pane.Heading, "Not reported")
+			y++
+		}
+		if y < a.H {
+			a.Text(0, y, pane.Dim, name)
+			a.Elide(16, y, a.W-16, pane.Plain, how, f.Skin.Glyphs.Ellipsis)
+			y++
+		}
+	}
+	if y > 0 {
+		y++
+	}
+	room := (a.H - y) / 2
+	if len(s.Log) == 0 {
+		room = a.H - y
+	}
+	if h, pts := min(room, 20), f.Rates(s); h >= 6 && len(pts) > 1 && s.Throughput.Decode.OK() {
+		pane.DrawRatesChart(a.Sub(0, y, a.W, h), f, pts)
+		y += h + 1
+	}
+	if len(s.Log) > 0 {
+		pane.DrawLog(a.Sub(0, y, a.W, a.H-y), s, f)
+	}
 }
 
 // capNames are the capabilities of an engine: data that it reports and commands that it accepts.

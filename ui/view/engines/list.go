@@ -111,13 +111,16 @@ func drawList(a grid.Area, f *pane.Frame, rows []Row, selected, first int) ListP
 		engineRow(in, f, cols, 1+i, r, first+i == selected)
 	}
 	y := 1 + len(shown)
-	in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
-	engineSums(in, f, cols, y+1, rows)
-	if len(shown) < len(rows) {
-		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
+	if len(rows) > 1 {
+		in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
+		engineSums(in, f, cols, y+1, rows)
+		if len(shown) < len(rows) {
+			in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
+		}
+		y += 2
 	}
 	if detail > 0 {
-		engineDetail(in.Sub(0, in.H-detail+1, in.W, detail-1), f, rows[selected])
+		engineDetail(in.Sub(0, y+1, in.W, in.H-y-1), f, rows[selected])
 	}
 	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
 }

@@ -95,7 +95,7 @@ func drawNoVerdicts(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 		in.Text(0, y, pane.Dim, line)
 		y++
 	}
-	drawLog(in.Sub(0, y+1, in.W, in.H-y-1), s, f)
+	pane.DrawLog(in.Sub(0, y+1, in.W, in.H-y-1), s, f)
 }
 
 // noVerdictReason returns why there are no verdicts.
@@ -192,21 +192,5 @@ func zoomInsights(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
 		in.Text(0, y, pane.Dim, noVerdictReason(s))
 		y += 2
 	}
-	drawLog(in.Sub(0, y, in.W, in.H-y), s, f)
-}
-
-// drawLog draws the last lines of the engine log.
-func drawLog(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	if a.H < 2 {
-		return
-	}
-	a.Text(0, 0, pane.Heading, "Engine log")
-	if len(s.Log) == 0 {
-		a.Text(0, 1, pane.Dim, "no lines yet")
-	}
-	lines := s.Log[max(len(s.Log)-(a.H-1), 0):]
-	for i, l := range lines {
-		a.Text(0, 1+i, pane.Dim, pane.Clock(pane.SessionTime(s, l.At)))
-		a.Elide(10, 1+i, a.W-10, pane.Plain, sanitize.Line(l.Text), f.Skin.Glyphs.Ellipsis)
-	}
+	pane.DrawLog(in.Sub(0, y, in.W, in.H-y), s, f)
 }
