@@ -52,10 +52,23 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page)
 	left, right := body.Sub(0, 0, w, body.H), body.Sub(w+3, 0, body.W-w-3, body.H)
 	n := percentileTable(left, s, f)
 	rest := left.Sub(0, n+gap, w, left.H-n-gap)
-	itlChart(rest.Sub(0, 0, w, rest.H/2), s, f)
-	scatter(rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s, f)
+	chart := rest.H / 2
+	switch prompts := len(f.Scratch.Fit.TTFTByPrompt(s)) > 0; {
+	case !hasITL(s):
+		chart = 0
+	case !prompts: // which takes a line to say
+		chart = rest.H - 1 - gap
+	}
+	if chart > 0 {
+		itlChart(rest.Sub(0, 0, w, chart), s, f)
+		chart += gap
+	}
+	scatter(rest.Sub(0, chart, w, rest.H-chart), s, f)
 	latencyRight(right, s, f, gap)
 }
+
+// hasITL reports whether llmtop has measured gaps between tokens.
+func hasITL(s *store.Snapshot) bool { return s.Latency.ITL[metric.Session].Count > 0 }
 
 // measured reports whether llmtop has measured requests one by one: not its own probes, and not slots that were polled.
 func measured(s *store.Snapshot) bool {
@@ -108,17 +121,28 @@ func ratesIfRoom(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 // heatmapFrom is the minimum height of the right half for the heatmap.
 const heatmapFrom = 26
 
+// fewRequests is the number of requests below which a histogram of TTFT is small.
+const fewRequests = 8
+
 // latencyRight draws the heatmap where there is room, the histograms and the stalls, one below another.
 func latencyRight(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 	heat, h := 0, min(a.H/3, 12)
+	if !hasITL(s) {
+		ttftHistogram(a.Sub(0, 0, a.W, h-gap), s, f)
+		return
+	}
 	if a.H >= heatmapFrom {
 		heat = a.H * 3 / 10
 		h = min((a.H-heat)/3, 12)
 		itlHeatmap(a.Sub(0, 0, a.W, heat-gap), s, f)
 	}
-	ttftHistogram(a.Sub(0, heat, a.W, h-gap), s, f)
-	itlHistogram(a.Sub(0, heat+h, a.W, h-gap), s, f)
-	drawStalls(a.Sub(0, heat+2*h, a.W, a.H-heat-2*h), s, f)
+	ttft := h
+	if s.Latency.TTFT[f.Window].Count < fewRequests {
+		ttft = min(h, 4+gap)
+	}
+	ttftHistogram(a.Sub(0, heat, a.W, ttft-gap), s, f)
+	itlHistogram(a.Sub(0, heat+ttft, a.W, h-gap), s, f)
+	drawStalls(a.Sub(0, heat+ttft+h, a.W, a.H-heat-ttft-h), s, f)
 }
 
 // latencyNarrow draws as many parts as fit, one below another.
@@ -126,6 +150,9 @@ func latencyNarrow(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 	n := percentileTable(a, s, f) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
 	parts := []func(grid.Area, *store.Snapshot, *pane.Frame){itlChart, itlHistogram, scatter, ttftHistogram, itlHeatmap}
+	if !hasITL(s) {
+		parts = []func(grid.Area, *store.Snapshot, *pane.Frame){ttftHistogram, scatter}
+	}
 	const least = 5
 	k := max(min((a.H+gap)/(least+gap), len(parts)), 1) // the last part has no gap below
 	for i := range k {

@@ -223,6 +223,8 @@ func cellsTitle(a grid.Area, f *pane.Frame, from, to, last int) {
 	a.Text(x+scale, 0, pane.Dim, names[1])
 }
 
+const widestGap = 4 // cells of the column of a token, with the gap after it
+
 // gapColumns draws the gaps around the selected token as columns.
 func gapColumns(a grid.Area, f *pane.Frame, v *View) {
 	r, gl := v.Request, f.Skin.Glyphs
@@ -240,6 +242,7 @@ func gapColumns(a grid.Area, f *pane.Frame, v *View) {
 	_, last, _ := Received(r)
 	first := last - len(r.Gaps) + 1
 	from := max(min(v.Token-plot.W/2, last-plot.W+1), first)
+	wide := max(min(plot.W/max(last-from+1, 1), widestGap), 1)
 	for x := range min(plot.W, last-from+1) {
 		gap, _ := GapBefore(r, from+x)
 		ratio := float64(gap) / median
@@ -247,7 +250,9 @@ func gapColumns(a grid.Area, f *pane.Frame, v *View) {
 		if from+x == v.Token {
 			st = grid.Fg(theme.Accent).With(grid.Bold)
 		}
-		plot.Column(x, a.H-1, a.H, ratio/pane.StripTop, st, gl)
+		for i := range max(wide-1, 1) { // a gap of one after wide columns
+			plot.Column(x*wide+i, a.H-1, a.H, ratio/pane.StripTop, st, gl)
+		}
 	}
 	to := min(from+plot.W-1, last)
 	l.Put(pane.Dim, ", "+strconv.Itoa(from)+" to "+strconv.Itoa(to))

@@ -129,12 +129,8 @@ func stallWords(s *store.Stall) string {
 
 // tokenFacts writes everything that the engine reported for the token.
 func tokenFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, r *store.Request, t *store.Token) int {
-	words := tokenWords(f, t)
-	switch {
-	case words != "" || s.Engine.Caps.Has(event.CapText): // a token may have no text of its own
+	if words := tokenWords(f, t); words != "" || s.Engine.Caps.Has(event.CapText) { // a token may have no text of its own
 		y = fact(a, f, y, "text", pane.Data, cmp.Or(words, `""`))
-	default:
-		y = fact(a, f, y, "text", pane.Dim, f.TextAbsence(s))
 	}
 	id := "id not reported"
 	if t.ID >= 0 {

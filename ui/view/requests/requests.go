@@ -55,13 +55,18 @@ func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 	return a.Sub(x, y, c.W-1, h)
 }
 
-// varies reports whether a field is worth a column: text that is not empty in all rows, and several models.
+// varies reports whether a field is worth a column: text that is not empty in all rows, several models, and numbers that
+// a request has or, before the first one has ended, may get.
 func varies(l *table.Requests, f table.Field) bool {
+	if f.Unit() != metric.Word {
+		ended := func(r *store.Request) bool { return r.State.Final() && (f != table.TTFT || r.Polled) } // a long wait for TTFT is shown
+		return slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Value(r, r.Enqueued).OK() }) || !slices.ContainsFunc(l.Rows, ended)
+	}
 	same := ""
 	if f == table.Model && len(l.Rows) > 0 {
 		same = l.Rows[0].Model
 	}
-	return f.Unit() != metric.Word || slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != same })
+	return slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != same })
 }
 
 // DrawPane draws the newest requests, one row each, for the overview.

@@ -66,10 +66,10 @@ var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(s *store.Snapsho
 	return event.Reading{}, sanitize.Line(why)
 }}
 
-// gaugeList appends the rows for a machine in order to a list. It omits what is not reported of a process that is unknown,
-// and of accelerators.
+// gaugeList appends the rows for a machine in order to a list. What is not reported has no row: the last row names it,
+// except what accelerators and an unknown process lack.
 func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
-	unknown, first := unknownProcess(s), false
+	unknown, first, absent := unknownProcess(s), false, ""
 	for g := range event.NumGauges {
 		first = first || gaugeRows[g].first
 		gpu, reading := g >= event.GaugeGPU && g <= event.GaugePCIeOut, g.Reading(s.Host.Host)
@@ -77,6 +77,8 @@ func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 		case g >= event.GaugeLaunches && g <= event.GaugeCounted && reading.Origin == event.NotReported: // no probes of CUDA
 		case unknown && !gpu && reading.Origin == event.NotReported:
 		case gpu && g != event.GaugeGPU && reading.Origin == event.NotReported && len(s.Host.GPUs) > 0:
+		case !gpu && reading.Origin == event.NotReported && gaugeRows[g].noTrend == nil:
+			absent += ", " + gaugeRows[g].name
 		case !gpu || len(s.Host.GPUs) > 0:
 			row := gaugeRows[g]
 			row.first, first = first, false
@@ -84,6 +86,11 @@ func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 		case g == event.GaugeGPU:
 			list = append(list, noGPURow)
 		}
+	}
+	if absent != "" {
+		list = append(list, gaugeRow{name: event.NotReported.String(), first: true, noTrend: func(*store.Snapshot, *pane.Frame) (event.Reading, string) {
+			return event.Reading{}, absent[2:]
+		}})
 	}
 	return list
 }

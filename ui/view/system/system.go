@@ -39,7 +39,7 @@ func drawSystem(a grid.Area, s *store.Snapshot, f *pane.Frame, name string, m *T
 	w := body.W
 	if body.W >= chartsFrom {
 		w = body.W*62/100 - 2
-		systemCharts(body.Sub(w+3, 0, body.W-w-3, body.H), s, f)
+		systemCharts(body.Sub(w+3, 0, body.W-w-3, body.H), s, f, m)
 	}
 	gaugeTable(body.Sub(0, 0, w, body.H), a, s, f, at, m, v)
 }
@@ -143,8 +143,9 @@ func systemToken(a grid.Area, s *store.Snapshot, f *pane.Frame, v *request.View)
 	return nil
 }
 
-// systemCharts draws the most important series one below another: ITL and the resources that tokens wait for.
-func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+// systemCharts draws the most important series one below another: ITL and the resources that tokens wait for. The last
+// row names those that have had no value above 0.
+func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
 	if len(s.Host.Series) < 2 {
 		f.Absent(a, pane.Dim, "charts start with the second sample", "")
 		return
@@ -159,13 +160,23 @@ func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), pane.ByteAxis},
 		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeReceived, event.GaugeSent), pane.ByteAxis},
 	}
-	shown := charts[:]
-	if unknownProcess(s) { // only what the machine has
-		shown = slices.DeleteFunc(shown, func(k hostCurves) bool {
-			return !slices.ContainsFunc(s.Host.Series, func(p store.HostPoint) bool {
-				return k.at(&p, 0) > 0 || len(k.names) > 1 && k.at(&p, 1) > 0
-			})
-		})
+	none := ""
+	shown := slices.DeleteFunc(charts[:], func(k hostCurves) bool {
+		if !m.charted[k.chart] && !slices.ContainsFunc(s.Host.Series, func(p store.HostPoint) bool {
+			return k.at(&p, 0) > 0 || len(k.names) > 1 && k.at(&p, 1) > 0
+		}) {
+			none += ", " + k.title
+			return true
+		}
+		if m.charted == nil {
+			m.charted = make(map[string]bool)
+		}
+		m.charted[k.chart] = true
+		return false
+	})
+	if none != "" {
+		a.Elide(0, a.H-1, a.W, pane.Dim, "all zero, or "+event.NotReported.String()+": "+none[2:], f.Skin.Glyphs.Ellipsis)
+		a = a.Sub(0, 0, a.W, a.H-1)
 	}
 	n := min(max(a.H/7, 1), len(shown))
 	for i := range n {
@@ -199,7 +210,7 @@ func hostChart(a grid.Area, s *store.Snapshot, f *pane.Frame, curves *hostCurves
 		top = max(top, pane.ScaleTop(len(pts), func(i int) float64 { return at(&pts[i], k) }))
 	}
 	if top <= 0 {
-		a.Text(0, 1, pane.Dim, "all zero, or "+event.NotReported.String())
+		a.Text(0, 1, pane.Dim, "all zero")
 		return
 	}
 	f.Scratch.Chart(curves.chart).Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{

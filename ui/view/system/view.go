@@ -9,11 +9,13 @@ import (
 	"github.com/llmtop/llmtop/ui/view/request"
 )
 
-// Table is the state of the gauge table.
+// Table is the state of the gauge table and of the charts beside it.
 type Table struct {
 	First int // first gauge shown
 	sums  gaugeSums
 	rows  []gaugeRow
+
+	charted map[string]bool // charts that have had a value: they stay
 }
 
 // Scroll scrolls by a number of rows; drawing limits the position to the rows that exist.
