@@ -25,6 +25,8 @@ type expertGrid struct {
 	top      float64 // end of the scale; 0: the hottest share of h
 }
 
+const tallest = 2 // rows of a layer: more say no more
+
 // fitExpertGrid returns the largest cells with which all layers and experts fit into w by h, at most widest columns per
 // expert. Where they do not fit, experts and layers share cells evenly.
 func fitExpertGrid(f *pane.Frame, e *store.Experts, hits *store.Hits, w, h, widest int) expertGrid {
@@ -44,7 +46,7 @@ func fitExpertGrid(f *pane.Frame, e *store.Experts, hits *store.Hits, w, h, wide
 	if e.Layers > lines {
 		m.perRow = (e.Layers + lines - 1) / lines
 	} else if !m.half {
-		m.tall = min(h/e.Layers, (m.cell+1)/2)
+		m.tall = min(h/e.Layers, (m.cell+1)/2, tallest)
 	}
 	m.tall = max(m.tall, 1)
 	m.rowCount = (e.Layers + m.perRow - 1) / m.perRow * m.tall

@@ -26,7 +26,9 @@ const (
 	cellWidth  = 24
 	cellHeight = 5
 	bandHeight = 9
-	maxColumn  = 4 // widest column of a request, with the gap after it
+
+	manyRequests = 8 // of a cell, below which all bands are as low as they can be
+	maxColumn    = 4 // widest column of a request, with the gap after it
 )
 
 // properties are what requests may differ in, the most telling first.

@@ -94,8 +94,12 @@ func splitBreakdown(body grid.Rect, s *store.Snapshot) (panes, low grid.Rect) {
 	if body.W < breakdownWidth || body.H < breakdownHeight {
 		return body, grid.Rect{}
 	}
-	h, each := 0, max(bandHeight, body.H/6)
-	for range bands(s) {
+	h := 0
+	for _, b := range bands(s) {
+		each := cellHeight
+		if slices.ContainsFunc(b.cells, func(c cell) bool { return len(c.requests) >= manyRequests }) {
+			each = max(bandHeight, body.H/6)
+		}
 		if h == 0 || h+each <= body.H*2/5 {
 			h += each
 		}
