@@ -257,7 +257,7 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 111_736 // of Go, without tests and generated files
+	maxLines    = 111_771 // of Go, without tests and generated files
 	maxTypes    = 1_218
 	maxPackages = 91
 )

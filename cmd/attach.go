@@ -25,8 +25,10 @@ the new process of its name takes its place. It only reads from servers; with --
 also sends requests. --otlp adds the traces that vLLM, SGLang and others send by OpenTelemetry.
 
 --headless watches without a screen until interrupted, or as long as --for says, and reports. The time
-for which it waits for a NAME does not count. Report files, such as --out FILE.json, do so without a terminal; with one they are written at its end.
-A recording, --metrics-listen, --otlp-push and alerts in the config file need no terminal either.`,
+for which it waits for a NAME does not count. Without an address it watches the only engine that
+llmtop discover finds. Report files, such as --out FILE.json, do so without a terminal; with one they
+are written at its end. A recording, --metrics-listen, --otlp-push and alerts in the config file need
+no terminal either.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach my-engine

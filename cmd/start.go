@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
@@ -28,9 +29,6 @@ const (
 	discoverOff     = "off"
 )
 
-// discoverVariable is the environment variable with the default of --discover.
-const discoverVariable = "LLMTOP_DISCOVER"
-
 // discoverFlags are the flags of llmtop without a command that concern running engines.
 type discoverFlags struct {
 	discover string
@@ -39,7 +37,7 @@ type discoverFlags struct {
 
 func (s *discoverFlags) bind(set *pflag.FlagSet) {
 	watch.BindTraces(set, &s.traces)
-	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+discoverVariable+")")
+	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(address.DiscoverVariable), discoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+address.DiscoverVariable+")")
 }
 
 func (s *discoverFlags) check() error {

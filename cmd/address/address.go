@@ -98,6 +98,35 @@ func Named(ctx context.Context, text string) (string, error) {
 	return "", exit.Usagef("attach %s: %d engines have this name: name one by its address: %s", text, len(at), strings.Join(at, ", "))
 }
 
+// DiscoverVariable is the environment variable that says where to look for engines that were not named: all, sockets or
+// off.
+const DiscoverVariable = "LLMTOP_DISCOVER"
+
+// Only returns the address of the only engine found on this machine, and its name. It fails if there are several, or none.
+// Probes are not attached to a process that was not named.
+func Only(ctx context.Context) (at, name string, err error) {
+	mode := os.Getenv(DiscoverVariable)
+	if mode == "off" {
+		return "", "", exit.Usagef("attach: without a terminal it needs an address, because $%s is off", DiscoverVariable)
+	}
+	var found, commands []string
+	for _, f := range discover.Find(ctx, discover.Options{NoServers: mode == "sockets"}).Engines {
+		if f.Known() && f.Address != "" && f.State != discover.Silent {
+			at, name = f.Address, string(f.Kind)
+			found, commands = append(found, name+" at "+at), append(commands, "llmtop attach "+at)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return "", "", exit.Usagef("attach: no engine found on this machine: start one, or wait for an event socket by its name: llmtop attach NAME")
+	case len(found) > 1:
+		return "", "", exit.Usagef("attach: %d engines found, name one: %s", len(found), clean.Line(strings.Join(found, ", ")))
+	case strings.HasPrefix(at, "pid:"):
+		return "", "", exit.Usagef("attach: only probes can watch the only engine found, %s: run %s", clean.Line(name), commands[0])
+	}
+	return at, name, nil
+}
+
 // processAddress returns the address at which the engine in a process of this machine can be watched.
 func processAddress(ctx context.Context, number string) (string, error) {
 	pid, err := strconv.Atoi(number)

@@ -3,9 +3,11 @@
 package program_test
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -91,6 +93,38 @@ func TestAttachByName(t *testing.T) {
 		p.keys(t, "q")
 		if code := p.exit(t); code != 0 {
 			t.Errorf("exit code %d", code)
+		}
+	}
+}
+
+// TestAttachTheOnlyEngine: without a screen and an address, the only engine is watched; none and several are refused.
+func TestAttachTheOnlyEngine(t *testing.T) {
+	t.Parallel()
+	path, folder := binary(t), t.TempDir()
+	in := func(args ...string) *exec.Cmd {
+		c := exec.Command(path, args...)
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+folder, "LLMTOP_DISCOVER=sockets")
+		return c
+	}
+	for n, want := range []string{"no engine found on this machine", "the only engine found: native", "2 engines found, name one: native at unix:"} {
+		if n > 0 {
+			engine := in("serve")
+			out, err := engine.StderrPipe()
+			if err == nil {
+				err = engine.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = engine.Process.Kill(); _ = engine.Wait() })
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "listening") {
+				t.Fatalf("serve: %q, %v", line, err)
+			}
+		}
+		c := in("attach", "--headless", "--for", "2s")
+		out, _ := c.CombinedOutput()
+		if code := c.ProcessState.ExitCode(); !strings.Contains(string(out), want) || code != map[bool]int{true: 0, false: 2}[n == 1] {
+			t.Errorf("%d engines: exit code %d\n%s", n, code, out)
 		}
 	}
 }

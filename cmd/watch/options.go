@@ -103,6 +103,14 @@ func (o *Options) Run(ctx context.Context) error {
 	o.shown, o.every = !o.Out.Silent() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
 	o.reported = o.Out.Headless || o.Out.Reports() || o.length > 0 && !o.shown
 	w := &watcher{opt: o, clock: clock(o.Traces), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), reached: make(chan struct{}), probes: map[string]*probe.Probe{}, sockets: map[string]*socket.Client{}}
+	if !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces == "" {
+		at, name, err := address.Only(ctx)
+		if err != nil {
+			return err
+		}
+		o.Addresses = []string{at}
+		o.note("the only engine found: " + name)
+	}
 	if err := o.openProbes(ctx, w); err != nil {
 		return err
 	}
@@ -145,8 +153,6 @@ func (o *Options) addressError(at string, err error) error {
 func (o *Options) checkAddresses() error {
 	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), o.fleets()
 	switch {
-	case !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces == "":
-		return exit.Usagef("a report without a terminal needs an address: llmtop attach ADDRESS, or --otlp HOST:PORT")
 	case !o.shown && !o.Export.Any() && !o.reported && len(o.Tables.Alerts) == 0 && o.Out.Name(files.Recording) == "":
 		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --out FILE.llmtop to record")
 	case o.match != "" && !fleets:
