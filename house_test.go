@@ -35,6 +35,7 @@ var rules = []struct {
 	{"ui/view", []string{"ui/view", "ui/chrome", "ui/input", "ui/pane", "ui/table", "ui/grid", "ui/sanitize", "theme", "profiler"}},
 	{"ui", []string{"ui", "theme", "profiler"}},
 	{"runtime", []string{"runtime", "profiler/event", "profiler/clean", "profiler/metric"}}, // metric: to format sizes in errors
+	{"sdk/go", []string{"profiler/event", "runtime/engine", "runtime/host", "runtime/source/socket"}},
 	{"cmd/session", slices.Concat(outside, []string{"cmd/session", "cmd/screen", "cmd/files", "cmd/console", "cmd/exit", "cmd/version"})},
 	{"cmd", slices.Concat(outside, []string{"cmd"})},
 }
@@ -257,9 +258,9 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 111_771 // of Go, without tests and generated files
-	maxTypes    = 1_218
-	maxPackages = 91
+	maxLines    = 112_237 // of Go, without tests and generated files
+	maxTypes    = 1_222
+	maxPackages = 92
 )
 
 // TestTheHouseFitsItsBudgets counts the lines, types and packages of the tree.

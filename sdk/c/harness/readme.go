@@ -28,7 +28,7 @@ func Readme(t testing.TB, lines int, language, calls string) string {
 	return m[1]
 }
 
-// Engines are the numbers of lines of the engines of README.md in C and Rust by type, by their number of lines. Each
+// Engines are the numbers of lines of the engines of README.md in C, Go and Rust by type, by their number of lines. Each
 // request has the stages tokenize, embed, prompt, first_token, and three of each of two layers; the engine has its load.
 var Engines = map[int]map[string]int{
 	5:  {"req": 6, "tok": 96, "step": 96, "stage": 6},
@@ -47,14 +47,21 @@ func WatchReadme(t testing.TB, binary string, check func([]byte) error, want map
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	socket := fmt.Sprintf("%s/llmtop/my-engine-%d.sock", folder, cmd.Process.Pid)
+	var sockets []string
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if conn, err := net.Dial("unix", socket); err == nil {
+		sockets, _ = filepath.Glob(fmt.Sprintf("%s/llmtop/my?engine-%d.sock", folder, cmd.Process.Pid))
+		if len(sockets) == 0 {
+			continue
+		}
+		if conn, err := net.Dial("unix", sockets[0]); err == nil {
 			_ = conn.Close()
 			break
 		}
 	}
-	r := Connect(t, "unix:"+socket, check)
+	if len(sockets) == 0 {
+		t.Fatal("the engine has no socket")
+	}
+	r := Connect(t, "unix:"+sockets[0], check)
 	r.Read("synced")
 	if err := os.WriteFile(ready, nil, 0o600); err != nil {
 		t.Fatal(err)
