@@ -42,6 +42,10 @@ var vllmEngine = Engine{
 		{Metric: "num_requests_waiting_by_reason", Role: gather.OtherSum, Name: "waiting_capacity", Label: "reason", Values: "capacity"}, // since 2026-04
 		{Metric: "num_requests_waiting_by_reason", Role: gather.OtherSum, Name: "waiting_deferred", Label: "reason", Values: "deferred"},
 		{Metric: "external_prefix_cache_hits", Role: gather.Ratio, Name: "external_cache_hits_share", Of: "external_prefix_cache_queries"},
+		{Metric: "kv_offload_store_bytes", Role: gather.OtherCount, Name: "kv_offload_bytes"},
+		{Metric: "kv_offload_total_bytes", Role: gather.OtherCount, Name: "kv_offload_bytes", Label: "transfer_type", Values: "GPU_to_CPU"}, // older name
+		{Metric: "kv_offload_load_bytes", Role: gather.OtherCount, Name: "kv_reload_bytes"},
+		{Metric: "kv_offload_total_bytes", Role: gather.OtherCount, Name: "kv_reload_bytes", Label: "transfer_type", Values: "CPU_to_GPU"}, // older name
 		{Metric: "mm_cache_hits", Role: gather.Ratio, Name: "multimodal_cache_hits_share", Of: "mm_cache_queries"},
 		{Metric: "request_prompt_tokens_sum", Role: gather.Ratio, Name: "prompt_tokens_per_request", Of: "request_prompt_tokens_count"}, // of histograms
 		{Metric: "request_generation_tokens_sum", Role: gather.Ratio, Name: "generated_tokens_per_request", Of: "request_generation_tokens_count"},

@@ -73,6 +73,20 @@ func TestNamesOfEachVersion(t *testing.T) {
 				"vllm:prompt_tokens_by_source_total{source=\"external_kv_transfer\"} 20\n",
 			"prefill 5 derived\nin 100 derived\n",
 		},
+		"vLLM that offloads its KV cache": { // with the older names as well
+			engine.VLLM,
+			"vllm:num_requests_running 1\nvllm:kv_offload_store_bytes_total 100\nvllm:kv_offload_load_bytes_total 0\n" +
+				"vllm:kv_offload_total_bytes_total{transfer_type=\"GPU_to_CPU\"} 100\nvllm:kv_offload_total_bytes_total{transfer_type=\"CPU_to_GPU\"} 0\n",
+			"vllm:num_requests_running 1\nvllm:kv_offload_store_bytes_total 400\nvllm:kv_offload_load_bytes_total 50\n" +
+				"vllm:kv_offload_total_bytes_total{transfer_type=\"GPU_to_CPU\"} 400\nvllm:kv_offload_total_bytes_total{transfer_type=\"CPU_to_GPU\"} 50\n",
+			"running 1 reported\nkv_offload_bytes +300\nkv_reload_bytes +50\n",
+		},
+		"vLLM that offloaded its KV cache before": {
+			engine.VLLM,
+			"vllm:num_requests_running 1\nvllm:kv_offload_total_bytes_total{transfer_type=\"GPU_to_CPU\"} 100\nvllm:kv_offload_total_bytes_total{transfer_type=\"CPU_to_GPU\"} 0\n",
+			"vllm:num_requests_running 1\nvllm:kv_offload_total_bytes_total{transfer_type=\"GPU_to_CPU\"} 400\nvllm:kv_offload_total_bytes_total{transfer_type=\"CPU_to_GPU\"} 50\n",
+			"running 1 reported\nkv_offload_bytes +300\nkv_reload_bytes +50\n",
+		},
 		"vLLM's histogram that is named as a counter": {
 			engine.VLLM,
 			"vllm:num_requests_running 1\n" + oneBucket("vllm:iteration_tokens_total", "", "1", "2", "9"),
