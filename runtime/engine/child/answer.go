@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/socket"
@@ -46,71 +45,15 @@ func (a *answer) write(out io.Writer) {
 	}
 }
 
-// answers splits the child's standard output: answers go to the waiting callers, the rest to the log.
-type answers struct {
-	log io.Writer
-
-	mu        sync.Mutex // guards the fields below
-	part      []byte     // incomplete answer
-	inAnswer  bool       // part belongs to an answer
-	lineStart bool       // the last byte was a line feed, or nothing has been written
-	last      uint64     // last call number in use
-	waiting   map[uint64]chan answer
-}
-
-func newAnswers(log io.Writer) *answers {
-	return &answers{log: log, lineStart: true, waiting: make(map[uint64]chan answer)}
-}
-
-// Write implements io.Writer.
-func (a *answers) Write(p []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, line := range bytes.SplitAfter(p, []byte{'\n'}) {
-		if len(line) == 0 {
-			continue
-		}
-		if a.lineStart && line[0] == mark[1] {
-			a.inAnswer, line = true, line[1:]
-		}
-		a.lineStart = bytes.HasSuffix(line, []byte{'\n'})
-		if !a.inAnswer {
-			_, _ = a.log.Write(line) // never fails
-			continue
-		}
-		a.part = append(a.part, line[:min(len(line), maxAnswer-len(a.part))]...)
-		if a.lineStart {
-			a.deliver()
-		}
-	}
-	return len(p), nil
-}
-
-// deliver passes an answer to its waiting caller. The caller holds mu.
-func (a *answers) deliver() {
+// answered passes an answer to its waiting caller.
+func (p *Process) answered(line []byte) {
 	var got answer
-	if json.Unmarshal(a.part, &got) == nil && a.waiting[got.Call] != nil {
-		a.waiting[got.Call] <- got // buffered, so it does not block
-		delete(a.waiting, got.Call)
+	if json.Unmarshal(line, &got) != nil {
+		return
 	}
-	a.part, a.inAnswer = nil, false
-}
-
-// register registers a call and returns the channel for its answer.
-func (a *answers) register() (call uint64, from chan answer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.last++
-	from = make(chan answer, 1)
-	a.waiting[a.last] = from
-	return a.last, from
-}
-
-// unregister unregisters a call.
-func (a *answers) unregister(call uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.waiting, call)
+	if from, ok := p.waiting.LoadAndDelete(got.Call); ok {
+		from.(chan answer) <- got // buffered, so it does not block
+	}
 }
 
 // Encode converts text to token ids of the loaded model, with the tokens that the model requires in front. It waits
@@ -138,9 +81,10 @@ func (p *Process) Size(ctx context.Context, text string) (tokens, context int, e
 
 // call sends a question and waits for its answer.
 func (p *Process) call(ctx context.Context, ask change) (answer, error) {
-	call, from := p.answers.register()
-	ask.Call = call
-	defer p.answers.unregister(call)
+	from := make(chan answer, 1)
+	ask.Call = p.calls.Add(1)
+	p.waiting.Store(ask.Call, from)
+	defer p.waiting.Delete(ask.Call)
 	if err := p.send(ask); err != nil {
 		return answer{}, errors.Join(engine.ErrStopped, err)
 	}

@@ -35,13 +35,14 @@ type journal struct {
 
 // stream splits one of the two outputs into lines.
 type stream struct {
-	journal *journal
-	part    []byte // incomplete line, at most maxLine
+	journal  *journal
+	answered func(line []byte) // gets answers, which start with mark; nil: there are none
+	part     []byte            // incomplete line
 }
 
-// stream adds an output of the process.
-func (j *journal) stream() io.Writer {
-	s := &stream{journal: j}
+// stream adds an output of the process, whose answers are passed to answered; nil: it has none.
+func (j *journal) stream(answered func(line []byte)) io.Writer {
+	s := &stream{journal: j, answered: answered}
 	j.streams = append(j.streams, s)
 	return s
 }
@@ -53,7 +54,11 @@ func (s *stream) Write(p []byte) (int, error) {
 	n := len(p)
 	for {
 		line, rest, whole := bytes.Cut(p, []byte{'\n'})
-		s.part = append(s.part, line[:min(len(line), maxLine-len(s.part))]...)
+		most := maxLine
+		if s.isAnswer(s.part) || len(s.part) == 0 && s.isAnswer(line) {
+			most = maxAnswer
+		}
+		s.part = append(s.part, line[:min(len(line), most-len(s.part))]...)
 		if !whole {
 			return n, nil
 		}
@@ -64,8 +69,18 @@ func (s *stream) Write(p []byte) (int, error) {
 
 // flush ends the current line.
 func (s *stream) flush() {
+	if s.isAnswer(s.part) {
+		s.answered(s.part[1:])
+		s.part = nil // it may be large
+		return
+	}
 	s.journal.line(plain(s.part))
 	s.part = s.part[:0]
+}
+
+// isAnswer reports whether a line that begins so is an answer.
+func (s *stream) isAnswer(line []byte) bool {
+	return s.answered != nil && len(line) > 0 && line[0] == mark[1]
 }
 
 // end flushes incomplete last lines of the outputs.

@@ -14,7 +14,7 @@ func read(sink event.Sink, outputs ...string) *journal {
 	j := &journal{now: func() event.Time { return 1 }}
 	j.setSink(sink)
 	for _, o := range outputs {
-		s := j.stream()
+		s := j.stream(nil)
 		for _, piece := range []string{o[:len(o)/2], o[len(o)/2:]} {
 			_, _ = s.Write([]byte(piece))
 		}

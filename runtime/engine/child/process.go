@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -55,7 +56,8 @@ type Process struct {
 	address string
 	cmd     *exec.Cmd
 	journal *journal
-	answers *answers
+	calls   atomic.Uint64 // numbers of questions in use
+	waiting sync.Map      // chan answer of each question without one, by its number
 	exited  chan struct{} // closed when the process has ended
 	broken  chan struct{} // closed when the connection has ended
 	breaks  func()        // closes broken
@@ -75,7 +77,6 @@ type opening struct {
 func Start(opt Options) (*Process, error) {
 	p := &Process{opt: opt, exited: make(chan struct{}), broken: make(chan struct{}), journal: &journal{now: opt.Clock.Now}}
 	p.breaks = sync.OnceFunc(func() { close(p.broken) })
-	p.answers = newAnswers(p.journal.stream())
 	if err := p.prepare(); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -133,7 +134,7 @@ func (p *Process) spawn() (err error) {
 	if p.cmd, err = p.opt.command(); err != nil {
 		return err
 	}
-	p.cmd.Stdout, p.cmd.Stderr = p.answers, p.journal.stream()
+	p.cmd.Stdout, p.cmd.Stderr = p.journal.stream(p.answered), p.journal.stream(nil)
 	p.cmd.WaitDelay = patience
 	p.cmd.SysProcAttr = attributes()
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

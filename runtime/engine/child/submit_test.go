@@ -137,11 +137,12 @@ func FuzzAnswers(f *testing.F) {
 	f.Add("\x00{}\n\x00\n", "\x00{\"call\":1,\"ids\":[9]}")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		j := &journal{now: func() event.Time { return 0 }}
-		a := newAnswers(j.stream())
-		call, from := a.register()
-		_, _ = a.Write([]byte(before))
-		(&answer{Call: call, IDs: []int32{7}}).write(a)
-		_, _ = a.Write([]byte(after))
+		p, from := new(Process), make(chan answer, 1)
+		p.waiting.Store(uint64(1), from)
+		out := j.stream(p.answered)
+		_, _ = out.Write([]byte(before))
+		(&answer{Call: 1, IDs: []int32{7}}).write(out)
+		_, _ = out.Write([]byte(after))
 		if len(from) == 0 {
 			t.Fatal("the answer has not come")
 		}
