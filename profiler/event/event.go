@@ -42,9 +42,12 @@ var kindNames = [NumKinds]string{
 }
 
 // String returns the kind's name in reports, event lines and drop counts.
-func (k Kind) String() string {
-	if k < NumKinds {
-		return kindNames[k]
+func (k Kind) String() string { return nameOf(kindNames[:], k) }
+
+// nameOf returns the name of a value of a list, "unknown" outside it.
+func nameOf[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
 	return "unknown"
 }
@@ -102,12 +105,7 @@ const (
 var stateNames = [NumStates]string{"unknown", "queued", "running", "finished", "cancelled", "failed"}
 
 // String returns the state's name in reports and on the screen.
-func (s State) String() string {
-	if s < NumStates {
-		return stateNames[s]
-	}
-	return stateNames[0]
-}
+func (s State) String() string { return nameOf(stateNames[:], s) }
 
 // Final reports whether the state is the last one of a request.
 func (s State) Final() bool { return s >= StateFinished }

@@ -74,12 +74,7 @@ func (l Link) Down() bool { return l >= LinkDisconnected }
 var linkNames = [...]string{"none", "connected", "stale", "disconnected", "refused", "waiting"}
 
 // String is the state's name on the screen.
-func (l Link) String() string {
-	if int(l) < len(linkNames) {
-		return linkNames[l]
-	}
-	return "unknown"
-}
+func (l Link) String() string { return nameOf(linkNames[:], l) }
 
 // EngineState is the state of the engine as a whole.
 type EngineState uint8
@@ -97,12 +92,7 @@ const (
 var engineStateNames = [...]string{"starting", "loading", "ready", "failed", "stopped", "paused"}
 
 // String is the state's name on the screen.
-func (s EngineState) String() string {
-	if int(s) < len(engineStateNames) {
-		return engineStateNames[s]
-	}
-	return "unknown"
-}
+func (s EngineState) String() string { return nameOf(engineStateNames[:], s) }
 
 // Caps is a set of capabilities of an engine.
 type Caps uint32

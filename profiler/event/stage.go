@@ -42,12 +42,7 @@ var stageNames = [NumStages]string{
 }
 
 // String returns the stage's name in reports, event lines and CSV.
-func (s Stage) String() string {
-	if s < NumStages {
-		return stageNames[s]
-	}
-	return "unknown"
-}
+func (s Stage) String() string { return nameOf(stageNames[:], s) }
 
 // StageByName returns the stage of a name; false if absent.
 func StageByName(name string) (Stage, bool) {

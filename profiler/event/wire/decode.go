@@ -165,12 +165,10 @@ func (d *Decoder) time() (event.Time, bool) {
 	return event.Time(v), d.plausible(event.Time(v).Plausible()) && ok
 }
 
-// count reads a number and clamps negative ones to 0; 0 if absent.
+// count reads a number; 0 if it is absent or negative.
 func (d *Decoder) count() int64 {
-	v, _ := d.scan.signed()
-	v = max(v, 0)
-	d.plausible(event.PlausibleCount(v))
-	return v
+	v, _ := d.unsigned()
+	return int64(min(v, math.MaxInt64))
 }
 
 // unsigned reads a count; false if absent.

@@ -1,45 +1,32 @@
 package wire
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
 
 // signed reads a number as an integer: it truncates fractions and saturates. False if the next value is not a number.
 func (s *scanner) signed() (int64, bool) {
-	v, negative, ok := s.digits()
-	switch {
-	case !ok:
-		f, ok := s.float()
-		return truncateFloat(f), ok
-	case v > math.MaxInt64 && negative:
-		return math.MinInt64, true
-	case v > math.MaxInt64:
-		return math.MaxInt64, true
-	case negative:
-		return -int64(v), true
+	v, negative, ok := s.integer()
+	n := int64(min(v, math.MaxInt64))
+	if negative {
+		n = -n
 	}
-	return int64(v), true
+	return n, ok
 }
 
 // unsigned reads a number as a count; false if the next value is not a number or negative.
 func (s *scanner) unsigned() (uint64, bool) {
-	v, negative, ok := s.digits()
-	switch {
-	case ok && negative && v > 0:
+	v, negative, ok := s.integer()
+	if negative {
 		return 0, false
-	case ok:
-		return v, true
 	}
-	f, ok := s.float()
-	if f >= math.MaxUint64 {
-		return math.MaxUint64, ok
-	}
-	return uint64(max(f, 0)), ok && f >= 0
+	return v, ok
 }
 
-// digits reads a number that consists of digits and fits 64 bits. It leaves any other number unread.
-func (s *scanner) digits() (v uint64, negative, ok bool) {
+// integer reads a number without its sign and fraction; false if the next value is not a number.
+func (s *scanner) integer() (v uint64, negative, ok bool) {
 	s.peek()
 	i := s.at
 	if i < len(s.input) && s.input[i] == '-' {
@@ -47,18 +34,19 @@ func (s *scanner) digits() (v uint64, negative, ok bool) {
 		i++
 	}
 	from := i
-	for i < len(s.input) && s.input[i]-'0' <= 9 {
-		if v > (math.MaxUint64-9)/10 {
-			return 0, false, false
-		}
+	for i < len(s.input) && s.input[i]-'0' <= 9 && v <= (math.MaxUint64-9)/10 {
 		v = v*10 + uint64(s.input[i]-'0')
 		i++
 	}
-	if i == from || !s.ends(i) {
-		return 0, false, false
+	if i > from && s.ends(i) {
+		s.at = i
+		return v, negative && v > 0, true
 	}
-	s.at = i
-	return v, negative, true
+	f, ok := s.float()
+	if math.Abs(f) >= math.MaxUint64 {
+		return math.MaxUint64, f < 0, ok
+	}
+	return uint64(math.Abs(f)), f < 0, ok
 }
 
 // ends reports whether a number ends at i, rather than continue with more digits, a fraction or an exponent.
@@ -73,61 +61,33 @@ func (s *scanner) ends(i int) bool {
 	return false
 }
 
-// truncateFloat returns f without its fraction, saturating at the ends of int64.
-func truncateFloat(f float64) int64 {
-	switch {
-	case f >= math.MaxInt64:
-		return math.MaxInt64
-	case f <= math.MinInt64:
-		return math.MinInt64
-	}
-	return int64(f)
-}
-
 // float reads a number. False for null, NaN, infinities and values of other types.
 func (s *scanner) float() (float64, bool) {
-	switch s.peek() {
+	switch c := s.peek(); c {
 	case 0:
 		s.fail("expected a value")
-		return 0, false
-	case 'n':
-		s.literal("null")
-		return 0, false
-	case 'N':
-		s.literal("NaN")
-		return 0, false
-	case 'I':
-		s.literal("Infinity")
 		return 0, false
 	case '"', '{', '[', 't', 'f':
 		s.skip()
 		return 0, false
+	case 'n', 'N', 'I', '-':
+		for _, word := range [...]string{"null", "NaN", "Infinity", "-Infinity"} {
+			if bytes.HasPrefix(s.input[s.at:], []byte(word)) {
+				s.at += len(word)
+				return 0, false
+			}
+		}
 	}
 	from := s.at
-	if s.input[from] == '-' && from+1 < len(s.input) && s.input[from+1] == 'I' {
-		s.at++
-		s.literal("Infinity")
-		return 0, false
-	}
 	for s.at < len(s.input) && !s.ends(s.at) {
 		s.at++
 	}
 	word := s.input[from:s.at]
 	f, err := strconv.ParseFloat(string(word), 64)
-	if !decimal(word) || err != nil && (math.IsNaN(f) || !math.IsInf(f, 0)) {
+	if len(bytes.Trim(word, "0123456789.+-eE")) > 0 || err != nil && !math.IsInf(f, 0) { // strconv accepts more than JSON
 		s.at = from
 		s.fail("malformed number")
 		return 0, false
 	}
 	return f, true
-}
-
-// decimal reports whether a word has only the characters of JSON numbers: strconv accepts more.
-func decimal(word []byte) bool {
-	for _, c := range word {
-		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return false
-		}
-	}
-	return true
 }
