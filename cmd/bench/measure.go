@@ -108,7 +108,7 @@ func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *meter, load f
 	if !o.findCapacity { // how many runs it will take is not known
 		driver.Progress = m.progress(s.Store)
 	}
-	sample := func() { s.Sampler.Sample(o.target.samples(s)) }
+	sample := func() { s.Sampler.Sample(s.Samples) }
 	run := func() error {
 		return o.runWithScreen(ctx, s, func(ctx context.Context) (err error) {
 			log, err = load(ctx, &driver)

@@ -37,8 +37,6 @@ type target struct {
 	server *remote.Client // of an HTTP address
 	engine *socket.Runner // of an event socket
 	watch  clientWatch
-
-	machine session.Machine
 }
 
 func (r *target) bind(flags *pflag.FlagSet) {
@@ -97,10 +95,7 @@ func (r *target) key() (string, error) {
 // addEngine adds the remote engine to a session, and the samplers of this machine and this process.
 func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 	l.Sampler = host.New(host.Options{Clock: l.Clock, NoGPU: !r.local(), NoRead: true})
-	l.Add("sample host", func(ctx context.Context, _ event.Sink) error {
-		defer r.machine.Close()
-		return l.Sampler.Run(ctx, r.samples(l))
-	})
+	l.Samples = event.Tee{&r.watch, &l.Machine}
 	if !remote.IsAddress(r.at) {
 		secret, err := files.Token(r.token)
 		if err != nil {
@@ -110,7 +105,7 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 			return exit.Usage(err)
 		}
 		l.Scheduler = r.engine
-		hosted := r.machine.Watch(l.Session, l.Clock, session.Known(r.engine.PID), l)
+		hosted := l.Machine.Watch(l.Session, l.Clock, session.Known(r.engine.PID), l)
 		l.Add("use "+r.at, func(ctx context.Context, sink event.Sink) error { return r.engine.Run(ctx, hosted.Engine(sink)) })
 		return nil
 	}
@@ -133,7 +128,7 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 	}
 	l.Scheduler = r.server
 	l.Add("send requests to "+r.at, r.server.Run)
-	r.machine.Watch(l.Session, l.Clock, r.machine.At(r.at), l)
+	l.Machine.Watch(l.Session, l.Clock, l.Machine.At(r.at), l)
 	return nil
 }
 
@@ -158,14 +153,6 @@ func (r *target) ready(ctx context.Context) error {
 		return exit.Usage(fmt.Errorf("connect to %s: %w", r.at, exit.InterruptCause(ctx, err)))
 	}
 	return nil
-}
-
-// samples returns the sink for samples of this machine.
-func (r *target) samples(s *local.Engine) event.Sink {
-	if r.isSet() {
-		return event.Tee{&r.watch, &r.machine}
-	}
-	return s
 }
 
 // notes returns warnings about the server, one per line.

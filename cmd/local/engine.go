@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"sync"
 
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -25,7 +26,10 @@ type Engine struct {
 	Clock     engine.Clock // of the events
 	Scheduler Scheduler
 	Sampler   *host.Sampler
-	Address   string // of --listen, "" without
+	Samples   event.Sink      // for the samples of this machine
+	Machine   session.Machine // of an engine in another process
+	Inspector *host.Inspector // nil: its model is not a file of this machine for certain
+	Address   string          // of --listen, "" without
 
 	native bool // the native engine runs it
 	mu     sync.Mutex
@@ -67,6 +71,10 @@ func (e *Engine) open(ctx context.Context, r *Run, configuration map[string]stri
 	if err != nil {
 		return err
 	}
+	e.Add("sample host", func(ctx context.Context, _ event.Sink) error {
+		defer e.Machine.Close()
+		return e.Sampler.Run(ctx, e.Samples)
+	})
 	if e.Address, err = e.Group.Listen(ctx, e.Session, &r.Listen, info, controller); err != nil {
 		return err
 	}
@@ -86,24 +94,27 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 	}
 	s := spec{EngineSettings: r.EngineSettings, Engine: of.name, Libraries: of.libraries, Model: r.Model, Reuse: r.chat.template != nil}
 	var run func(context.Context, event.Sink) error
-	sampled, used := host.Options{Clock: e.Clock, NoRead: r.Quiet}, host.UsageOptions{Clock: e.Clock}
+	sampled, process := host.Options{Clock: e.Clock, NoRead: r.Quiet}, host.Identify(os.Getpid())
 	if e.native = of.name == engineNative; e.native && !r.isolated {
 		in := s.scheduler(e.Clock)
 		e.Scheduler, controller, run, sampled.EngineThreads = in, socket.Scheduled(in), in.Run, in.Threads
-		used.EngineThreads = in.Threads
+		e.AddUsage(host.UsageOptions{Clock: e.Clock, EngineThreads: in.Threads})
 	} else {
 		p, err := child.Start(child.Options{Clock: e.Clock, Engine: s.info(), Spec: s})
 		if err != nil {
 			return info, nil, err
 		}
 		e.AtEnd(p.Close)
-		e.Scheduler, controller, run, sampled.PID = p, p.Controller(), deferCrash(p.Run), p.PID()
-		used.Processes = func() []int { return []int{p.PID()} }
+		e.Scheduler, controller, run = p, p.Controller(), deferCrash(p.Run)
+		process = host.Identify(p.PID())
 	}
-	e.Sampler = host.New(sampled)
+	e.Sampler, e.Inspector = host.New(sampled), host.NewInspector(process.Alive)
+	if e.Samples = e.Inspector.In(e); process.PID != os.Getpid() {
+		e.Machine.Watch(e.Session, e.Clock, func() (int, bool) { return process.Alive(), true }, e.Samples)
+		e.Samples = &e.Machine
+	}
 	e.Add("run engine", session.WithReason(r.reasons(of.why), run))
-	e.Add("sample host", e.Sampler.Run)
-	e.AddUsage(used)
+	e.Add("inspect model", e.Inspector.Run)
 	return s.info(), controller, nil
 }
 

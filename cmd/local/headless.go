@@ -26,11 +26,11 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, texts, pro
 	err = e.Run(ctx, func(ctx context.Context) error {
 		e.AwaitLoad(ctx) // the prompts are not to wait for it
 		if m := &e.Store.Snapshot().Model; m.Experts > 0 {
-			e.Sampler.Watch(m.Path, true) // reports show which experts are in memory
+			e.Inspector.Watch(m.Path, true) // reports show which experts are in memory
 		}
 		ended, err := generate(ctx, e.Scheduler, prompts, texts, progress)
 		if measured = ended > 0 || endedEarly(err); measured && !crashed(err) {
-			e.Sampler.Sample(e) // covers the end of the run
+			e.Sampler.Sample(e.Samples) // covers the end of the run
 		}
 		return err
 	})

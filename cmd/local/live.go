@@ -58,7 +58,7 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) (built *report
 		}()
 		err := r.Show(ctx, r.Screen(e, submit, note))
 		if r.Out.Reports() {
-			e.Sampler.Sample(e) // covers the end of the run
+			e.Sampler.Sample(e.Samples) // covers the end of the run
 		}
 		return err
 	})
@@ -113,7 +113,7 @@ func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, err
 			return nil
 		},
 	}
-	if l := e.Sampler; l != nil && host.Inspects {
+	if l := e.Inspector; l != nil && host.Inspects {
 		cfg.Actions.Watch, cfg.Actions.Inspect = l.Watch, l.Inspect
 	}
 	if r.Model == "" {

@@ -319,7 +319,7 @@ var (
 		{
 			Key: "voluntary", JSON: "voluntary_switches_per_s", Metric: "llmtop.process.voluntary_switches", Unit: "{switch}/s",
 			Name: "switches", Help: "context switches of threads that wait (voluntary)",
-			Detail: "those of another process with more than 64 threads are measured only while the System view is open",
+			Detail: "not measured of another process with more than 256 threads",
 			Own:    Series{GaugeVoluntary, "switches", "switches"}, At: func(p *Process) *Reading { return &p.Voluntary },
 		},
 		{

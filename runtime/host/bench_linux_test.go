@@ -22,7 +22,7 @@ func BenchmarkSystem(b *testing.B) {
 	b.Run("process", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			l.process(os.Getpid(), time.Second, false)
+			l.process(os.Getpid(), time.Second)
 		}
 	})
 	b.Run("limits", func(b *testing.B) {

@@ -148,7 +148,7 @@ func (f *Family) descendants(pid int) (all []int) {
 
 // sampleOne samples a process without its descendants. If it has ended, it returns false and drops its state.
 func (f *Family) sampleOne(pid int, since time.Duration) (p event.Process, ok bool) {
-	p = f.os.process(pid, since, false)
+	p = f.os.process(pid, since)
 	if p.CPU.Origin == event.NotReported && p.RSS.Origin == event.NotReported {
 		f.os.forget(func(other int) bool { return other == pid })
 		return p, false

@@ -31,7 +31,7 @@ type Inspector struct {
 // inspectRequest is what is to be inspected.
 type inspectRequest struct {
 	model string // path of the model file
-	watch bool   // inspect the model file repeatedly, and threads in detail
+	watch bool   // inspect the model file repeatedly
 	pss   bool   // read the engine's PSS once
 }
 
@@ -46,8 +46,7 @@ func NewInspector(pid func() int) *Inspector {
 	return &Inspector{pid: pid, changed: make(chan struct{}, 1)}
 }
 
-// Watch turns detailed samples on or off: context switches of processes with many threads, and how much of the model
-// file is in the page cache. It does not block.
+// Watch turns on or off that samples have how much of the model file is in the page cache. It does not block.
 func (n *Inspector) Watch(model string, on bool) { n.set(inspectRequest{model: model, watch: on}) }
 
 // Inspect makes one of the next samples report the engine's PSS and how much of the model file is in the page cache. It
@@ -106,13 +105,6 @@ func (n *Inspector) add(f finding) {
 		f.pss = n.finding.pss
 	}
 	n.finding = f
-}
-
-// watching reports whether detailed samples are on.
-func (n *Inspector) watching() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.request.watch
 }
 
 // report moves the finding since the last sample into h.

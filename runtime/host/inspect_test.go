@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,19 +45,20 @@ func TestInspect(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := New(Options{Clock: llmruntime.NewClock(), Interval: 10 * time.Millisecond, NoGPU: true})
 	sink := &awaited{is: func(h *event.Host) bool { return h.ModelBytes.OK() }, seen: make(chan *event.Host, 1)}
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx, sink) }()
-	s.Watch(name, true)
+	ended, n := make(chan error), NewInspector(os.Getpid)
+	go func() { ended <- s.Run(ctx, n.In(sink)) }()
+	go func() { ended <- n.Run(ctx, nil) }()
+	n.Watch(name, true)
 	if h := <-sink.seen; h.ModelBytes.V != 5000 || h.Engine.PSS.OK() {
 		t.Errorf("file of %+v bytes, PSS %+v; want 5000 and no PSS, which was not requested", h.ModelBytes, h.Engine.PSS)
 	}
-	s.Inspect(name)
+	n.Inspect(name)
 	if h := <-sink.seen; h.ModelBytes.V != 5000 || h.Engine.PSS == (event.Reading{}) && proportional(os.Getpid()).OK() {
 		t.Errorf("file of %+v bytes, PSS %+v; want 5000 and a PSS", h.ModelBytes, h.Engine.PSS)
 	}
-	s.Watch("", false)
+	n.Watch("", false)
 	cancel()
-	if err := <-ended; err != nil {
+	if err := errors.Join(<-ended, <-ended); err != nil {
 		t.Error(err)
 	}
 }

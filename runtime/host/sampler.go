@@ -18,7 +18,6 @@ const DefaultInterval = time.Second
 // Options configure a Sampler.
 type Options struct {
 	Clock    engine.Clock  // clock of the event timestamps
-	PID      int           // the engine's process; 0: llmtop itself
 	Interval time.Duration // 0: DefaultInterval
 	// EngineThreads returns the ids of llmtop's own threads that compute for the engine. It may be nil or return nil if
 	// they are not available.
@@ -27,9 +26,8 @@ type Options struct {
 	NoRead        bool // do not measure the read bandwidth
 }
 
-// Sampler is an engine.Source of host samples.
+// Sampler is an engine.Source of samples of this machine, and of llmtop as the engine's process.
 type Sampler struct {
-	*Inspector
 	opt Options
 
 	mu     sync.Mutex // guards the fields below; held during a sample
@@ -53,9 +51,7 @@ type system interface {
 	// limits sets the memory and the limits of the control groups of a process that is sampled by process; of another
 	// process the memory of the machine.
 	limits(h *event.Host, pid int, since time.Duration)
-	// process samples a process. With closely set, it includes values that take long to read if the process has many
-	// threads.
-	process(pid int, since time.Duration, closely bool) event.Process
+	process(pid int, since time.Duration) event.Process
 	// threads returns the CPU time used by threads of this process, in s; absent if not available.
 	threads(ids []int) event.Reading
 	// parents maps each process to its parent; nil if not available.
@@ -67,13 +63,10 @@ type system interface {
 
 // New prepares a Sampler.
 func New(opt Options) *Sampler {
-	if opt.PID == 0 {
-		opt.PID = os.Getpid()
-	}
 	if opt.Interval == 0 {
 		opt.Interval = DefaultInterval
 	}
-	return &Sampler{Inspector: NewInspector(func() int { return opt.PID }), opt: opt, os: newSystem()}
+	return &Sampler{opt: opt, os: newSystem()}
 }
 
 // Run emits a sample at once, then one per interval until ctx ends, and a last one.
@@ -85,12 +78,6 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		s.watch(gpus)
 	}
 	s.meter(meterEnergy(powercap))
-	looking := make(chan struct{})
-	go func() {
-		defer close(looking)
-		_ = s.Inspector.Run(ctx, sink) // it cannot fail
-	}()
-	defer func() { <-looking }()
 	bandwidth, wanted := make(chan []float64, 1), !s.opt.NoRead
 	tick := time.NewTicker(s.opt.Interval)
 	defer tick.Stop()
@@ -173,18 +160,11 @@ func (s *Sampler) sample() *event.Host {
 	s.os.machine(h, since)
 	s.cpu = h.CPU
 	h.Power = s.energy.power(since)
-	detailed := s.watching()
-	h.Self = s.os.process(os.Getpid(), since, detailed)
+	h.Self = s.os.process(os.Getpid(), since)
 	s.self.read(&h.Self)
 	h.Engine = h.Self
-	if s.opt.PID != os.Getpid() {
-		h.Engine = s.os.process(s.opt.PID, since, detailed)
-	}
-	s.os.limits(h, s.opt.PID, since)
-	if s.opt.PID == os.Getpid() {
-		h.Self.Cores = h.Engine.Cores
-	}
-	s.report(h)
+	s.os.limits(h, h.Self.PID, since)
+	h.Self.Cores = h.Engine.Cores
 	s.outside(&h.Self, since)
 	if s.gpus != nil {
 		s.gpus.read(h)

@@ -82,7 +82,7 @@ type fakeSystem struct {
 	cpu, engine event.Reading
 }
 
-func (f *fakeSystem) process(pid int, _ time.Duration, _ bool) event.Process {
+func (f *fakeSystem) process(pid int, _ time.Duration) event.Process {
 	return event.Process{PID: pid, CPU: f.cpu}
 }
 func (f *fakeSystem) threads([]int) event.Reading { return f.engine }
@@ -95,7 +95,7 @@ func TestOutsideEngine(t *testing.T) {
 	s.os.close()
 	s.os = system
 	at := func(since time.Duration) event.Reading {
-		p := system.process(1, since, false)
+		p := system.process(1, since)
 		s.outside(&p, since)
 		return p.OutsideEngine
 	}

@@ -252,7 +252,7 @@ func (l *linux) memory(h *event.Host) {
 	}
 }
 
-func (l *linux) process(pid int, since time.Duration, closely bool) event.Process {
+func (l *linux) process(pid int, since time.Duration) event.Process {
 	p := event.Process{PID: pid}
 	state := l.procs[pid]
 	if state == nil {
@@ -268,7 +268,7 @@ func (l *linux) process(pid int, since time.Duration, closely bool) event.Proces
 	l.processTimes(&p, state, dir, seconds)
 	l.processMemory(&p, dir)
 	l.processIO(&p, state, dir, seconds)
-	l.processThreads(&p, state, dir, seconds, closely)
+	l.processThreads(&p, state, dir, seconds)
 	return p
 }
 

@@ -71,7 +71,7 @@ func TestControlGroups(t *testing.T) {
 		}
 		return nil
 	}
-	l.process(9, 0, false)
+	l.process(9, 0)
 	var h event.Host
 	for _, c := range []struct {
 		name                              string
@@ -144,12 +144,12 @@ func TestProcess(t *testing.T) {
 	root := tree(t, process42(100, 1e9, 1000))
 	l := newLinux(root)
 	defer l.close()
-	first := l.process(42, 0, true)
+	first := l.process(42, 0)
 	if first.CPU.OK() || first.RunWait.OK() || first.Voluntary.OK() || first.Read.OK() {
 		t.Errorf("first sample has rates: %+v", first)
 	}
 	write(t, root, process42(300, 1.25e9, 5000))
-	got := l.process(42, 2*time.Second, true)
+	got := l.process(42, 2*time.Second)
 	for name, tt := range map[string]struct{ got, want event.Reading }{
 		"CPU":        {got.CPU, event.MeasuredValue(1)},         // 200 ticks in 2 s
 		"faults":     {got.Faults, event.MeasuredValue(10)},     // 20 in 2 s
@@ -165,7 +165,7 @@ func TestProcess(t *testing.T) {
 		"write":      {got.Write, event.MeasuredValue(0)},
 		"write sum":  {got.WriteSum, event.MeasuredValue(8)},
 		"threads":    {got.Threads, event.MeasuredValue(3)},
-		"of nothing": {l.process(43, time.Second, true).RSS, event.Absent(event.NotReported)},
+		"of nothing": {l.process(43, time.Second).RSS, event.Absent(event.NotReported)},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s = %+v, want %+v", name, tt.got, tt.want)
@@ -173,20 +173,17 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestManyThreads checks that context switches of many threads are read only if closely is set.
+// TestManyThreads checks that context switches of very many threads are not read.
 func TestManyThreads(t *testing.T) {
 	files := process42(100, 1, 1)
 	for i := range fewThreads {
 		files[fmt.Sprintf("proc/42/task/%d/schedstat", 100+i)] = "1 1 1\n"
 	}
-	root := tree(t, files)
-	l := newLinux(root)
+	l := newLinux(tree(t, files))
 	defer l.close()
-	for i, want := range []string{"not reported", "not yet", "undefined"} {
-		p := l.process(42, time.Second, i > 0)
-		if p.Voluntary.Absence() != want || p.Voluntary.OK() != (i == 2) {
-			t.Errorf("sample %d: %+v, want %s", i, p.Voluntary, want)
-		}
+	l.process(42, 0)
+	if p := l.process(42, time.Second); p.Voluntary != event.Absent(event.NotReported) || !p.RunWait.OK() {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -197,7 +194,7 @@ func TestOwnThreadsStayOpen(t *testing.T) {
 	root := tree(t, map[string]string{threadTimes(fmt.Sprintf("proc/%d/", pid), 100): "1 1 1\n", ended: "1 1 1\n", ownThread(101): "1 (a) S"})
 	l := newLinux(root)
 	defer l.close()
-	l.process(pid, time.Second, false)
+	l.process(pid, time.Second)
 	if n := len(l.files); n != 2 {
 		t.Errorf("%d files are open, want those of two threads", n)
 	}
@@ -206,7 +203,7 @@ func TestOwnThreadsStayOpen(t *testing.T) {
 		t.Errorf("%d files are open, want that of an engine's thread, too", n)
 	}
 	remove(t, root, filepath.Dir(ended))
-	l.process(pid, time.Second, false)
+	l.process(pid, time.Second)
 	if _, isOpen := l.files[ended]; isOpen || len(l.files) != 1 {
 		t.Errorf("of one thread these files are open: %v", l.files)
 	}
@@ -284,7 +281,7 @@ func TestNoFiles(t *testing.T) {
 	var h event.Host
 	l.machine(&h, time.Second)
 	l.limits(&h, 1, time.Second)
-	p := l.process(1, time.Second, true)
+	p := l.process(1, time.Second)
 	for i, r := range []event.Reading{
 		h.CPU, h.Frequency, h.Load1, h.MemTotal, h.MemUsed, h.CPULimit, p.CPU, p.RunWait, p.RSS, p.Peak, p.Read, p.Write, p.ReadOps,
 		p.WriteOps, p.ReadSum, p.WriteSum, p.Faults, p.Threads, l.threads([]int{1}), h.Throttled, h.Received, h.Sent, h.CPUPressure,

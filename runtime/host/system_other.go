@@ -93,7 +93,7 @@ func (s *portable) usage(h *event.Host, times []cpu.TimesStat) {
 	s.cores = times
 }
 
-func (s *portable) process(pid int, since time.Duration, _ bool) event.Process {
+func (s *portable) process(pid int, since time.Duration) event.Process {
 	absent := event.Absent(event.NotReported)
 	out := event.Process{
 		PID: pid, CPU: absent, RunWait: absent, RSS: absent, Peak: absent, Read: absent, Write: absent, ReadOps: absent,

@@ -12,9 +12,8 @@ import (
 	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
-// fewThreads is the maximum number of threads of another process whose context switches are read at every sample: each
-// costs about 10 µs. With more threads, they are read only if closely is set.
-const fewThreads = 64
+// fewThreads is the maximum number of threads of another process whose context switches are read: each costs about 10 µs.
+const fewThreads = 256
 
 // threadTimes returns the name of the file with the times of a thread of the process whose folder is dir.
 func threadTimes(dir string, thread int) string {
@@ -44,7 +43,7 @@ func (l *linux) threadIDs(pid int) (ids []int, err error) {
 
 // processThreads sums per-thread values of the kernel: the time waiting for a core, and voluntary and involuntary
 // context switches.
-func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64, closely bool) {
+func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64) {
 	threads := slices.Collect(maps.Keys(state.threads))
 	if !p.Threads.OK() || p.Threads.V != float64(len(threads)) { // some have begun or ended; state lacks those that could not be read
 		var err error
@@ -54,7 +53,7 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 		}
 	}
 	own := p.PID == os.Getpid()
-	closely = !own && (closely || len(threads) <= fewThreads)
+	closely := !own && len(threads) <= fewThreads
 	read := l.readOnce
 	if own { // few threads, which last
 		read = l.read
