@@ -13,6 +13,7 @@ const (
 	maxUsage    = 512  // samples of the engine's threads: 250 bytes each, 128 KB, 10 s at the highest rate
 	maxHosts    = 16   // samples of the machine that causes may need
 	maxPasses   = 256  // passes with prompts: 24 bytes each, 6 KB
+	maxLate     = 64   // stalls and slow first tokens: 24 bytes each, 1.5 KB
 	maxPending  = 1024 // stalls and first tokens whose evidence is not complete: 120 bytes each, 120 KB
 	lossSeconds = 60   // seconds of losses: 900 bytes each, 54 KB
 )
@@ -25,6 +26,7 @@ type causes struct {
 	usage   []sample[event.Usage]
 	hosts   []sample[event.Host]
 	passes  []promptPass
+	late    []promptPass // stalls and slow first tokens
 	pending []unexplained
 	read    float64           // bytes that the engine read since the model was loaded
 	recent  *verdict.Interval // the evidenceDelay before the last second's end; nil before the first one

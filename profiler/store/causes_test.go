@@ -86,6 +86,29 @@ func TestSlowSeconds(t *testing.T) {
 	}
 }
 
+// TestStopsCountOnce stops the process for 400 ms while a prompt is processed, and while tokens are decoded, across the end
+// of a second: what a stall or a slow first token lost is not lost by the rest of its second again.
+func TestStopsCountOnce(t *testing.T) {
+	p := newSession()
+	p.state(0, 1, event.StateQueued, nil)
+	p.state(0, 1, event.StateDispatched, nil)
+	running, stopped := event.Usage{Running: readingMS(90), Waiting: readingMS(1)}, event.Usage{Running: readingMS(0), Waiting: readingMS(0), Stopped: readingMS(100)}
+	for at := int64(0); at < 4*sec; at += 100 * ms {
+		if at < 400*ms || at >= 1700*ms && at < 2100*ms {
+			p.now += event.Time(100 * ms)
+			p.usage(100*ms, stopped)
+			continue
+		}
+		for range 10 {
+			p.token(10*ms, 1, 1)
+		}
+		p.usage(100*ms, running)
+	}
+	if l := &p.store.Snapshot().Losses.Windows[metric.Session]; l.NS[verdict.Stopped] < 600*ms || l.NS[verdict.Stopped] > 640*ms || l.Total() != l.NS[verdict.Stopped] {
+		t.Errorf("losses %+v, want 400 ms, and what the first token took of 400 ms over its target", l)
+	}
+}
+
 // TestSlowSecondsOnGPU decodes slowly while samples of the GPUs have a reason for that, and with the same reason on a GPU
 // that the engine does not use.
 func TestSlowSecondsOnGPU(t *testing.T) {

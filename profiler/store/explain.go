@@ -250,6 +250,7 @@ func (s *state) explainLater(l *liveRequest, u unexplained) verdict.Explanation 
 	u.given = s.explain(&u)
 	if !s.excluded(l) {
 		s.causes.count(u.to, &u.given, 1, u.of())
+		s.causes.late = push(s.causes.late, promptPass{u.from, u.to, u.req}, maxLate)
 	}
 	if len(s.causes.pending) >= maxPending {
 		s.causes.pending = s.causes.pending[1:]
@@ -348,7 +349,7 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 		return x, false
 	}
 	from := event.Time(sec * int64(second))
-	i := s.interval(from, from+event.Time(second))
+	i := c.withoutLate(s.interval(from, from+event.Time(second)), from)
 	limits := s.limits()
 	share := 0.
 	if traced {
@@ -374,6 +375,25 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	x = verdict.Explain(&i, limits)
 	x.Lost, x.Explains = int64(share*float64(took)), int64(float64(took)*share*metric.Share(float64(x.Explains), float64(x.Lost)))
 	return x, true
+}
+
+// withoutLate returns the evidence for a second without the samples of its stalls and slow first tokens, which show the
+// causes of these; with them if there are no others.
+func (c *causes) withoutLate(i verdict.Interval, from event.Time) verdict.Interval {
+	rest := i
+	rest.Span, rest.Usage = 0, event.Usage{}
+	for k := len(c.usage) - 1; k >= 0 && c.usage[k].to > from; k-- {
+		u := &c.usage[k]
+		late := slices.ContainsFunc(c.late, func(l promptPass) bool { return l.from < u.to && u.from < l.to })
+		if u.from < from+event.Time(second) && !late {
+			rest.Span = event.Add(rest.Span, u.of.Interval)
+			rest.Usage.Add(u.of)
+		}
+	}
+	if rest.Span == 0 {
+		return i
+	}
+	return rest
 }
 
 // slowdown returns the share of a second's decoding that is more than its requests should take: by the target for TPOT,
