@@ -10,115 +10,29 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// vectors emits the float32 helpers. Each processes 16 values at a time, and the rest with a mask.
+// vector is how values are processed.
+var vector = Vector{
+	Suffix: "AVX512", Lanes: lanes, New: ZMM, Move: func(from, to operand.Op) { VMOVUPS(from, to) },
+	Read:  func(from operand.Mem, mask reg.Register, to operand.Op) { VMOVUPS_Z(from, mask, to) },
+	Write: func(from operand.Op, mask reg.Register, to operand.Mem) { VMOVUPS(from, mask, to) },
+	Tail:  func() reg.Register { return tailMask("n") },
+	Rest: func(left reg.GPVirtual, tail reg.Register, end string) reg.Register {
+		if end != "" {
+			CMPQ(left, operand.I8(-lanes))
+			JEQ(operand.LabelRef(end))
+		}
+		return tail
+	},
+	Sum: func(z reg.VecVirtual) reg.VecVirtual { return reduce(z, addPS) },
+}
+
+// vectors emits the float32 helpers.
 func vectors() {
-	elementwise("addToAVX512", "func(y, x *float32, n int)", []string{"y", "x"}, "", func(s *span) {
-		v := s.read("x")
-		VADDPS(s.read("y"), v, v)
-		s.write(v, "y")
-	})
-	elementwise("axpyAVX512", "func(y *float32, a float32, x *float32, n int)", []string{"y", "x"}, "a", func(s *span) {
-		y := s.read("y")
-		VFMADD231PS(s.scalar, s.read("x"), y)
-		s.write(y, "y")
-	})
-	elementwise("scaleToAVX512", "func(dst, x *float32, s float32, n int)", []string{"dst", "x"}, "s", func(s *span) {
-		v := s.read("x")
-		VMULPS(s.scalar, v, v)
-		s.write(v, "dst")
-	})
-	elementwise("scaleMulAVX512", "func(dst, x, w *float32, s float32, n int)", []string{"dst", "x", "w"}, "s", func(s *span) {
-		v := s.read("x")
-		VMULPS(s.scalar, v, v)
-		VMULPS(s.read("w"), v, v)
-		s.write(v, "dst")
-	})
-	elementwise("rotateHalvesAVX512", "func(x, y, cos, sin *float32, n int)", []string{"x", "y", "cos", "sin"}, "", func(s *span) {
-		x, y, cos, sin := s.read("x"), s.read("y"), s.read("cos"), s.read("sin")
-		a, b := ZMM(), ZMM()
-		VMULPS(sin, y, a)
-		VMULPS(cos, y, b)
-		VFMSUB231PS(cos, x, a)
-		VFMADD231PS(sin, x, b)
-		s.write(a, "x")
-		s.write(b, "y")
-	})
+	vector.Elementwise()
 	swiGLU()
-	dot()
+	vector.Dot()
 	expSum()
 	halves()
-}
-
-// span is the range of values that the emitted code processes: 16 values, or fewer with a mask.
-type span struct {
-	ptr    map[string]reg.GPVirtual
-	scalar reg.VecVirtual
-	at     reg.GPVirtual // index of the first value
-	mask   *reg.OpmaskVirtual
-}
-
-func newSpan(pointers []string, scalar string) *span {
-	s := &span{ptr: map[string]reg.GPVirtual{}, at: GP64()}
-	for _, p := range pointers {
-		s.ptr[p] = Arg(p)
-	}
-	if scalar != "" {
-		x := XMM()
-		s.scalar = ZMM()
-		Load(Param(scalar), x)
-		VBROADCASTSS(x, s.scalar)
-	}
-	return s
-}
-
-func (s *span) mem(name string) operand.Mem {
-	return operand.Mem{Base: s.ptr[name], Index: s.at, Scale: 4}
-}
-
-func (s *span) read(name string) reg.VecVirtual {
-	z := ZMM()
-	if s.mask == nil {
-		VMOVUPS(s.mem(name), z)
-	} else {
-		VMOVUPS_Z(s.mem(name), *s.mask, z)
-	}
-	return z
-}
-
-func (s *span) write(z reg.VecVirtual, name string) {
-	if s.mask == nil {
-		VMOVUPS(z, s.mem(name))
-	} else {
-		VMOVUPS(z, *s.mask, s.mem(name))
-	}
-}
-
-// loop emits do for 16 values in a loop, and once for the rest. The labels start with name.
-func (s *span) loop(name string, do func(s *span)) {
-	left, tail := Arg("n"), tailMask("n")
-	XORQ(s.at, s.at)
-	Label(name)
-	SUBQ(operand.Imm(lanes), left)
-	JLT(operand.LabelRef(name + "Rest"))
-	s.mask = nil
-	do(s)
-	ADDQ(operand.Imm(lanes), s.at)
-	JMP(operand.LabelRef(name))
-	Label(name + "Rest")
-	CMPQ(left, operand.I8(-lanes))
-	JEQ(operand.LabelRef(name + "End"))
-	s.mask = &tail
-	do(s)
-	Label(name + "End")
-	s.mask = nil
-}
-
-// elementwise emits a helper that processes each value separately.
-func elementwise(name, signature string, pointers []string, scalar string, do func(s *span)) {
-	TEXT(name, NOSPLIT, signature)
-	newSpan(pointers, scalar).loop("loop", do)
-	VZEROUPPER()
-	RET()
 }
 
 func float(v float64) reg.VecVirtual { return splat(Bits(v)) }
@@ -162,53 +76,17 @@ func (e *exponential) of(x reg.VecVirtual) {
 
 func swiGLU() {
 	TEXT("swiGLUAVX512", NOSPLIT, "func(dst, gate, up *float32, n int)")
-	s, exp, sign := newSpan([]string{"dst", "gate", "up"}, ""), newExponential(), splat(1<<31)
-	s.loop("loop", func(s *span) {
-		gate, e := s.read("gate"), ZMM()
+	s, exp, sign := vector.Span([]string{"dst", "gate", "up"}, ""), newExponential(), splat(1<<31)
+	s.Loop("loop", func(s *Span) {
+		gate, e := s.Get("gate"), ZMM()
 		VPXORD(sign, gate, e)
 		exp.of(e)
 		VADDPS(exp.one, e, e)
 		VDIVPS(e, gate, gate)
-		VMULPS(s.read("up"), gate, gate)
-		s.write(gate, "dst")
+		VMULPS(s.Get("up"), gate, gate)
+		s.Put(gate, "dst")
 	})
 	VZEROUPPER()
-	RET()
-}
-
-// dot uses four accumulators in turn, 64 values per step, then only the first.
-func dot() {
-	TEXT("dotAVX512", NOSPLIT, "func(x, y *float32, n int) float32")
-	s, sums, n, tail := newSpan([]string{"x", "y"}, ""), zmms(4), Arg("n"), tailMask("n")
-	zero(sums)
-	XORQ(s.at, s.at)
-	Label("wide")
-	SUBQ(operand.Imm(4*lanes), n)
-	JLT(operand.LabelRef("few"))
-	for i, sum := range sums {
-		x := ZMM()
-		VMOVUPS(s.mem("x").Offset(64*i), x)
-		VFMADD231PS(s.mem("y").Offset(64*i), x, sum)
-	}
-	ADDQ(operand.Imm(4*lanes), s.at)
-	JMP(operand.LabelRef("wide"))
-	Label("few")
-	ADDQ(operand.Imm(4*lanes), n)
-	Label("next")
-	SUBQ(operand.Imm(lanes), n)
-	JLT(operand.LabelRef("rest"))
-	VFMADD231PS(s.read("x"), s.read("y"), sums[0])
-	ADDQ(operand.Imm(lanes), s.at)
-	JMP(operand.LabelRef("next"))
-	Label("rest")
-	s.mask = &tail
-	VFMADD231PS(s.read("x"), s.read("y"), sums[0])
-	VADDPS(sums[1], sums[0], sums[0])
-	VADDPS(sums[3], sums[2], sums[2])
-	VADDPS(sums[2], sums[0], sums[0])
-	r := reduce(sums[0], addPS)
-	VZEROUPPER()
-	Store(r, ReturnIndex(0))
 	RET()
 }
 
@@ -233,29 +111,29 @@ func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
 // expSum emits: replace x by exp(scale*x - max(scale*x)) and return the sum.
 func expSum() {
 	TEXT("expSumAVX512", NOSPLIT, "func(x *float32, scale float32, n int) float32")
-	s, exp := newSpan([]string{"x"}, "scale"), newExponential()
+	s, exp := vector.Span([]string{"x"}, "scale"), newExponential()
 	top, sum := float(math.Inf(-1)), ZMM()
 	VXORPS(sum, sum, sum)
-	s.loop("max", func(s *span) {
-		v := s.read("x")
-		VMULPS(s.scalar, v, v)
-		if s.mask == nil {
+	s.Loop("max", func(s *Span) {
+		v := s.Get("x")
+		VMULPS(s.Scalar, v, v)
+		if s.Mask == nil {
 			VMAXPS(v, top, top)
 		} else {
-			VMAXPS(v, top, *s.mask, top)
+			VMAXPS(v, top, s.Mask, top)
 		}
 	})
 	VBROADCASTSS(reduce(top, maxPS), top)
-	s.loop("exp", func(s *span) {
-		v := s.read("x")
-		VFMSUB213PS(top, s.scalar, v)
+	s.Loop("exp", func(s *Span) {
+		v := s.Get("x")
+		VFMSUB213PS(top, s.Scalar, v)
 		exp.of(v)
-		if s.mask == nil {
+		if s.Mask == nil {
 			VADDPS(v, sum, sum)
 		} else {
-			VADDPS(v, sum, *s.mask, sum)
+			VADDPS(v, sum, s.Mask, sum)
 		}
-		s.write(v, "x")
+		s.Put(v, "x")
 	})
 	r := reduce(sum, addPS)
 	VZEROUPPER()
@@ -266,16 +144,16 @@ func expSum() {
 // halves emits the conversion of float32 to half floats.
 func halves() {
 	TEXT("floatsToHalvesAVX512", NOSPLIT, "func(dst *uint16, src *float32, n int)")
-	s := newSpan([]string{"dst", "src"}, "")
-	s.loop("loop", func(s *span) {
-		halves := operand.Mem{Base: s.ptr["dst"], Index: s.at, Scale: 2}
-		if s.mask == nil {
-			VCVTPS2PH(operand.Imm(0), s.read("src"), halves)
+	s := vector.Span([]string{"dst", "src"}, "")
+	s.Loop("loop", func(s *Span) {
+		halves := operand.Mem{Base: s.Ptr["dst"], Index: s.At, Scale: 2}
+		if s.Mask == nil {
+			VCVTPS2PH(operand.Imm(0), s.Get("src"), halves)
 			return
 		}
 		h := YMM()
-		VCVTPS2PH(operand.Imm(0), s.read("src"), h)
-		VMOVDQU16(h, *s.mask, halves)
+		VCVTPS2PH(operand.Imm(0), s.Get("src"), h)
+		VMOVDQU16(h, s.Mask, halves)
 	})
 	VZEROUPPER()
 	RET()
