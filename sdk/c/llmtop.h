@@ -188,6 +188,7 @@ typedef struct {
   const char *name;   /* the engine's own id, if it is not numeric */
   const char *prompt; /* sent only if options.text */
   int64_t max_tokens;
+  int64_t prompt_tokens; /* cached ones included */
   int cold, probe; /* cold: the first request since the load began; probe: not sent by a user */
 } llmtop_request;
 
@@ -936,6 +937,7 @@ void llmtop_queued(llmtop_socket *t, uint64_t request, const llmtop_request *wha
   most = (size_t)t->cells * sizeof c / 8; /* bytes of the ring */
   if (what != NULL) {
     c.x[0] = what->max_tokens;
+    c.x[1] = what->prompt_tokens;
     c.flags = (unsigned char)((what->cold != 0) | (what->probe != 0) << 1);
     texts[0] = what->group;
     texts[1] = what->label;
@@ -2428,6 +2430,7 @@ static void llmtopi_queued_members(llmtop_socket *t, llmtopi_text *b, const llmt
     llmtopi_quote(b, t->payload.p + at, lengths[i]);
   }
   if (c->x[0] > 0) llmtopi_member(b, "max", c->x[0]);
+  if (c->x[1] > 0) llmtopi_member(b, "in", c->x[1]);
   if (c->flags & 1) llmtopi_str(b, ",\"cold\":true");
   if (c->flags & 2) llmtopi_str(b, ",\"probe\":true");
 }

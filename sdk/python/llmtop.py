@@ -593,20 +593,25 @@ class Emitter:
     def ops(self, passes, rows, slowdown=None):
         """Times of operations in passes forward passes, cumulative: rows of (operation, layer or -1, calls, ns), the
         longest first. slowdown: time of a timed pass / time of one that is not timed."""
-        rows = list(rows)[:4096]
-        names = list(OrderedDict.fromkeys(row[0] for row in rows))[:256]
-        place = {name: n for n, name in enumerate(names)}
-        _, layers, calls, times = zip(*[row for row in rows if row[0] in place]) if rows else ((),) * 4
+        try:
+            rows = list(rows)
+            place = {name: n for n, name in enumerate(list(OrderedDict.fromkeys(row[0] for row in rows))[:256])}
+            rows = [(place[name], layer, calls, int(ns)) for name, layer, calls, ns in rows if name in place][:4096]
+        except (TypeError, ValueError, IndexError) as e:
+            return self._complain("ops", e)
+        columns = dict(zip("klnd", zip(*rows))) if rows else dict.fromkeys("klnd", ())
         slowdown = None if slowdown is None else [slowdown, "derived"]
-        self._emit("ops", None, _given(t="ops", a=0, passes=passes, slowdown=slowdown, ops=names, k=[place[row[0]] for row in rows if row[0] in place],
-                                       l=layers, n=calls, d=times))  # fmt: skip
+        self._emit("ops", None, dict(_given(t="ops", a=0, passes=passes, slowdown=slowdown), ops=list(place), **columns))
 
     def draft(self, drafted, accepted, time=0, passes=()):
         """Speculative decoding, cumulative: drafted tokens, and those of them that were accepted, by position in the
         draft. time: ns in which drafts were computed. passes: (whether drafts were computed, requests, computed tokens,
         passes, ns, generated tokens) of each shape of decode pass."""
-        columns = dict(zip("srnpdk", zip(*passes))) if passes else dict.fromkeys("srnpdk", ())
-        columns["s"] = [int(drafts) for drafts in columns["s"]]
+        try:
+            rows = [(int(s), r, n, p, int(d), k) for s, r, n, p, d, k in passes][:256]
+        except (TypeError, ValueError) as e:
+            return self._complain("draft", e)
+        columns = dict(zip("srnpdk", zip(*rows))) if rows else dict.fromkeys("srnpdk", ())
         self._emit("speculation", None, dict(t="draft", a=0, drafted=list(drafted), accepted=list(accepted), time=int(time), **columns))
 
     def usage(self, interval, **readings):

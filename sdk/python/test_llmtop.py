@@ -405,6 +405,9 @@ class Passes(Case):
             top.ops(120, [("MUL_MAT", 0, 480, 5_400_000), ("MUL_MAT", -1, 120, 900_000), ("ROPE", 0, 240, 81_000)], slowdown=2.5)
             top.draft([10, 8], [9, 6], 800_000, [(True, 1, 4, 8, 9_600_000, 24), (False, 1, 1, 5, 4_000_000, 5)])
             top.draft([1], [0])
+            for wrong in ([(1, 2)], [7], None, [("x", 0, 1, "ns")]):
+                top.ops(1, wrong)
+                top.draft([1], [0], 0, wrong)
             top.usage(20_000_000, run=[1, "derived"], wait=[2, "derived"])
             with top.request(prompt_tokens=9) as q:
                 q.reuse(0)
@@ -415,6 +418,7 @@ class Passes(Case):
         (ops,), (draft, short), (usage,) = r.of("ops"), r.of("draft"), r.of("usage")
         self.assertEqual((ops["ops"], ops["k"], ops["l"], ops["n"], ops["d"], ops["slowdown"]),
                          (["MUL_MAT", "ROPE"], [0, 0, 1], [0, -1, 0], [480, 120, 240], [5_400_000, 900_000, 81_000], [2.5, "derived"]))  # fmt: skip
+        self.assertEqual(len(r.of("log")), 2)
         self.assertEqual([draft[k] for k in "srnpdk"], [[1, 0], [1, 1], [4, 1], [8, 5], [9_600_000, 4_000_000], [24, 5]])
         self.assertEqual((draft["accepted"], short["s"], usage["interval"], usage["run"]), ([9, 6], [], 20_000_000, [1, "derived"]))
         ends = [q for q in r.of("req") if q["state"] == "finished"]

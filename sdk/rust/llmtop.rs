@@ -232,6 +232,8 @@ pub struct Request<'a> {
     /// Sent to all readers with [`Options::text`], else to the one of `text`.
     pub prompt: &'a str,
     pub max_tokens: Option<u64>,
+    /// Cached ones included.
+    pub prompt_tokens: Option<u32>,
     /// The first request since the model load began.
     pub cold: bool,
     /// A probe, not sent by a user.
@@ -1774,6 +1776,7 @@ impl Emitter {
         let mut e = Event::new(What::Queued, s.now(), request);
         e.flags = u8::from(what.cold) | u8::from(what.probe) << 1;
         e.x[0] = what.max_tokens.unwrap_or(ABSENT);
+        e.id = what.prompt_tokens.unwrap_or(ABSENT32);
         e.x[2] = reader;
         e.x[1] = short.iter().rev().fold(0, |lengths, text| lengths << 16 | text.len() as u64);
         e.length = (short.iter().map(|text| text.len()).sum::<usize>() + prompt.len()) as u32;
@@ -2492,6 +2495,7 @@ fn write_queued(e: &Event, payload: &[u8]) -> (Text, Text) {
         rest = after;
     }
     t.given("max", e.x[0]);
+    t.given32("in", e.id);
     t.raw(if e.flags & 1 != 0 { ",\"cold\":true" } else { "" });
     t.raw(if e.flags & 2 != 0 { ",\"probe\":true" } else { "" });
     (t, prompt)

@@ -70,7 +70,7 @@ func (s Suite) lines(t *testing.T) {
 	}
 	for kind, keys := range map[string]map[string]any{
 		"hello":   {"v": "1.0", "version": "1.2", "state": "ready"},
-		"req":     {"r": 7, "state": "queued", "group": `adapter-"x"`, "label": "chat", "max": 64},
+		"req":     {"r": 7, "state": "queued", "group": `adapter-"x"`, "label": "chat", "max": 64, "in": 4},
 		"stage":   {"r": 7, "stage": "attention", "l": 1, "n": 4},
 		"kv":      {"used": 16, "total": 4096},
 		"step":    {"s": 301, "n": 1, "x": []any{10, 200, 30, 400, 50, 60}, "fpm": map[string]any{"dp_rank": 0, "scheduled_requests": map[string]any{"num_decode_requests": 1}}},

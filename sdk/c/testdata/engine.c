@@ -48,7 +48,7 @@ static void prefill(uint64_t request) {
 }
 
 static void generate(uint64_t request) {
-  llmtop_request what = {"adapter-\"x\"", "chat", NULL, "Once upon a time", 64, 0, 0};
+  llmtop_request what = {"adapter-\"x\"", "chat", NULL, "Once upon a time", 64, 4, 0, 0};
   llmtop_cells cells = LLMTOP_CELLS(16, 4096);
   llmtop_usage usage = LLMTOP_USAGE;
   llmtop_span span;

@@ -58,6 +58,7 @@ void generate(llmtop_socket *top, const Plan &plan, std::uint64_t request) {
   what.label = "chat";
   what.prompt = "Once upon a time";
   what.max_tokens = 64;
+  what.prompt_tokens = 4;
   llmtop_queued(top, request, &what);
   llmtop::Span queue(top, request, LLMTOP_QUEUE);
   llmtop::Span moved(std::move(queue)); // to the thread that dispatches

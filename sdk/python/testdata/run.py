@@ -31,7 +31,9 @@ def texts(seconds):
 
 def run(lines, source):
     """Runs an engine on the texts."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as place:
+        folder = os.path.join(place, "toy-moe")
+        os.mkdir(folder)
         toy.write(folder)
         exec(compile(engine(lines), "README.md, %d lines" % lines, "exec"), {"load": toy.Toy, "folder": folder, "texts": source})
 

@@ -50,7 +50,14 @@ fn pass(top: &Emitter, plan: &Plan, request: u64, index: u32) {
 }
 
 fn generate(top: &Emitter, plan: &Plan, request: u64) {
-    let what = Request { group: "adapter-\"x\"", label: "chat", prompt: "Once upon a time", max_tokens: Some(64), ..Request::default() };
+    let what = Request {
+        group: "adapter-\"x\"",
+        label: "chat",
+        prompt: "Once upon a time",
+        max_tokens: Some(64),
+        prompt_tokens: Some(4),
+        ..Request::default()
+    };
     top.queued(request, &what);
     top.span(request, stage::QUEUE).end();
     top.dispatched(request);
