@@ -55,32 +55,10 @@ func words(body []byte) string {
 		}
 		return "an HTML page"
 	}
-	var v any
-	if json.Unmarshal(body, &v) == nil {
-		return brief(find(v, 0))
+	if message, ok := fetch.Message(body); ok {
+		return brief(message)
 	}
 	return brief(string(body))
-}
-
-// find returns the message in a JSON value.
-func find(v any, depth int) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []any:
-		if len(v) > 0 && depth < 4 {
-			return find(v[0], depth+1)
-		}
-	case map[string]any:
-		for _, name := range []string{"error", "message", "detail", "msg"} {
-			if inner, ok := v[name]; ok && depth < 4 {
-				if text := find(inner, depth+1); text != "" {
-					return text
-				}
-			}
-		}
-	}
-	return ""
 }
 
 // plain formats an error of encoding/json without Go types.

@@ -16,12 +16,15 @@ type Engine struct {
 	Metrics  *gather.Table // nil: it has no Prometheus metrics, or llmtop does not know them
 	Programs []Program     // that run it
 	// Settings maps the words of remedies for a setting, such as --parallel, to the engine's own name of it.
-	Settings map[string]string
-	// LinksLlama: its processes link llama.cpp.
-	LinksLlama bool
+	Settings   map[string]string
+	LinksLlama bool // its processes link llama.cpp
 
-	owners      []string                                          // of models in its list
-	answers     func(ctx context.Context, p *identification) bool // to what only this engine answers; nil: nothing
+	server      string                                             // header Server of its answers; "": none of its own
+	owners      []string                                           // of models in its list
+	hints       []string                                           // owners of models in its list, and in those of others
+	listed      func(server string, list *ModelList) bool          // whether a list without a known owner is its own; nil: no
+	answers     func(ctx context.Context, p *identification) bool  // to what only this engine answers; nil: nothing
+	list        func(ctx context.Context, p *identification) error // reads its models; nil: as others
 	versionPath string
 	metricsPath string                                                                            // "": details finds it, or it has none
 	details     func(ctx context.Context, p *identification)                                      // reads what only this engine reports; nil: nothing
@@ -62,25 +65,34 @@ func init() { // not a composite value: the engines' functions use Engines
 	}
 	for _, e := range Engines {
 		for i := range e.Programs {
-			e.Programs[i].Kind = e.Kind
+			p := &e.Programs[i]
+			if p.Kind = e.Kind; p.portBy == nil {
+				p.portBy = portFlag
+			}
+			if p.modelBy == nil {
+				p.modelBy = modelFlag
+			}
 		}
 	}
 }
 
 // Of returns the engine of a kind; one that llmtop knows nothing of if there is none.
 func Of(k Kind) *Engine {
-	if i := slices.IndexFunc(Engines, func(e *Engine) bool { return e.Kind == k }); i >= 0 {
-		return Engines[i]
+	if e := first(func(e *Engine) bool { return e.Kind == k }); e != nil {
+		return e
 	}
 	return &Engine{Kind: k}
 }
 
 // WithMetric returns the engine that has a sample's name; nil: none.
 func WithMetric(name string) *Engine {
-	for _, e := range Engines {
-		if e.Metrics != nil && e.Metrics.Has(name) {
-			return e
-		}
+	return first(func(e *Engine) bool { return e.Metrics != nil && e.Metrics.Has(name) })
+}
+
+// first returns the first engine for which is holds; nil: none.
+func first(is func(*Engine) bool) *Engine {
+	if i := slices.IndexFunc(Engines, is); i >= 0 {
+		return Engines[i]
 	}
 	return nil
 }

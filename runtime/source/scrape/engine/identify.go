@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -18,16 +19,17 @@ import (
 type Info struct {
 	Kind        Kind
 	Version     string
-	Models      []Model // served or available models
-	NeedsKey    bool    // the server requires a key, or another one, for at least one endpoint
-	MetricsPath string  // Prometheus metrics; "": none, or not found yet
-	ModelsPath  string  // the engine's own list of models, if it is polled instead of /v1/models: LM Studio
-	Slots       bool    // slots can be read: llama.cpp
-	SlotCount   int     // 0: unknown: llama.cpp
-	Sleeps      bool    // an idle model may fall asleep; reading slots wakes it, or keeps it awake: llama.cpp
-	MetricsWake bool    // so does reading metrics
-	Router      bool    // it runs each model in a process of its own: llama.cpp
-	Server      string  // the Server header
+	Models      []Model         // served or available models
+	NeedsKey    bool            // the server requires a key, or another one, for at least one endpoint
+	MetricsPath string          // Prometheus metrics; "": none, or not found yet
+	ModelsPath  string          // the engine's own list of models, if it is polled instead of /v1/models: LM Studio
+	Slots       bool            // slots can be read: llama.cpp
+	SlotCount   int             // 0: unknown: llama.cpp
+	Sleeps      bool            // an idle model may fall asleep; reading slots wakes it, or keeps it awake: llama.cpp
+	MetricsWake bool            // so does reading metrics
+	Router      bool            // it runs each model in a process of its own: llama.cpp
+	Server      string          // the Server header
+	startup     json.RawMessage // durations of its start: SGLang
 }
 
 // Model is a model of a server.
@@ -52,7 +54,7 @@ func Identify(ctx context.Context, c *fetch.Client) (Info, error) {
 	ctx, enough := context.WithTimeout(ctx, identifyTimeout)
 	defer enough()
 	p := &identification{client: c}
-	err := p.readModels(ctx)
+	err := readModels(ctx, p)
 	if refused, ok := errors.AsType[*fetch.StatusError](err); err != nil && !errors.Is(err, errFormat) && (!ok || refused.Code >= 500 && p.info.Kind == Unknown) {
 		p.info.Kind = Unknown
 		return p.info, err // unreachable, or failing
@@ -74,29 +76,26 @@ func Identify(ctx context.Context, c *fetch.Client) (Info, error) {
 // another kind of server responds.
 func listModels(ctx context.Context, c *fetch.Client, info *Info) (models []Model, same bool, err error) {
 	p := &identification{client: c}
-	if info.ModelsPath != "" {
-		if p.info.Models, err = studioList(ctx, c, info.ModelsPath); errors.Is(err, errFormat) {
-			return nil, false, nil
-		}
-		return p.info.Models, true, err
+	p.info.ModelsPath = info.ModelsPath
+	list := Of(info.Kind).list
+	if list == nil {
+		list = readModels
 	}
-	if err := p.readModels(ctx); errors.Is(err, errFormat) {
+	switch err := list(ctx, p); {
+	case errors.Is(err, errFormat):
 		return nil, false, nil
-	} else if err != nil {
+	case err != nil:
 		return nil, false, err
-	}
-	if p.info.Kind == LlamaSwap {
-		readRunning(ctx, p)
 	}
 	return p.info.Models, p.info.Kind == info.Kind, nil
 }
 
 // identification is the state of one call of Identify.
 type identification struct {
-	client      *fetch.Client
-	get         func(ctx context.Context, path string, into any) error // replaces client; nil: client
-	info        Info
-	maybeStudio bool // the list of models looks like LM Studio's
+	client *fetch.Client
+	get    func(ctx context.Context, path string, into any) error // replaces client; nil: client
+	info   Info
+	hint   Kind // what the list of models, or another answer, hints at
 }
 
 // errFormat means that a response does not have the requested format.
@@ -129,8 +128,8 @@ func (p *identification) readHeaders(a *fetch.Response) {
 	if server := a.Header.Get("Server"); p.info.Server == "" && len(server) < 64 {
 		p.info.Server = server
 	}
-	if p.info.Kind == Unknown && p.info.Server == "llama.cpp" {
-		p.info.Kind = Llama
+	if e := first(func(e *Engine) bool { return e.server != "" && e.server == p.info.Server }); e != nil && p.info.Kind == Unknown {
+		p.info.Kind = e.Kind
 	}
 }
 
@@ -163,8 +162,8 @@ type ModelList struct {
 func (l *ModelList) Kind() Kind {
 	kind := OpenAI
 	for _, m := range l.Data {
-		if i := slices.IndexFunc(Engines, func(e *Engine) bool { return slices.Contains(e.owners, m.Owner) }); i >= 0 {
-			kind = Engines[i].Kind
+		if e := first(func(e *Engine) bool { return slices.Contains(e.owners, m.Owner) }); e != nil {
+			kind = e.Kind
 		}
 	}
 	return kind
@@ -185,7 +184,7 @@ func (l *ModelList) Models() (out []Model) {
 }
 
 // readModels reads the list of models.
-func (p *identification) readModels(ctx context.Context) error {
+func readModels(ctx context.Context, p *identification) error {
 	var list ModelList
 	if err := p.getJSON(ctx, "/v1/models", &list); err != nil {
 		return err
@@ -195,11 +194,13 @@ func (p *identification) readModels(ctx context.Context) error {
 	}
 	p.info.Kind, p.info.Models = list.Kind(), list.Models()
 	for _, m := range list.Data {
-		p.maybeStudio = p.maybeStudio || m.Owner == "organization_owner"
+		if e := first(func(e *Engine) bool { return slices.Contains(e.hints, m.Owner) }); e != nil {
+			p.hint = e.Kind
+		}
 		p.info.Router = p.info.Router || m.Status != nil && p.info.Kind == Llama
 	}
-	if p.info.Kind == OpenAI && strings.HasPrefix(p.info.Server, "BaseHTTP/") && len(list.Data) > 0 && list.Data[0].Owner == "" {
-		p.info.Kind = MLX // Python's http.server, and models without an owner
+	if e := first(func(e *Engine) bool { return e.listed != nil && e.listed(p.info.Server, &list) }); e != nil && p.info.Kind == OpenAI {
+		p.info.Kind = e.Kind
 	}
 	return nil
 }
@@ -207,8 +208,8 @@ func (p *identification) readModels(ctx context.Context) error {
 // guess tries endpoints that only one kind of engine has. Metrics come last, and /metrics after /prometheus/metrics:
 // TensorRT-LLM returns each iteration at /metrics only once, to the first reader.
 func (p *identification) guess(ctx context.Context) {
-	if p.maybeStudio && isStudio(ctx, p) {
-		p.info.Kind = LMStudio
+	if e := Of(p.hint); e.answers != nil && e.answers(ctx, p) {
+		p.info.Kind = e.Kind
 		return
 	}
 	for _, e := range Engines {
@@ -255,7 +256,9 @@ func readVersion(ctx context.Context, p *identification, path string) string {
 	if p.getJSON(ctx, path, &response) != nil {
 		return ""
 	}
-	p.maybeStudio = p.maybeStudio || strings.HasPrefix(response.Error, studioErrorPrefix)
+	if strings.HasPrefix(response.Error, studioErrorPrefix) {
+		p.hint = LMStudio
+	}
 	return response.Version
 }
 
@@ -274,13 +277,13 @@ func (p *identification) sniff(ctx context.Context, path string) bool {
 		return false
 	}
 	text, _ := io.ReadAll(io.LimitReader(a.Body, maxSniffBytes)) // on an error, use what was read
-	for _, e := range Engines {
-		if e.Metrics != nil && slices.ContainsFunc(e.Metrics.Stems, func(stem string) bool { return hasName(text, stem) }) {
-			p.info.Kind, p.info.MetricsPath = e.Kind, path
-			return true
-		}
+	e := first(func(e *Engine) bool {
+		return e.Metrics != nil && slices.ContainsFunc(e.Metrics.Stems, func(stem string) bool { return hasName(text, stem) })
+	})
+	if e != nil {
+		p.info.Kind, p.info.MetricsPath = e.Kind, path
 	}
-	return false
+	return e != nil
 }
 
 // hasName reports whether a line, or the name in a TYPE or HELP line, starts with the prefix.

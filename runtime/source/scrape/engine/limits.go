@@ -1,6 +1,6 @@
 package engine
 
-import "context"
+import "golang.org/x/sync/semaphore"
 
 // The maximum numbers of servers polled at the same time. Servers whose last poll failed have a limit of their own, so
 // that hanging servers delay only each other.
@@ -10,26 +10,14 @@ const (
 )
 
 // PollLimits limits how many servers are polled at the same time.
-type PollLimits struct{ healthy, failing chan struct{} }
+type PollLimits struct{ healthy, failing *semaphore.Weighted }
 
 // NewPollLimits returns limits to be shared by the Pollers of all servers.
 func NewPollLimits() *PollLimits {
-	return &PollLimits{make(chan struct{}, maxHealthy), make(chan struct{}, maxFailing)}
+	return &PollLimits{semaphore.NewWeighted(maxHealthy), semaphore.NewWeighted(maxFailing)}
 }
 
-// acquire waits for a free slot; false if ctx ends first.
-func (l *PollLimits) acquire(ctx context.Context, failing bool) bool {
-	select {
-	case l.slots(failing) <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (l *PollLimits) release(failing bool) { <-l.slots(failing) }
-
-func (l *PollLimits) slots(failing bool) chan struct{} {
+func (l *PollLimits) of(failing bool) *semaphore.Weighted {
 	if failing {
 		return l.failing
 	}

@@ -22,9 +22,11 @@ func loaded(all []Model) (out []event.Model) {
 }
 
 // listing collects from a server that reports only its models: the models, and that the server responds.
-type listing struct{}
+type listing struct {
+	readings func(loaded []event.Model) []event.NamedReading // nil: none
+}
 
-func (listing) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
+func (l listing) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
 	models, err := s.listModels(ctx)
 	if err != nil || !s.identified {
 		return nil, err
@@ -33,8 +35,8 @@ func (listing) collect(ctx context.Context, s *Poller) (*event.Aggregates, error
 	s.setModels(loaded(models))
 	report := &event.Aggregates{Interval: s.sinceReport()}
 	addEndpoint(report, cmp.Or(s.info.ModelsPath, "/v1/models"), "")
-	if s.info.Kind == LMStudio {
-		report.More = memoryReadings(loaded(models))
+	if l.readings != nil {
+		report.More = l.readings(loaded(models))
 	}
 	return report, nil
 }
@@ -55,18 +57,6 @@ func (s *Poller) checkAlive(ctx context.Context, report *event.Aggregates) error
 	addEndpoint(report, "/v1/models", "")
 	_, err := s.listModels(ctx)
 	return err
-}
-
-// memoryReadings returns the number of loaded models and the sum of their file sizes, where reported.
-func memoryReadings(list []event.Model) (out []event.NamedReading) {
-	bytes := int64(0)
-	for i := range list {
-		bytes += list[i].Bytes
-	}
-	if bytes > 0 {
-		out = append(out, event.NamedReading{Name: "model_file_bytes", Reading: event.DerivedValue(float64(bytes))})
-	}
-	return append(out, event.NamedReading{Name: "models_in_memory", Reading: event.DerivedValue(float64(len(list)))})
 }
 
 func (listing) interval(interval time.Duration) time.Duration { return max(interval, listEvery) }

@@ -22,6 +22,7 @@ import (
 var llamaEngine = Engine{
 	Kind:       Llama,
 	LinksLlama: true,
+	server:     "llama.cpp",
 	owners:     []string{"llamacpp"},
 	answers:    isLlama,
 	details:    llamaDetails,

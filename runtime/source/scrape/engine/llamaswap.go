@@ -2,7 +2,16 @@ package engine
 
 import "context"
 
-var llamaSwapEngine = Engine{Kind: LlamaSwap, owners: []string{"llama-swap"}, details: readRunning}
+var llamaSwapEngine = Engine{Kind: LlamaSwap, owners: []string{"llama-swap"}, details: readRunning, list: runningModels}
+
+// runningModels reads the list of models, and which of them are loaded.
+func runningModels(ctx context.Context, p *identification) error {
+	err := readModels(ctx, p)
+	if err == nil {
+		readRunning(ctx, p)
+	}
+	return err
+}
 
 // readRunning reads which models of llama-swap are loaded.
 func readRunning(ctx context.Context, p *identification) {

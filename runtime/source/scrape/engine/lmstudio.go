@@ -12,8 +12,9 @@ import (
 )
 
 var lmStudioEngine = Engine{
-	Kind: LMStudio, LinksLlama: true, answers: isStudio,
-	Programs: []Program{{Name: "LM Studio", names: []string{"lm-studio", "LM Studio", "llmster"}, Port: 1234, modelBy: []string{}}},
+	Kind: LMStudio, LinksLlama: true, hints: []string{"organization_owner"}, answers: isStudio, list: studioModels,
+	collector: func(*Poller, *metrics) collector { return listing{readings: memoryReadings} },
+	Programs:  []Program{{Name: "LM Studio", names: []string{"lm-studio", "LM Studio", "llmster"}, Port: 1234, modelBy: []string{}}},
 }
 
 // studioPaths are the paths of LM Studio's list of models, since 0.4 and since 0.3.6. LM Studio responds with 200 on
@@ -105,7 +106,7 @@ const studioErrorPrefix = "Unexpected endpoint or method."
 // are other signs of LM Studio.
 func isStudio(ctx context.Context, p *identification) bool {
 	paths := studioPaths[1:]
-	if p.maybeStudio {
+	if p.hint == LMStudio {
 		paths = studioPaths
 	}
 	for _, path := range paths {
@@ -115,4 +116,23 @@ func isStudio(ctx context.Context, p *identification) bool {
 		}
 	}
 	return false
+}
+
+// studioModels reads the models from the path that worked.
+func studioModels(ctx context.Context, p *identification) (err error) {
+	p.info.Kind = LMStudio
+	p.info.Models, err = studioList(ctx, p.client, p.info.ModelsPath)
+	return err
+}
+
+// memoryReadings returns the number of loaded models and the sum of their file sizes, where reported.
+func memoryReadings(list []event.Model) (out []event.NamedReading) {
+	bytes := int64(0)
+	for i := range list {
+		bytes += list[i].Bytes
+	}
+	if bytes > 0 {
+		out = append(out, event.NamedReading{Name: "model_file_bytes", Reading: event.DerivedValue(float64(bytes))})
+	}
+	return append(out, event.NamedReading{Name: "models_in_memory", Reading: event.DerivedValue(float64(len(list)))})
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "strings"
+
 // Engines that only their command lines show: these programs answer like OpenAI's or llama.cpp's server.
 const (
 	Kobold      Kind = "KoboldCpp"
@@ -9,7 +11,7 @@ const (
 )
 
 var (
-	mlxEngine = Engine{Kind: MLX, Programs: []Program{
+	mlxEngine = Engine{Kind: MLX, listed: isMLXList, Programs: []Program{
 		{Name: "mlx_lm.server", names: []string{"mlx_lm.server"}, modules: []string{"mlx_lm.server"}, Port: 8080},
 		{Name: "mlx_lm server", names: []string{"mlx_lm"}, modules: []string{"mlx_lm"}, subcommands: []string{"server"}, Port: 8080},
 	}}
@@ -24,3 +26,8 @@ var (
 	}}
 	llmtopEngine = Engine{Kind: LLMTop, Programs: []Program{{Name: "llmtop", names: []string{"llmtop"}}}}
 )
+
+// isMLXList reports whether a list of models is mlx-lm's: it is Python's http.server, and its models have no owner.
+func isMLXList(server string, list *ModelList) bool {
+	return strings.HasPrefix(server, "BaseHTTP/") && len(list.Data) > 0 && list.Data[0].Owner == ""
+}

@@ -118,13 +118,13 @@ func (s *Poller) Run(ctx context.Context, sink event.Sink) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for ctx.Err() == nil {
-		failing := s.engine.Remote.Link != event.LinkConnected && s.backoff > 0
-		if !s.opt.Limits.acquire(ctx, failing) {
+		limit := s.opt.Limits.of(s.engine.Remote.Link != event.LinkConnected && s.backoff > 0)
+		if limit.Acquire(ctx, 1) != nil {
 			break
 		}
 		began := s.clock.Now()
 		err := s.poll(ctx)
-		s.opt.Limits.release(failing)
+		limit.Release(1)
 		if ctx.Err() != nil {
 			break
 		}

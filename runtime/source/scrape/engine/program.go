@@ -113,7 +113,7 @@ func flag(args []string, names ...string) string {
 
 // ConfiguredPort returns the port that the arguments set, or 0.
 func (p *Program) ConfiguredPort(args []string) uint16 {
-	n, err := strconv.ParseUint(flag(args, orDefault(p.portBy, portFlag)...), 10, 16)
+	n, err := strconv.ParseUint(flag(args, p.portBy...), 10, 16)
 	if err != nil {
 		return 0
 	}
@@ -122,7 +122,7 @@ func (p *Program) ConfiguredPort(args []string) uint16 {
 
 // Model returns the model that the arguments name, "" if none; for a file without its folder.
 func (p *Program) Model(args []string) string {
-	name := flag(args, orDefault(p.modelBy, modelFlag)...)
+	name := flag(args, p.modelBy...)
 	if name == "" && p.modelAfterSubcommand && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
 		name = args[1]
 	}
@@ -135,11 +135,4 @@ func FileName(name string) string {
 		return path.Base(strings.ReplaceAll(name, `\`, "/"))
 	}
 	return name
-}
-
-func orDefault(flags, usual []string) []string {
-	if flags == nil {
-		return usual
-	}
-	return flags
 }

@@ -94,7 +94,7 @@ func sglangDetails(ctx context.Context, p *identification) {
 	if !ok {
 		return
 	}
-	p.info.Version = cmp.Or(info.Version, p.info.Version)
+	p.info.Version, p.info.startup = cmp.Or(info.Version, p.info.Version), info.Startup
 	if info.Metrics {
 		p.info.MetricsPath = cmp.Or(p.info.MetricsPath, "/metrics")
 	}
@@ -108,7 +108,7 @@ func sglangDetails(ctx context.Context, p *identification) {
 type sglang struct {
 	*metrics                      // nil: started without --enable-metrics
 	noLoads  bool                 // the server is too old to report loads
-	infoRead bool                 // /server_info was read
+	infoRead bool                 // startup is of the last identification
 	startup  []event.NamedReading // startup durations
 }
 
@@ -126,8 +126,14 @@ func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 		addEndpoint(report, "/metrics", "the server was started without --enable-metrics")
 	}
 	if !g.infoRead {
-		g.infoRead = true
-		g.startup = readServerInfo(ctx, s)
+		g.infoRead, g.startup = true, nil
+		for _, n := range startupPhases("startup", s.info.startup, maxStartupDepth) {
+			if n.OK() {
+				g.startup = append(g.startup, n)
+			} else {
+				s.countMalformed(1)
+			}
+		}
 	}
 	for _, n := range g.startup {
 		addReading(report, n)
@@ -137,13 +143,12 @@ func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 
 // readLoads adds the current load to the report, from /v1/loads.
 func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggregates) error {
-	const path = sglangLoads
 	if why := g.metrics.several(); why != "" {
-		addEndpoint(report, path, why)
+		addEndpoint(report, sglangLoads, why)
 		return nil
 	}
 	if g.noLoads {
-		addEndpoint(report, path, "not supported by this server version")
+		addEndpoint(report, sglangLoads, "not supported by this server version")
 		if g.metrics == nil {
 			return s.checkAlive(ctx, report)
 		}
@@ -157,10 +162,10 @@ func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggrega
 	case err != nil && g.metrics == nil:
 		return err
 	case err != nil: // the error must not discard the metrics
-		addEndpoint(report, path, err.Error())
+		addEndpoint(report, sglangLoads, err.Error())
 		return nil
 	}
-	addEndpoint(report, path, "")
+	addEndpoint(report, sglangLoads, "")
 	return nil
 }
 
@@ -227,18 +232,6 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 		}
 	}
 	return nil
-}
-
-// readServerInfo reads the startup times of an SGLang server.
-func readServerInfo(ctx context.Context, s *Poller) []event.NamedReading {
-	var info sglangInfo
-	if s.client.JSON(ctx, "/server_info", &info) != nil {
-		return nil
-	}
-	phases := startupPhases("startup", info.Startup, maxStartupDepth)
-	plausible := slices.DeleteFunc(slices.Clone(phases), func(n event.NamedReading) bool { return !n.OK() })
-	s.countMalformed(len(phases) - len(plausible))
-	return plausible
 }
 
 // maxStartup limits the number of startup phases, maxStartupDepth their nesting: CUDA graph capture is divided by

@@ -8,8 +8,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// This file has what is known about a server besides its aggregate metrics. Each change is emitted.
-
 // emitEngine emits the engine and its connection state.
 func (s *Poller) emitEngine() {
 	e := s.engine
@@ -71,13 +69,21 @@ func (s *Poller) setModels(list []event.Model) {
 		m = list[0]
 	}
 	if len(list) > 1 {
-		m = event.Model{Name: m.Name + " and " + strconv.Itoa(len(list)-1) + " more"}
+		m = event.Model{Name: NameOf(m.Name, len(list))}
 	}
 	if m == s.model {
 		return
 	}
 	s.model = m
 	s.sink.Emit(event.Event{Kind: event.KindModel, At: s.clock.Now(), Layer: -1, Data: &m})
+}
+
+// NameOf returns one name for n models, of which the first has a name.
+func NameOf(first string, n int) string {
+	if n < 2 {
+		return first
+	}
+	return first + " and " + strconv.Itoa(n-1) + " more"
 }
 
 // setModelNames sets the models from names alone, completed from the server's list. The names come from metric labels,

@@ -164,25 +164,40 @@ func (a *Response) Refusal() error {
 	}
 	s := &StatusError{Code: a.Status}
 	head, _ := io.ReadAll(io.LimitReader(a.Body, 4<<10))
-	var body struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
-	}
-	if json.Unmarshal(head, &body) != nil {
-		return s
-	}
-	var inner struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(body.Error, &inner) != nil {
-		_ = json.Unmarshal(body.Error, &inner.Message)
-	}
-	s.Message = body.Message
-	if inner.Message != "" {
-		s.Message = inner.Message
-	}
+	s.Message, _ = Message(head)
 	s.Message = clean.Cut(redact(s.Message, a.key), maxMessage)
 	return s
+}
+
+// Message returns the message in an error body: servers wrap it in error.message, error, message or detail. ok is false if
+// the body is not JSON.
+func Message(body []byte) (message string, ok bool) {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return "", false
+	}
+	return find(v, 0), true
+}
+
+// find returns the message in a JSON value.
+func find(v any, depth int) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		if len(v) > 0 && depth < 4 {
+			return find(v[0], depth+1)
+		}
+	case map[string]any:
+		for _, name := range []string{"error", "message", "detail", "msg"} {
+			if inner, ok := v[name]; ok && depth < 4 {
+				if text := find(inner, depth+1); text != "" {
+					return text
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // FormatError is the error for a response that has another format than requested, as a text for users.

@@ -53,9 +53,11 @@ func (r *replica) read(e *engine.Engine, lines []line, text *bytes.Buffer, at fl
 		since = int64((at - r.scrapedAt) * 1e9)
 	}
 	r.scrapedAt, r.lastUp = at, at
-	if name := joinNames(r.gatherer.Models()); name != "" && name != r.model {
-		r.model = name
-		r.sink.Emit(event.Event{Kind: event.KindModel, At: moment, Layer: -1, Data: &event.Model{Name: name}})
+	if models := r.gatherer.Models(); len(models) > 0 {
+		if name := engine.NameOf(models[0], len(models)); name != r.model {
+			r.model = name
+			r.sink.Emit(event.Event{Kind: event.KindModel, At: moment, Layer: -1, Data: &event.Model{Name: name}})
+		}
 	}
 	r.engine.Remote.Restarts, r.engine.Remote.Malformed = r.gatherer.Restarts, uint64(r.gatherer.Malformed)
 	report := r.gatherer.Report(since)
@@ -63,17 +65,6 @@ func (r *replica) read(e *engine.Engine, lines []line, text *bytes.Buffer, at fl
 		report.Endpoints = []event.Endpoint{{Name: "target " + r.source.instance, Reason: gather.SeveralProcesses}}
 	}
 	r.sink.Emit(event.Event{Kind: event.KindAggregates, At: moment, Layer: -1, Data: report})
-}
-
-// joinNames returns one name for several models.
-func joinNames(models []string) string {
-	switch len(models) {
-	case 0:
-		return ""
-	case 1:
-		return models[0]
-	}
-	return models[0] + " and " + strconv.Itoa(len(models)-1) + " more"
 }
 
 // writeText writes samples as a metrics text: series by series, buckets in ascending order.
