@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmtop/llmtop/cmd/watch"
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/ui/sanitize"
@@ -82,9 +81,7 @@ func writeDiscovered(w io.Writer, r discover.Result) error {
 		}
 		list.Engines = append(list.Engines, e)
 	}
-	out := clean.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(list)
+	return writeJSON(w, list)
 }
 
 // optionalNumber returns the value of a reading, nil if it is not reported.

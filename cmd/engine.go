@@ -201,6 +201,11 @@ func writeEngines(w io.Writer, found []library.Candidate) error {
 	} else {
 		list.Used = best.Dir
 	}
+	return writeJSON(w, list)
+}
+
+// writeJSON writes a list as JSON.
+func writeJSON(w io.Writer, list any) error {
 	out := clean.NewEncoder(w)
 	out.SetIndent("", "  ")
 	return out.Encode(list)

@@ -11,15 +11,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagGroup is a named group of flags in every help text. Flags are listed in the order given here.
-type flagGroup struct {
+// flagGroups assigns every flag of every command to a group of the help texts, which list flags in this order.
+var flagGroups = []struct {
 	title  string
 	common string // names of the flags that --help lists, separated by spaces
 	rare   string // names of the flags that only `llmtop help flags` and the man pages list
-}
-
-// flagGroups assigns every flag of every command to a group.
-var flagGroups = []flagGroup{
+}{
 	{"Prompts", "prompt file tokens", "prompts suite raw group logprobs"},
 	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run llama-bench", "burstiness warmup cold honour-eos limits"},
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
