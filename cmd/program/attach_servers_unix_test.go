@@ -74,7 +74,11 @@ func (f *fakeServer) set(down bool, tokens int) {
 // documentOf is the part of a report that the tests read.
 type documentOf struct {
 	Engine struct{ Name, Version string }
-	Model  struct{ Name string }
+	Model  struct {
+		Name    string
+		Layers  int
+		Experts int
+	}
 	Totals struct {
 		Generated uint64 `json:"generated_tokens"`
 		Finished  json.Number
@@ -242,6 +246,9 @@ func TestAttachLlamaServer(t *testing.T) {
 	r := p.report(t, dir)
 	if r.Engine.Name != "llama.cpp" || r.Totals.Generated < want || r.Totals.Finished != "" { // it counts no requests
 		t.Errorf("report %+v; the server counted %d tokens since its restart", r, want)
+	}
+	if runtime.GOOS == "linux" && (r.Model.Layers != 8 || r.Model.Experts != 16) { // from the file
+		t.Errorf("model %+v", r.Model)
 	}
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {

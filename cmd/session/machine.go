@@ -82,13 +82,29 @@ func (m *Machine) Add(clock engine.Clock, p Process, sink event.Sink) *Hosted {
 	return h
 }
 
-// Watch is Add for the engine of a session, which also gets the usage of the engine's threads.
+// Watch is Add for the engine of a session, which also gets the usage of the engine's threads, and what the file of its
+// model says.
 func (m *Machine) Watch(s *Session, clock engine.Clock, p Process, sink event.Sink) *Hosted {
 	h := m.Add(clock, p, sink)
 	if p != nil {
 		s.AddUsage(host.UsageOptions{Clock: clock, Processes: h.Processes})
+		r := &modelReader{processes: h.all, due: make(chan struct{}, 1)}
+		s.AlsoTo(r)
+		s.Add("read model", r.Run)
 	}
 	return h
+}
+
+// all returns the current processes of the engine, the main one first; none if they are unknown.
+func (h *Hosted) all() []int {
+	m := h.machine
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pid, _ := h.process()
+	if pid == 0 || m.family == nil {
+		return nil
+	}
+	return m.family.Processes(pid)
 }
 
 // Emit implements event.Sink for samples of this machine.

@@ -1,6 +1,10 @@
 package event
 
-import "slices"
+import (
+	"math"
+	"reflect"
+	"slices"
+)
 
 // Fill sets what a sample does not report to what another one of the same machine does: each number keeps its definition
 // and its origin. Readings that mean something only together, such as memory and its limit, come from one of them.
@@ -58,4 +62,21 @@ func (h *Host) readingsOfGPUs() (n int) {
 		}
 	}
 	return n
+}
+
+// Fill sets what is unknown of a model to what is known from its file.
+func (m *Model) Fill(from *Model) {
+	to, source := reflect.ValueOf(m).Elem(), reflect.ValueOf(from).Elem()
+	for i := range to.NumField() {
+		if to.Field(i).IsZero() {
+			to.Field(i).Set(source.Field(i))
+		}
+	}
+}
+
+// Contradicts reports whether a file describes another model. The number of parameters may be rounded.
+func (m *Model) Contradicts(file *Model) bool {
+	differ := func(a, b int) bool { return a > 0 && b > 0 && a != b }
+	near := math.Abs(float64(m.Parameters-file.Parameters)) <= 0.05*float64(file.Parameters)
+	return differ(m.Layers, file.Layers) || differ(m.Width, file.Width) || differ(m.Experts, file.Experts) || m.Parameters > 0 && file.Parameters > 0 && !near
 }

@@ -124,9 +124,16 @@ func (s *state) applyLog(e *event.Event) {
 	s.log = push(s.log, LogLine{At: e.At, Text: clip(e.Text, MaxLine)}, MaxLog)
 }
 
-// applyModel replaces the model. Router picks and operation times start at zero.
+// applyModel replaces the model. Router picks and operation times start at zero, unless only more is known of the same
+// model, from its file.
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
+		if full := s.model; full.Path != "" && full != *p {
+			if full.Fill(p); full == *p {
+				s.model = full
+				return
+			}
+		}
 		s.model, s.loaded = *p, newModelLoad(e)
 		s.routing, s.ops, s.speculation, s.causes.read = routing{}, nil, nil, 0
 		if t := s.causes.total; t != nil {

@@ -75,8 +75,8 @@ func ollamaModels(ctx context.Context, get func(ctx context.Context, path string
 	return list.Models[:min(len(list.Models), maxModels)], err
 }
 
-// ollamaFile returns the name of a model's file, which is on the command line of the llama-server that runs it; "" if it
-// is unknown.
+// ollamaFile returns the path of a model's file, whose name is on the command line of the llama-server that runs it; "" if
+// it is unknown.
 func ollamaFile(ctx context.Context, c *fetch.Client, model string) string {
 	var about struct {
 		Modelfile string `json:"modelfile"`
@@ -86,7 +86,7 @@ func ollamaFile(ctx context.Context, c *fetch.Client, model string) string {
 	}
 	for line := range strings.Lines(about.Modelfile) {
 		if file, ok := strings.CutPrefix(line, "FROM "); ok { // the first one: others are projectors
-			return path.Base(strings.ReplaceAll(strings.TrimSpace(file), `\`, "/"))
+			return strings.ReplaceAll(strings.TrimSpace(file), `\`, "/")
 		}
 	}
 	return ""
@@ -124,7 +124,7 @@ type ollama struct {
 	listedAt event.Time // when the models were read
 	loaded   []event.LoadedModel
 	readings []event.NamedReading
-	files    map[string]string  // by name of a model in memory: the name of its file; "": unknown
+	files    map[string]string  // by name of a model in memory: the path of its file; "": unknown
 	runners  map[string]*runner // by address
 	searched event.Time         // when llama-servers were searched last; 0: never
 	searchAt event.Time         // when to search for them next
@@ -217,7 +217,6 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	o.loaded = nil
 	for _, m := range running {
 		one := m.model()
-		list = append(list, one)
 		until, stays := unloadTime(m.Until, s.clock.Epoch())
 		size := max(m.Size, 0)
 		onGPU := min(max(m.VRAM, 0), size)
@@ -231,6 +230,8 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 			file = ollamaFile(ctx, s.client, m.Name)
 		}
 		files[m.Name] = file
+		one.Path = file
+		list = append(list, one)
 	}
 	o.files = files
 	s.setModels(list)
@@ -304,7 +305,7 @@ func (o *ollama) findRunners(s *Poller, now event.Time) {
 // nameOf returns the model in memory that has a file, "" if it is unknown. Ollama loads a file only once.
 func (o *ollama) nameOf(file string) string {
 	for name, its := range o.files {
-		if its != "" && its == file {
+		if its != "" && path.Base(its) == file {
 			return name
 		}
 	}
