@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -277,21 +276,9 @@ func (p *identification) sniff(ctx context.Context, path string) bool {
 		return false
 	}
 	text, _ := io.ReadAll(io.LimitReader(a.Body, maxSniffBytes)) // on an error, use what was read
-	e := first(func(e *Engine) bool {
-		return e.Metrics != nil && slices.ContainsFunc(e.Metrics.Stems, func(stem string) bool { return hasName(text, stem) })
-	})
+	e := first(func(e *Engine) bool { return e.Metrics != nil && e.Metrics.In(text) })
 	if e != nil {
 		p.info.Kind, p.info.MetricsPath = e.Kind, path
 	}
 	return e != nil
-}
-
-// hasName reports whether a line, or the name in a TYPE or HELP line, starts with the prefix.
-func hasName(text []byte, prefix string) bool {
-	for _, before := range []string{"\n", "# TYPE ", "# HELP "} {
-		if bytes.Contains(text, []byte(before+prefix)) {
-			return true
-		}
-	}
-	return strings.HasPrefix(string(text[:min(len(text), len(prefix))]), prefix)
 }

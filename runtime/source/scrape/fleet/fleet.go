@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,17 +200,13 @@ func targetOf(p *Sample) target {
 
 // queryNames reads the names of the engine metrics that exist.
 func (s *Poller) queryNames(ctx context.Context) error {
-	var quoted []string
+	var patterns, names []string
 	for _, e := range engine.Engines {
 		if e.Metrics != nil {
-			for _, stem := range e.Metrics.Stems {
-				quoted = append(quoted, regexp.QuoteMeta(stem))
-			}
+			patterns = append(patterns, e.Metrics.Pattern())
 		}
 	}
-	var names []string
-	pattern := "(" + strings.Join(quoted, "|") + ").*"
-	err := s.query(ctx, "count by(__name__)("+selector("", pattern, s.opt.Match)+")", 0, func(p *Sample) {
+	err := s.query(ctx, "count by(__name__)("+selector("", strings.Join(patterns, "|"), s.opt.Match)+")", 0, func(p *Sample) {
 		if name := p.Metric["__name__"]; engine.WithMetric(name) != nil {
 			names = append(names, name)
 		}

@@ -3,6 +3,7 @@
 package gather
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -80,7 +81,7 @@ const ProcessStart = "process_start_time_seconds"
 
 // Table holds the metrics of an engine. It does not change.
 type Table struct {
-	Stems     []string               // with which the names of its metrics begin
+	stems     []string               // with which the names of its metrics begin
 	rankLabel string                 // label of data-parallel ranks; "": as its name says
 	aliases   []Alias                // with full names
 	wholes    []int                  // of each ratio: the alias that it is divided by
@@ -91,7 +92,7 @@ type Table struct {
 // NewTable returns the table of an engine. Its metrics have the names of own after one of the stems. Those of others,
 // such as its HTTP server, have full names. rankLabel is the label of data-parallel ranks; "": one that says so.
 func NewTable(stems []string, rankLabel string, own []Alias, others ...Alias) *Table {
-	t := &Table{Stems: stems, rankLabel: rankLabel, named: make(map[string][]metricRef)}
+	t := &Table{stems: stems, rankLabel: rankLabel, named: make(map[string][]metricRef)}
 	for _, a := range own {
 		for _, stem := range stems {
 			t.add(a, stem)
@@ -135,5 +136,17 @@ func (t *Table) add(a Alias, stem string) {
 
 // Has reports whether a sample with this name is of the engine: metrics that any program may have do not show it.
 func (t *Table) Has(name string) bool {
-	return slices.ContainsFunc(t.Stems, func(stem string) bool { return strings.HasPrefix(name, stem) }) && t.named[name] != nil
+	return slices.ContainsFunc(t.stems, func(stem string) bool { return strings.HasPrefix(name, stem) }) && t.named[name] != nil
 }
+
+// In reports whether a text has metrics of the engine: a line, or the name in a TYPE or HELP line, begins with a stem.
+func (t *Table) In(text []byte) bool {
+	return slices.ContainsFunc(t.stems, func(stem string) bool {
+		return bytes.HasPrefix(text, []byte(stem)) || slices.ContainsFunc([]string{"\n", "# TYPE ", "# HELP "}, func(before string) bool {
+			return bytes.Contains(text, []byte(before+stem))
+		})
+	})
+}
+
+// Pattern returns a regular expression for the names of the engine's metrics. Stems have no special characters.
+func (t *Table) Pattern() string { return "(" + strings.Join(t.stems, "|") + ").*" }
