@@ -69,16 +69,38 @@ func (a *app) draw() {
 	}
 }
 
-// footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. From
-// the first key that does not fit, it drops all except help, back and quit.
+// footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. Names
+// of tabs are short where the keys need the room: a wider terminal never shows fewer keys. From the first key that does
+// not fit, it drops all except help, back and quit.
 func (a *app) footer(area grid.Area) {
-	area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
-	x := a.drawTabs(area, true) + 1
+	keys := a.footerKeys()
+	need := 0
+	for _, b := range keys {
+		need += b.width()
+	}
+	if a.toast != "" {
+		need = 1 + grid.Width(a.toast)
+	}
+	x := 0
+	tabs := func(names int) {
+		area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
+		x = a.drawTabs(area, names) + 1
+	}
+	timed := a.status.Paused || a.cfg.Replay != nil // the keys that move in time need the room
+	room := area.W                                  // of the keys
+	if tabs(fullNames); x+need > area.W {
+		switch tabs(shortNames); {
+		case timed && x+need > area.W:
+			tabs(noNames)
+		case area.W < shortNamesWidth:
+			room = shortNamesWidth - x // no more keys than with names
+			tabs(noNames)
+		}
+	}
 	if a.toast != "" {
 		wide := func() bool { return x+1+grid.Width(a.toast) > area.W }
 		if wide() { // show all of the note: hide the names of the tabs, then the tabs
-			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
-			x = a.drawTabs(area, false) + 1
+			tabs(noNames)
 		}
 		if wide() {
 			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
@@ -92,8 +114,7 @@ func (a *app) footer(area grid.Area) {
 		return
 	}
 	area = area.Sub(x, 0, area.W-x, 1)
-	keys := a.footerKeys()
-	room := area.W + 1 // the last key needs no gap of two
+	room = min(area.W, room) + 1 // the last key needs no gap of two
 	for _, b := range keys {
 		if b.essential {
 			room -= b.width()

@@ -85,7 +85,7 @@ func TestFooterWhileTyping(t *testing.T) {
 // A long note takes the names of the tabs, and the tabs only if it needs their room too.
 func TestLongNotesKeepTheTabs(t *testing.T) {
 	a, _ := withCalls(t)
-	for width, want := range map[int]string{20: " 1 Overview  2 Requests ", 60: " 1 Overview  2   3   4 ", 110: " n"} {
+	for width, want := range map[int]string{20: " 1 Overview  2 Requests ", 60: " 1 Ovw  2 Rqs  3 Req ", 110: " n"} {
 		a.Notify(strings.Repeat("n", width))
 		a.dirty = true
 		a.View()

@@ -8,24 +8,24 @@ import (
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-// From 72 columns each tab has a name of its own, beside the keys that every view needs.
+// From 80 columns each tab has a name of its own, beside the keys that every view needs.
 func TestTabsHaveNames(t *testing.T) {
-	for _, w := range []int{72, 80, 109, 110, 200} {
-		seen := map[string]bool{}
-		for v := range numTabs {
-			name := tabName(viewName(v), w)
-			if seen[name] || w < tabNamesWidth && (len(name) < 2 || len(name) > 3) {
-				t.Errorf("%d columns: view %d is called %q", w, v, name)
-			}
-			seen[name] = true
+	seen := map[string]bool{}
+	for v := range numTabs {
+		name := tabName(shortNames, viewName(v))
+		if seen[name] || len(name) < 2 || len(name) > 3 {
+			t.Errorf("view %d is called %q", v, name)
 		}
+		seen[name] = true
+	}
+	for _, w := range []int{80, 100, 120, 200, 250} {
 		for v := range numTabs {
 			a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, 24)
 			a.show(v)
 			rows := strings.Split(strings.TrimRight(a.screen(), "\n"), "\n")
 			last := rows[len(rows)-1]
 			for tab := range numTabs {
-				if want := viewKey(tab) + " " + tabName(viewName(tab), w); !strings.Contains(last, want) {
+				if want := viewKey(tab) + " " + tabName(shortNames, viewName(tab)) + "  "; !strings.Contains(last, want) && !strings.Contains(last, viewKey(tab)+" "+viewName(tab)) {
 					t.Errorf("%d columns, view %d: %q lacks %q", w, v, last, want)
 				}
 			}
@@ -38,16 +38,22 @@ func TestTabsHaveNames(t *testing.T) {
 	}
 }
 
-// The footer drops the least important keys: none that does not fit gives way to one after it.
+// The footer drops the least important keys: none that does not fit gives way to one after it. A wider terminal shows no
+// fewer keys.
 func TestFooterKeepsTheMainKeys(t *testing.T) {
 	for _, v := range allViews {
-		for w := 72; w <= 200; w += 4 {
+		most := 0
+		for w := 62; w <= 250; w += 3 {
 			a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, 24)
 			a.show(v)
 			rows := strings.Split(strings.TrimRight(a.screen(), "\n"), "\n")
-			dropped := ""
+			dropped, n := "", 0
 			for _, b := range a.footerKeys() {
-				switch shown := strings.Contains(rows[len(rows)-1]+"  ", b.Show+" "+b.Word+"  "); {
+				shown := strings.Contains(rows[len(rows)-1]+"  ", b.Show+" "+b.Word+"  ")
+				if shown {
+					n++
+				}
+				switch {
 				case b.essential:
 				case !shown:
 					dropped = b.Word
@@ -55,6 +61,10 @@ func TestFooterKeepsTheMainKeys(t *testing.T) {
 					t.Errorf("%d columns, view %d: the footer shows %s instead of %s", w, v, b.Word, dropped)
 				}
 			}
+			if n < most {
+				t.Errorf("%d columns, view %d: %d keys, a narrower terminal has %d", w, v, n, most)
+			}
+			most = n
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -279,46 +280,41 @@ type tab struct {
 	at   grid.Rect
 }
 
-// The widths in cells from which all tabs have names, and from which they have short names. Below, and beside the keys
-// that move in time, only that of the current view has one.
+// Which names the tabs have: that of the current view only, short ones, or whole ones.
 const (
-	tabNamesWidth   = 110
-	shortNamesWidth = 72
+	noNames = iota
+	shortNames
+	fullNames
 )
 
-// shortNames are the short names of views whose first three letters do not identify them.
-var shortNames = map[string]string{"Overview": "Ovw", "Requests": "Rqs"}
+// shortNamesWidth is the width in cells from which all tabs have names.
+const shortNamesWidth = 80
 
-// tabName returns the name of a view in a tab row of a width.
-func tabName(name string, w int) string {
-	if w >= tabNamesWidth {
+// abbreviations are the short names of views whose first three letters do not identify them.
+var abbreviations = map[string]string{"Overview": "Ovw", "Requests": "Rqs"}
+
+// tabName returns the name of a view in its tab.
+func tabName(names int, name string) string {
+	if names != shortNames {
 		return name
 	}
-	if short, ok := shortNames[name]; ok {
-		return short
-	}
-	return name[:min(len(name), 3)]
+	return cmp.Or(abbreviations[name], name[:min(len(name), 3)])
 }
 
-// drawTabs draws the tabs with their keys and returns their width in cells. All have names if they fit and named is set,
-// otherwise that of the current view.
-func (a *app) drawTabs(area grid.Area, named bool) int {
+// drawTabs draws the tabs with their keys and returns their width in cells.
+func (a *app) drawTabs(area grid.Area, names int) int {
 	a.drawnTabs = a.drawnTabs[:0]
 	shown := a.view
 	if shown == viewPane {
 		shown = viewOverview
 	}
 	l := area.Line(0, 0)
-	named = named && (area.W >= tabNamesWidth || area.W >= shortNamesWidth && !a.status.Paused && a.cfg.Replay == nil)
 	for i, room := range a.tabs {
 		v, from := viewID(i), l.X
 		if !a.offered.has(v) {
 			continue
 		}
-		digit, name := viewKey(v), room.Name()
-		if named {
-			name = tabName(name, area.W)
-		}
+		digit, name := viewKey(v), tabName(names, room.Name())
 		switch {
 		case v == shown:
 			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
@@ -326,12 +322,12 @@ func (a *app) drawTabs(area grid.Area, named bool) int {
 				st.Attr |= grid.Reverse
 			}
 			l.Put(st, " "+digit+" "+name+" ")
-		case named:
+		case names != noNames:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name)
 		default:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit+" ")
 		}
-		if area.W >= tabNamesWidth && v != shown {
+		if names != noNames && v != shown {
 			l.Gap(1)
 		}
 		a.drawnTabs = append(a.drawnTabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
