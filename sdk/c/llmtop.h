@@ -1681,21 +1681,48 @@ static int llmtopi_take_char(llmtopi_scan *s, char c) {
   return 1;
 }
 
+static int llmtopi_hex(const char *p, uint32_t *v) {
+  int i;
+  *v = 0;
+  for (i = 0; i < 4; i++) {
+    char c = p[i];
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (digit < 0) return 0;
+    *v = *v << 4 | (uint32_t)digit;
+  }
+  return 1;
+}
+
 static int llmtopi_skip_string(llmtopi_scan *s) {
+  uint32_t code;
   if (!llmtopi_take_char(s, '"')) return 0;
   for (; s->p < s->end && *s->p != '"'; s->p++) {
     if ((unsigned char)*s->p < 0x20) return 0;
     if (*s->p != '\\') continue;
     if (++s->p == s->end || strchr("\"\\/bfnrtu", *s->p) == NULL || *s->p == '\0') return 0;
+    if (*s->p == 'u' && (s->end - s->p < 5 || !llmtopi_hex(s->p + 1, &code))) return 0;
   }
   return s->p++ < s->end;
 }
 
-static int llmtopi_skip_number(llmtopi_scan *s) {
+static int llmtopi_skip_digits(llmtopi_scan *s) {
   const char *begin = s->p;
-  int digits = 0;
-  for (; s->p < s->end && strchr("+-0123456789.eE", *s->p) != NULL && *s->p != '\0'; s->p++) digits |= *s->p >= '0' && *s->p <= '9';
-  return digits && (*begin == '-' || (*begin >= '0' && *begin <= '9'));
+  while (s->p < s->end && *s->p >= '0' && *s->p <= '9') s->p++;
+  return s->p > begin;
+}
+
+static int llmtopi_skip_number(llmtopi_scan *s) {
+  if (s->p < s->end && *s->p == '-') s->p++;
+  if (s->p < s->end && *s->p == '0') s->p++;
+  else if (!llmtopi_skip_digits(s)) return 0;
+  if (s->p < s->end && *s->p == '.') {
+    s->p++;
+    if (!llmtopi_skip_digits(s)) return 0;
+  }
+  if (s->p == s->end || (*s->p != 'e' && *s->p != 'E')) return 1;
+  s->p++;
+  if (s->p < s->end && (*s->p == '+' || *s->p == '-')) s->p++;
+  return llmtopi_skip_digits(s);
 }
 
 /* Skips a JSON value. Returns 0 if it is malformed, or nested more deeply than 16 levels. */
@@ -1744,18 +1771,6 @@ static llmtopi_scan llmtopi_get(llmtopi_scan object, const char *name) {
     }
   } while (llmtopi_take_char(&object, ','));
   return found;
-}
-
-static int llmtopi_hex(const char *p, uint32_t *v) {
-  int i;
-  *v = 0;
-  for (i = 0; i < 4; i++) {
-    char c = p[i];
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-    if (digit < 0) return 0;
-    *v = *v << 4 | (uint32_t)digit;
-  }
-  return 1;
 }
 
 /* Appends the character of the escape \u at p, and returns how many bytes follow the u; 0 if it is malformed. Halves of
@@ -1822,8 +1837,9 @@ static int llmtopi_get_real(llmtopi_scan v, double *out) {
   }
   for (scale += power * exponent; scale > 0 && isfinite(sum); scale--) sum *= 10;
   for (; scale < 0 && sum > 0; scale++) sum /= 10;
+  if (p != v.end || !isfinite(sum)) return 0;
   *out = sign * sum;
-  return p == v.end && isfinite(*out);
+  return 1;
 }
 
 /* A whole number from 0 below 2^63. */
