@@ -94,13 +94,13 @@ func (f *loadFollower) read(ctx context.Context) (received bool, err error) {
 	f.mu.Lock()
 	f.why = ""
 	f.mu.Unlock()
-	paced := &pacedReader{reader: a.Body, wait: func() {
+	wait := func() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
-	}}
-	err = readLoads(paced, func(m *loadMessage) {
+	}
+	err = readLoads(a.Body, wait, func(m *loadMessage) {
 		received = true
 		f.handle(m)
 	})
@@ -110,39 +110,27 @@ func (f *loadFollower) read(ctx context.Context) (received bool, err error) {
 	return received, err
 }
 
-// pacedReader limits reading to maxBytesPerSecond, however fast a server sends. Load events take a few KB per minute.
-type pacedReader struct {
-	reader io.Reader
-	wait   func()
-	left   int // bytes until the next wait
-
-	began bool
-}
-
+// maxBytesPerSecond limits reading, however fast a server sends. Load events take a few KB per minute.
 const maxBytesPerSecond = 1 << 20
 
-// Read implements io.Reader.
-func (p *pacedReader) Read(b []byte) (int, error) {
-	if p.left <= 0 {
-		if p.left = maxBytesPerSecond; p.began {
-			p.wait()
+// readLoads reads messages until the stream ends; the error is then io.EOF. It skips malformed messages, and calls wait for
+// a second after each maxBytesPerSecond.
+func readLoads(from io.Reader, wait func(), handle func(*loadMessage)) error {
+	lines, e, left := bufio.NewReaderSize(from, 32<<10), answers.Event{Max: maxLoadMessage}, maxBytesPerSecond
+	next := func() ([]byte, error) {
+		line, err := lines.ReadSlice('\n')
+		if left -= len(line); left <= 0 {
+			left += maxBytesPerSecond
+			wait()
 		}
-		p.began = true
+		return line, err
 	}
-	n, err := p.reader.Read(b[:min(len(b), p.left)])
-	p.left -= n
-	return n, err
-}
-
-// readLoads reads messages until the stream ends; the error is then io.EOF. It skips malformed messages.
-func readLoads(from io.Reader, handle func(*loadMessage)) error {
-	lines, e := bufio.NewReaderSize(from, 32<<10), answers.Event{Max: maxLoadMessage}
 	e.Begin()
 	for {
-		line, err := lines.ReadSlice('\n')
+		line, err := next()
 		for errors.Is(err, bufio.ErrBufferFull) { // longer than any valid message
 			e.Over = true
-			_, err = lines.ReadSlice('\n')
+			_, err = next()
 			line = []byte(":") // an SSE comment, which is ignored
 		}
 		if err != nil {

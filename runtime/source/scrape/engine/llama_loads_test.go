@@ -18,7 +18,7 @@ func collectLoads(t testing.TB, text string) (rows []event.Event, logs []string,
 		logf: func(format string, args ...any) { logs = append(logs, fmt.Sprintf(format, args...)) },
 	}
 	at := event.Time(0)
-	err := readLoads(strings.NewReader(text), func(m *loadMessage) {
+	err := readLoads(strings.NewReader(text), func() {}, func(m *loadMessage) {
 		at += 100e6
 		l.handle(m, at)
 	})
@@ -133,8 +133,8 @@ func TestLoadProgress(t *testing.T) {
 // TestFloodingStream checks that reading is slowed down.
 func TestFloodingStream(t *testing.T) {
 	waits := 0
-	p := &pacedReader{reader: strings.NewReader(strings.Repeat("x\n", 5<<20)), wait: func() { waits++ }}
-	if err := readLoads(p, func(*loadMessage) {}); err != io.EOF || waits != 10 { // the tenth wait comes before the end is seen
+	flood := strings.NewReader(strings.Repeat("x\n", 5<<20))
+	if err := readLoads(flood, func() { waits++ }, func(*loadMessage) {}); err != io.EOF || waits != 10 { // the tenth wait comes before the end is seen
 		t.Errorf("10 MiB read with %d waits, %v", waits, err)
 	}
 }
