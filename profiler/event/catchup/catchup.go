@@ -44,7 +44,7 @@ type Entry struct {
 type State struct {
 	Limits    Limits
 	engines   []engine
-	live      map[key]*request
+	live      int        // running requests of all engines
 	order     []*request // oldest first, nil for ended requests
 	untracked uint64
 }
@@ -53,17 +53,13 @@ type State struct {
 type engine struct {
 	latest [event.NumKinds]*Entry
 	load   []Entry
-}
-
-// key identifies a request among those of all engines.
-type key struct {
-	engine int
-	id     event.RequestID
+	live   map[event.RequestID]*request
 }
 
 // request is a running request.
 type request struct {
-	key
+	engine      int
+	id          event.RequestID
 	begin       []Entry
 	first, last Entry // tokens; N of first is 0 before the first token
 	tokens      int64 // tokens after those of first
@@ -90,40 +86,42 @@ func (s *State) Apply(e *event.Event, arrived event.Time, of int) {
 	case e.Kind == event.KindStage:
 		s.stage(e, arrived, of)
 	case e.Kind == event.KindToken:
-		if r := s.live[key{of, e.Req}]; r != nil {
+		if r := s.engines[of].live[e.Req]; r != nil {
 			r.token(e, arrived)
 		}
 	}
 }
 
 func (s *State) request(e *event.Event, arrived event.Time, of int) {
-	r := s.live[key{of, e.Req}]
+	r := s.engines[of].live[e.Req]
 	switch {
 	case e.Req == 0:
 		return
 	case e.State.Final():
 		if r != nil {
-			delete(s.live, r.key)
+			delete(s.engines[of].live, r.id)
 			s.order[r.place] = nil
+			s.live--
 		} else if s.untracked > 0 {
 			s.untracked--
 		}
 		return
-	case r == nil && len(s.live) >= MaxLive:
+	case r == nil && s.live >= MaxLive:
 		if e.State == event.StateQueued { // other states may be of a request that is already counted
 			s.untracked++
 		}
 		return
 	case r == nil:
-		r = s.track(key{of, e.Req})
+		r = s.track(of, e.Req)
 	}
 	r.add(e, arrived, s.Limits.Begin)
 }
 
 // track adds a request.
-func (s *State) track(k key) *request {
-	if s.live == nil {
-		s.live = make(map[key]*request)
+func (s *State) track(of int, id event.RequestID) *request {
+	live := &s.engines[of].live
+	if *live == nil {
+		*live = make(map[event.RequestID]*request)
 	}
 	if len(s.order) >= 2*MaxLive {
 		s.order = slices.DeleteFunc(s.order, func(r *request) bool { return r == nil })
@@ -131,8 +129,9 @@ func (s *State) track(k key) *request {
 			r.place = i
 		}
 	}
-	r := &request{key: k, place: len(s.order)}
-	s.live[k] = r
+	r := &request{engine: of, id: id, place: len(s.order)}
+	(*live)[id] = r
+	s.live++
 	s.order = append(s.order, r)
 	return r
 }
@@ -144,7 +143,7 @@ func (s *State) stage(e *event.Event, arrived event.Time, of int) {
 		*load = event.AddLoadStage(*load, Entry{*e, arrived, of}, maxLoad, func(e *Entry) event.LoadStage { return e.LoadStage() })
 		return
 	}
-	r := s.live[key{of, e.Req}]
+	r := s.engines[of].live[e.Req]
 	if r == nil {
 		return
 	}
@@ -159,7 +158,7 @@ func (s *State) stage(e *event.Event, arrived event.Time, of int) {
 
 // each returns how many events one request may keep: most, or fewer if there are many requests, but at least least.
 func (s *State) each(most, least int) int {
-	return min(max(most*s.Limits.Detailed/max(len(s.live), 1), least), most)
+	return min(max(most*s.Limits.Detailed/max(s.live, 1), least), most)
 }
 
 func (r *request) add(e *event.Event, arrived event.Time, most int) {

@@ -23,8 +23,8 @@ func TestStateIsBounded(t *testing.T) {
 	for i := range 3 * limits.Chunk * limits.Tokens {
 		s.Apply(&event.Event{Kind: event.KindToken, Req: last, N: 1}, event.Time(i), 0)
 	}
-	if len(s.live) != MaxLive || s.untracked != more || s.live[key{0, 1}] == nil || len(s.engines[0].load) != maxLoad {
-		t.Errorf("%d requests, %d untracked, %d stages of the load", len(s.live), s.untracked, len(s.engines[0].load))
+	if s.live != MaxLive || s.untracked != more || s.engines[0].live[1] == nil || len(s.engines[0].load) != maxLoad {
+		t.Errorf("%d requests, %d untracked, %d stages of the load", s.live, s.untracked, len(s.engines[0].load))
 	}
 	if n, most := len(s.All()), MaxLive+maxLoad+least+1+limits.Tokens*limits.Detailed/MaxLive; n > most {
 		t.Errorf("the state has %d events, more than %d", n, most)
@@ -32,15 +32,15 @@ func TestStateIsBounded(t *testing.T) {
 	for id := event.RequestID(2); id <= MaxLive+more; id++ {
 		s.Apply(&event.Event{Kind: event.KindRequest, Req: id, State: event.StateFailed}, 0, 0)
 	}
-	if len(s.live) != 1 || s.untracked != 0 {
-		t.Errorf("%d requests after all but one ended, %d untracked", len(s.live), s.untracked)
+	if s.live != 1 || s.untracked != 0 {
+		t.Errorf("%d requests after all but one ended, %d untracked", s.live, s.untracked)
 	}
 	for id := event.RequestID(2); id <= 3*MaxLive; id++ {
 		s.Apply(&event.Event{Kind: event.KindRequest, Req: MaxLive + id, State: event.StateQueued}, 0, 0)
 		s.Apply(&event.Event{Kind: event.KindRequest, Req: MaxLive + id, State: event.StateFailed}, 0, 0)
 	}
-	if len(s.live) != 1 || len(s.order) > 2*MaxLive || s.live[key{0, 1}] == nil {
-		t.Errorf("%d requests, %d in order", len(s.live), len(s.order))
+	if s.live != 1 || len(s.order) > 2*MaxLive || s.engines[0].live[1] == nil {
+		t.Errorf("%d requests, %d in order", s.live, len(s.order))
 	}
 }
 
