@@ -279,8 +279,9 @@ type Request struct {
 	Out  int           // tokens so far
 	Done event.Outcome // what is reported at the end: prompt tokens (0: unknown), cached ones, padding, reuse
 
-	top   *Emitter
-	ended bool
+	top    *Emitter
+	passed bool // a pass over its whole prompt has begun
+	ended  bool
 }
 
 // Request begins a request, queued now. prompt is its number of tokens, 0: unknown yet.
@@ -386,10 +387,11 @@ type Step struct {
 // token, and then over one token.
 func (top *Emitter) Step(decode, prompt int, r *Request) *Step {
 	if r != nil && decode == 0 && prompt == 0 {
-		if r.Out > 0 {
+		switch {
+		case r.Out > 0:
 			decode = 1
-		} else {
-			prompt = max(r.Done.Prompt-r.Done.Cached, 0)
+		case !r.passed: // the parts of a prompt in several passes are unknown
+			prompt, r.passed = max(r.Done.Prompt-r.Done.Cached, 0), true
 		}
 	}
 	s := &Step{top: top, request: r, Decode: decode, Prompt: prompt, began: time.Now()}

@@ -571,7 +571,7 @@ class Emitter:
         """
         if dur is None:
             if request is not None and decode is None and prompt is None:
-                decode, prompt = (1, None) if request.out else (None, request._uncached())
+                decode, prompt = (1, None) if request.out else (None, request._whole())
             return Step(self, decode, prompt, number or next(self._steps), request, fpm)
         self._emit("step", at, _given(t="step", a=0, dur=int(dur), s=number or next(self._steps), n=decode, m=prompt, x=parts, fpm=fpm))
         return None
@@ -1014,7 +1014,7 @@ class Request:
     prompt: its text, sent if text is true (default: text of the Emitter). at: stamp of its arrival.
     """
 
-    __slots__ = ("top", "id", "out", "prompt_tokens", "cached", "pad", "text", "state", "_put", "_queue", "_reuse")
+    __slots__ = ("top", "id", "out", "prompt_tokens", "cached", "pad", "text", "state", "_put", "_queue", "_reuse", "_passed")
 
     def __init__(self, top, prompt_tokens=None, *, group=None, label=None, name=None, max_tokens=None, prompt=None, text=None, cold=None, probe=None,
                  at=None):  # fmt: skip
@@ -1023,6 +1023,7 @@ class Request:
         self.out = 0  # tokens so far
         self.prompt_tokens, self.cached, self.pad = prompt_tokens, None, None
         self._reuse = None
+        self._passed = False  # a pass over its whole prompt has begun
         self.text = top.text if text is None else text
         self._put, self._queue = top._put, top._queue
         about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe)
@@ -1083,7 +1084,11 @@ class Request:
         if ids:
             self.token(ids[0], n=len(ids), at=at)
 
-    def _uncached(self):
+    def _whole(self):
+        """The tokens of a pass over the whole prompt; None if they are unknown, as of the second part of a prompt."""
+        if self._passed:
+            return self.top._complain("step", ValueError("a prompt in several passes needs their numbers of tokens: step(prompt=...)"))
+        self._passed = True
         return None if self.prompt_tokens is None else max(self.prompt_tokens - (self.cached or 0), 0)
 
     def reuse(self, cached, request=None, why=None, **where):

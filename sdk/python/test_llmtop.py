@@ -293,6 +293,21 @@ class Passes(Case):
         r = self.run_engine(work)
         self.assertEqual([(line["stage"], line.get("n")) for line in r.of("stage")], [("prompt", 2)] * 3 + [("first_token", None)])
 
+    def test_whole_prompts_are_passed_once(self):
+        def work(top):
+            with top.request(prompt_tokens=6) as q:
+                q.reuse(2)
+                for _ in range(3):
+                    with top.step(request=q) as s:
+                        pass
+                q.token(1, step=s)
+                with top.step(request=q):
+                    pass
+
+        r = self.run_engine(work)
+        self.assertEqual([(s.get("m"), s.get("n")) for s in r.of("step")], [(4, None), (None, None), (None, None), (None, 1)])
+        self.assertIn("step(prompt=...)", r.of("log")[0]["m"])
+
     def test_step_that_raises_ends(self):
         def work(top):
             with self.assertRaises(ZeroDivisionError), top.request(prompt_tokens=4) as q:
