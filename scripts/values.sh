@@ -70,7 +70,8 @@ model() { # the built-in model, as a file
 
 builtin() { "$llmtop" run --headless --seed 1 -p 'In the beginning' -p 'And God said' -n 200 --out "$scratch/report.json" >/dev/null 2>>"$scratch/log"; }
 socket() {
-	LLMTOP_LISTEN=unix:$scratch/engine.sock start python3 -B sdk/python/testdata/run.py "$1" "$((seconds + 4))"
+	[[ -d $scratch/toy-moe ]] || python3 -B sdk/python/testdata/toy.py "$scratch/toy-moe"
+	LLMTOP_LISTEN=unix:$scratch/engine.sock start python3 -B sdk/python/testdata/run.py "$1" "$((seconds + 4))" "$scratch/toy-moe"
 	for ((i = 0; i < 100; i++)); do [[ -S $scratch/engine.sock ]] && break || sleep 0.1; done
 	watch "unix:$scratch/engine.sock"
 }

@@ -1,10 +1,9 @@
-"""Runs an engine of README.md, the one with that many lines: run.py LINES SECONDS. Its model is in toy.py; prompts come until the
-time is over."""
+"""Runs an engine of README.md, the one with that many lines: run.py LINES SECONDS FOLDER. Its model is in FOLDER, which toy.py has
+written before: llmtop does not read a file that is newer than the engine. Prompts come until the time is over."""
 
 import os
 import re
 import sys
-import tempfile
 import time
 
 _here = os.path.dirname(os.path.abspath(__file__))
@@ -29,14 +28,7 @@ def texts(seconds):
         time.sleep(0.1)
 
 
-def run(lines, source):
-    """Runs an engine on the texts."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = os.path.join(place, "toy-moe")
-        os.mkdir(folder)
-        toy.write(folder)
-        exec(compile(engine(lines), "README.md, %d lines" % lines, "exec"), {"load": toy.Toy, "folder": folder, "texts": source})
-
-
 if __name__ == "__main__":
-    run(int(sys.argv[1]), texts(float(sys.argv[2])))
+    lines, seconds, folder = sys.argv[1:]
+    names = {"load": toy.Toy, "folder": folder, "texts": texts(float(seconds))}
+    exec(compile(engine(int(lines)), "README.md, %s lines" % lines, "exec"), names)

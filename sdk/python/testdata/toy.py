@@ -1,4 +1,5 @@
-"""A small mixture of experts that really computes, in plain Python, for the engines of README.md."""
+"""A small mixture of experts that really computes, in plain Python, for the engines of README.md. toy.py FOLDER writes one with
+random weights."""
 
 import itertools
 import json
@@ -6,6 +7,7 @@ import math
 import os
 import random
 import struct
+import sys
 
 LAYERS, EXPERTS, USED, WIDTH, WORDS, CONTEXT = 2, 4, 2, 12, 64, 128
 
@@ -78,6 +80,7 @@ def shapes():
 
 def write(folder):
     """Writes a model with random weights: config.json and model.safetensors."""
+    os.makedirs(folder, exist_ok=True)
     random.seed(1)
     header, data = {}, bytearray()
     for name, rows, columns in shapes():
@@ -109,6 +112,7 @@ class Toy:
         self.embedding, self.output = weights["model.embed_tokens.weight"], weights["lm_head.weight"]
         self.layers = [Layer(weights, n) for n in range(LAYERS)]
         self.context = CONTEXT
+        self.kv_bytes = 2 * LAYERS * WIDTH * 8  # of a token
 
     def tokenize(self, text):
         return [ord(c) % WORDS for c in text]
@@ -138,3 +142,7 @@ class Toy:
             x = layer.attention(x, of_layer)
             x = layer.experts(x, *layer.router(x))
         return self.sample(self.head(x[-1]))[0]
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])
