@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view"
 )
@@ -28,19 +30,60 @@ type help struct {
 	view  viewID
 
 	absent []string // what the engine does not report, each name with how to get it
+	words  string   // searched for; "": all rows are shown
+	drawn  string   // words, as last drawn
+	typing bool
+	page   int // rows on the screen
 }
 
 // Name implements view.View.
 func (h *help) Name() string { return "Help" }
 
 // Open shows the first rows.
-func (h *help) Open() { h.first = 0 }
+func (h *help) Open() { h.first, h.words, h.typing = 0, "", false }
 
 // Keys implements view.View.
-func (h *help) Keys() []view.Key { return nil }
+func (h *help) Keys() []view.Key {
+	search := func() { h.first, h.words, h.typing = 0, "", true }
+	return []view.Key{{Keys: []string{"/"}, Show: "/", Word: "search", Help: "search the help: show only the rows with these words", Do: search}}
+}
 
-// Scroll implements view.View.
-func (h *help) Scroll(by int) { h.first = max(h.first+by, 0) }
+// Back shows all rows again.
+func (h *help) Back() bool {
+	found := h.words != ""
+	h.words = ""
+	return found
+}
+
+// Typing implements view.Typist.
+func (h *help) Typing() bool { return h.typing }
+
+// Type edits the words.
+func (h *help) Type(key, text string) {
+	switch key {
+	case "enter":
+		h.typing = false
+	case "esc":
+		h.words, h.typing = "", false
+	case "backspace":
+		_, n := utf8.DecodeLastRuneInString(h.words)
+		h.words = h.words[:len(h.words)-n]
+	default:
+		h.Paste(text)
+	}
+	h.first = 0
+}
+
+// Paste adds to the words.
+func (h *help) Paste(text string) { h.words += sanitize.Line(text) }
+
+// Scroll implements view.View. A page is what the screen shows.
+func (h *help) Scroll(by int) {
+	if by == view.Page || by == -view.Page {
+		by = by / view.Page * max(h.page-1, 1)
+	}
+	h.first = max(h.first+by, 0)
+}
 
 // Click implements view.View.
 func (h *help) Click(int, int) {}
@@ -53,14 +96,20 @@ func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		absent = append(absent, name, how)
 	}
 	same := func(x, y binding) bool { return x.is(&y) && x.views == y.views }
-	if h.w != in.W || h.view != of || !slices.EqualFunc(h.keys, keys, same) || !slices.Equal(h.absent, absent) {
-		h.w, h.view, h.keys, h.absent = in.W, of, keys, absent
+	if h.w != in.W || h.view != of || h.drawn != h.words || !slices.EqualFunc(h.keys, keys, same) || !slices.Equal(h.absent, absent) {
+		h.w, h.view, h.keys, h.absent, h.drawn = in.W, of, keys, absent, h.words
 		h.lines = grid.Styled(h.text(in.W, of, keys))
 	}
-	h.first = max(min(h.first, len(h.lines)-in.H), 0)
-	hint := "esc back"
-	if h.first+in.H < len(h.lines) {
-		hint = "down for more  esc back"
+	h.page, h.first = in.H, max(min(h.first, len(h.lines)-in.H), 0)
+	hint := "/ search  esc back"
+	switch {
+	case h.typing || h.words != "":
+		hint = "search: " + h.words
+		if h.typing {
+			hint += string(f.Skin.Glyphs.Cursor)
+		}
+	case h.first+in.H < len(h.lines):
+		hint = "down for more  " + hint
 	}
 	pane.Dialog(a, "Help", hint, f.Skin.Glyphs)
 	in.Lines(h.lines[h.first:])
@@ -69,13 +118,15 @@ func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 // text returns all rows of the help for a view, w cells wide, in order: the keys of the view and what helps there, then
 // the rest of a table of keys.
 func (h *help) text(w int, v viewID, table []binding) string {
-	t := helpText{w: w}
+	t := helpText{w: w, words: strings.ToLower(h.words)}
 	t.heading("Keys")
 	inTime := false
-	for _, b := range table {
-		inTime = inTime || b.time
-		if b.views.has(v) {
-			t.add(b.names(), "", b.Help)
+	for _, own := range []bool{true, false} { // those of this view first
+		for _, b := range table {
+			inTime = inTime || b.time
+			if b.views.has(v) && own == (b.views != everywhere) {
+				t.add(b.names(), "", b.Help)
+			}
 		}
 	}
 	if v == viewRequests {
@@ -133,28 +184,38 @@ func (h *help) text(w int, v viewID, table []binding) string {
 			}
 		}
 	}
+	if len(t.rows) == 0 {
+		t.rows = append(t.rows, theme.Dim.Style().Render("nothing in the help has these words"))
+	}
 	return strings.Join(t.rows, "\n")
 }
 
 // helpText collects the rows of the help, w cells wide.
 type helpText struct {
-	w    int
-	rows []string
+	w     int
+	words string // that each row has, in lower case
+	head  string // heading of the next row
+	rows  []string
 }
 
-func (t *helpText) heading(words string) {
-	if len(t.rows) > 0 {
-		t.rows = append(t.rows, "")
-	}
-	t.rows = append(t.rows, theme.Title.Style().Bold(true).Underline(true).Render(words))
-}
+func (t *helpText) heading(words string) { t.head = words }
 
-// add adds a term, its unit or "", and its explanation.
+// add adds a term, its unit or "", and its explanation, below its heading, if they have the words.
 func (t *helpText) add(term, unit, words string) {
-	const left = 23
+	const left = 25
 	right := 0
 	if unit != "" {
-		right = 8
+		right = max(10, len(unit)+1)
+	}
+	if !strings.Contains(strings.ToLower(term+" "+unit+" "+words), t.words) {
+		return
+	}
+	if t.head != "" {
+		if len(t.rows) > 0 {
+			t.rows = append(t.rows, "")
+		}
+		t.rows = append(t.rows, theme.Title.Style().Bold(true).Underline(true).Render(t.head))
+		t.head = ""
 	}
 	t.rows = append(t.rows, lipgloss.JoinHorizontal(lipgloss.Top, theme.Accent.Style().Width(left-right).Render(term),
 		theme.Dim.Style().Width(right).Render(unit), theme.Text.Style().Width(max(t.w-left, 10)).Render(words)))

@@ -186,8 +186,8 @@ func (a *app) scrollKeys() []view.Key {
 	return []view.Key{
 		{Keys: []string{"up", "k"}, Show: "up", Name: "up", Help: "scroll or select up; or use the mouse wheel", Do: by(-1)},
 		{Keys: []string{"down", "j"}, Show: "down", Name: "down", Help: "scroll or select down", Do: by(1)},
-		{Keys: []string{"pgup", "ctrl+u"}, Show: "pgup", Name: "page up", Help: "go ten rows up", Do: by(-view.Page)},
-		{Keys: []string{"pgdown", "ctrl+d"}, Show: "pgdown", Name: "page down", Help: "go ten rows down", Do: by(view.Page)},
+		{Keys: []string{"pgup", "ctrl+u"}, Show: "pgup", Name: "page up", Help: "go ten rows up, in the help a page", Do: by(-view.Page)},
+		{Keys: []string{"pgdown", "ctrl+d"}, Show: "pgdown", Name: "page down", Help: "go ten rows down, in the help a page", Do: by(view.Page)},
 		{Keys: []string{"home", "g"}, Show: "home", Name: "start", Help: "go to the start", Do: by(-farRows)},
 		{Keys: []string{"end", "G"}, Show: "end", Name: "end", Help: "go to the end", Do: by(farRows)},
 	}

@@ -304,6 +304,21 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 	},
 	"previous engine": switches("[", 6),
 	"engine":          switches("]", 1),
+	"search": func(t *testing.T, a *app, _ *calls) {
+		a.press("?", "/", "P", "S", "S")
+		holds(t, a, "search: PSS")
+		holds(t, a, "engine PSS")
+		if text := a.screen(); strings.Contains(text, "type a prompt") || strings.Contains(text, "Health, below") {
+			t.Errorf("rows without the words are shown:\n%s", text)
+		}
+		a.press("backspace", "x", "y", "enter")
+		holds(t, a, "nothing in the help has these words")
+		a.press("esc")
+		holds(t, a, "type a prompt")
+		if a.press("esc"); a.view != viewOverview {
+			t.Errorf("esc leads to view %d", a.view)
+		}
+	},
 	"quit": func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"q", "ctrl+c"} {
 			cmd := a.press(key)
@@ -328,10 +343,13 @@ func scrolls(keys ...string) func(*testing.T, *app, *calls) {
 			last := a.help.first
 			a.press("home", "pgdown", "down")
 			a.View()
-			from := a.help.first
+			from, page, step := a.help.first, a.help.page-1, by[key] // a page has one row of the last one
+			if step == view.Page || step == -view.Page {
+				step = step / view.Page * page
+			}
 			a.press(key)
 			a.View()
-			if want := max(0, min(from+by[key], last)); a.help.first != want || from != view.Page+1 || last < 2*view.Page+1 {
+			if want := max(0, min(from+step, last)); a.help.first != want || from != page+1 || last < 2*page+1 {
 				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, a.help.first, want, last)
 			}
 		}
