@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,23 @@ var latencyKeyCases = map[string]func(t *testing.T, a *app, k *calls){
 		for _, words := range []string{"TTFT cold", "ITL over time", "TTFT by prompt", "Stalls, newest first"} {
 			a.press("tab")
 			holds(t, a, words)
+		}
+	},
+	"open stall": func(t *testing.T, a *app, _ *calls) {
+		all := a.snap.Latency.Stalls
+		last := all[len(all)-1]
+		a.press("4", "enter")
+		if r := a.request; a.view != viewRequest || r.Request.ID != last.Request || r.Token != last.Index {
+			t.Errorf("enter shows token %d of %v in view %d, want %d of #%d", r.Token, r.Request, a.view, last.Index, last.Request)
+		}
+		holds(t, a, "Token "+strconv.Itoa(last.Index))
+		a.press("4", "down", "down", "up", "enter")
+		if r, x := a.request, all[len(all)-2]; r.Request.ID != x.Request || r.Token != x.Index {
+			t.Errorf("down leads to token %d of #%d, want %d of #%d", r.Token, r.Request.ID, x.Index, x.Request)
+		}
+		a.press("4", "home", "enter")
+		if a.request.Token != last.Index {
+			t.Errorf("home leads to token %d, want %d", a.request.Token, last.Index)
 		}
 	},
 	"previous page": func(t *testing.T, a *app, _ *calls) {

@@ -3,9 +3,11 @@ package ui
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -51,7 +53,13 @@ func (a *app) makeViews() {
 	a.overview = overview.New(a.cfg.Layout, a.zoom)
 	a.requests = requests.New(a, selection, func() { a.show(viewRequest) })
 	a.request = request.New(a, selection, a.requests)
-	a.latency = &latency.View{}
+	a.latency = latency.New(a, func(x store.Stall) {
+		if !a.request.Open(a.snap, x.Request, x.Index) {
+			a.Notify("request #" + strconv.Itoa(int(x.Request)) + " is no longer kept")
+			return
+		}
+		a.show(viewRequest)
+	})
 	a.experts = experts.New(a)
 	a.engines = engines.New(a.showEngine)
 	a.help = &help{app: a}

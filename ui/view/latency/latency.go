@@ -17,7 +17,7 @@ import (
 
 // drawLatency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
 // TTFT by prompt length, and the stalls.
-func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page) {
+func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page, stall int) {
 	covers := [2]string{"percentiles over " + f.Window.String() + "; pacing excluded", f.Window.String()}
 	switch page {
 	case PageAll:
@@ -64,7 +64,7 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page)
 		chart += gap
 	}
 	scatter(rest.Sub(0, chart, w, rest.H-chart), s, f)
-	latencyRight(right, s, f, gap)
+	latencyRight(right, s, f, gap, stall)
 }
 
 // hasITL reports whether llmtop has measured gaps between tokens.
@@ -125,7 +125,7 @@ const heatmapFrom = 26
 const fewRequests = 8
 
 // latencyRight draws the heatmap where there is room, the histograms and the stalls, one below another.
-func latencyRight(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
+func latencyRight(a grid.Area, s *store.Snapshot, f *pane.Frame, gap, stall int) {
 	heat, h := 0, min(a.H/3, 12)
 	if !hasITL(s) {
 		ttftHistogram(a.Sub(0, 0, a.W, h-gap), s, f)
@@ -142,7 +142,7 @@ func latencyRight(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 	}
 	ttftHistogram(a.Sub(0, heat, a.W, ttft-gap), s, f)
 	itlHistogram(a.Sub(0, heat+ttft, a.W, h-gap), s, f)
-	drawStalls(a.Sub(0, heat+ttft+h, a.W, a.H-heat-ttft-h), s, f)
+	drawStalls(a.Sub(0, heat+ttft+h, a.W, a.H-heat-ttft-h), s, f, stall)
 }
 
 // latencyNarrow draws as many parts as fit, one below another.

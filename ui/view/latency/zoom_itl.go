@@ -29,7 +29,7 @@ func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	drawWindows(b.Sub(0, 0, third-2, b.H), s, f)
 	pane.DrawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), f, s.Current)
 	drawHistogram(b.Sub(third, 0, third-2, b.H), f, s.Current)
-	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, f)
+	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, f, -1)
 	drawChartKey(a, f)
 }
 
@@ -99,15 +99,16 @@ func drawHistogram(a grid.Area, f *pane.Frame, r *store.Request) {
 	}
 }
 
-// drawStalls lists the last stalls with their causes, newest first.
-func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+// drawStalls lists the last stalls with their causes, newest first, and marks the selected one.
+func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	a.Text(0, 0, pane.Heading, "Stalls, newest first")
 	if len(s.Latency.Stalls) == 0 {
 		a.Text(0, 1, pane.Good, string(f.Skin.Glyphs.Good)+" none")
 		return
 	}
-	for i := range min(len(s.Latency.Stalls), a.H-1) {
-		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-i]
+	first := max(selected-(a.H-2), 0)
+	for i := range min(len(s.Latency.Stalls)-first, a.H-1) {
+		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-first-i]
 		l := a.Line(0, 1+i)
 		l.Put(pane.Dim, pane.Clock(pane.SessionTime(s, v.At))).Tail(9, pane.Bad, metric.Duration(int64(v.Gap))).Put(pane.Dim, "  #"+strconv.Itoa(int(v.Request)))
 		if a.W >= 46 {
@@ -115,5 +116,8 @@ func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		}
 		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), f.Skin.Glyphs.Ellipsis)
+		if first+i == selected {
+			pane.SelectRow(a, f, l.Y)
+		}
 	}
 }

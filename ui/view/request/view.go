@@ -4,6 +4,7 @@ package request
 import (
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -48,6 +49,19 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) { return Missing(
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.Update(s)
 	drawRequest(a, s, f, v)
+}
+
+// Open selects a token of a request; false if the request is no longer kept.
+func (v *View) Open(s *store.Snapshot, id event.RequestID, token int) bool {
+	for _, r := range slices.Concat(s.Requests, s.Earlier) {
+		if r.ID == id {
+			v.selection.Follow, v.selection.Key = false, table.KeyOf(r)
+			v.Update(s)
+			v.Token, v.Chosen = token, true
+			return true
+		}
+	}
+	return false
 }
 
 // Update takes the selected request of a snapshot. For another request than before it resets the selected token.
