@@ -4,6 +4,7 @@ or absent; rounds of the kinds alternate. It prints a line of JSON: for each kin
 burst: a token, emitted one after another, while the writer thread takes its share of the interpreter.
 paced: a token, at the pace of an engine: the median call.
 stage: a stage as a context manager, emitted one after another.
+step: a forward pass as a context manager, and a token that is linked to it. part: a part of a pass. picks: see below.
 whole: CPU time of the engine per token, including the writer thread, without drops.
 """
 
@@ -47,6 +48,33 @@ def stage(top, request, count=10_000):
     return (time.perf_counter_ns() - began) / count / 1000
 
 
+def step(top, request, count=10_000):
+    """A pass with a token that is linked to it."""
+    began = time.perf_counter_ns()
+    for i in range(count):
+        with top.step(decode=1) as s:
+            pass
+        request.token(i, step=s)
+    return (time.perf_counter_ns() - began) / count / 1000
+
+
+def part(top, request, count=10_000):
+    began = time.perf_counter_ns()
+    with top.step(decode=1) as s:
+        for layer in range(count):
+            with s.part("attention", layer=layer):
+                pass
+    return (time.perf_counter_ns() - began) / count / 1000
+
+
+def picks(top, request, count=4800):
+    """The picks of a token in a layer, 8 of 128 experts."""
+    began = time.perf_counter_ns()
+    for i in range(count):
+        top.picks(i % 48, [3, 17, 40, 41, 77, 90, 101, 127])
+    return (time.perf_counter_ns() - began) / count / 1000
+
+
 def whole(top, request, count=50_000):
     settle(top)
     began = time.process_time_ns()
@@ -62,7 +90,10 @@ def settle(top):
         time.sleep(0.001)
 
 
-MEASURES = (burst, paced, stage, whole)
+MEASURES = (burst, paced, stage, step, part, picks, whole)
+
+
+MODEL = {"layers": 48, "experts": 128, "experts_used": 8}
 
 
 def attach(top, kind):
@@ -80,7 +111,7 @@ def main(rounds=5):
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
             for kind in ("absent", "attached", "stalled"):
-                with llmtop.serve("bench", "unix:%s/%s.sock" % (folder, kind)) as top:
+                with llmtop.serve("bench", "unix:%s/%s.sock" % (folder, kind), model=MODEL) as top:
                     reader = attach(top, kind)
                     with top.request() as request:
                         for measure in MEASURES:
