@@ -86,7 +86,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	case len(engines) == 0:
 		r.Reason, r.Note = "no engine found", builtinReason(found.Engines)
 		return showBuiltIn(c, r)
-	case len(engines) == 1 && blocked(&engines[0]) == "":
+	case len(engines) == 1 && blocked(&engines[0]) == "" && probed(&engines[0]) == "":
 		return attach([]string{engines[0].Best()}, "the only engine found; built-in model: llmtop --discover off")
 	}
 	if r.Plain { // no list to choose from: report all
@@ -120,11 +120,20 @@ func showBuiltIn(c *cobra.Command, r *local.Run) error {
 	return err
 }
 
-// attachable returns the addresses of the engines that can be watched.
+// probed returns the question that is asked before probes are attached to the process of an engine, "" if it is watched
+// otherwise.
+func probed(f *discover.Found) string {
+	if f.Probes.Address == "" || f.Best() != f.Probes.Address {
+		return ""
+	}
+	return fmt.Sprintf("attach probes to process %d (%s)", f.PID, cmp.Or(f.Program, engineName(f)))
+}
+
+// attachable returns the addresses of the engines that can be watched without a question.
 func attachable(engines []discover.Found) (at []string) {
 	for i := range engines {
-		if blocked(&engines[i]) == "" {
-			at = append(at, engines[i].Best())
+		if f := &engines[i]; blocked(f) == "" && f.Address != f.Probes.Address {
+			at = append(at, f.Address)
 		}
 	}
 	return at
@@ -171,9 +180,12 @@ func choose(ctx context.Context, v *screen.View, look *discover.Watch, found dis
 func candidates(r *discover.Result) (out []ui.Candidate, notes []string) {
 	for _, f := range r.Engines {
 		c := ui.Candidate{
-			Name: engineName(&f), Model: f.Model, Address: f.Best(), State: f.State.String(), Blocked: blocked(&f),
+			Name: engineName(&f), Model: f.Model, Address: f.Best(), State: f.State.String(), Blocked: blocked(&f), Ask: probed(&f),
 			Silent:  f.Known() && f.State == discover.Silent && f.Address != "",
 			Running: f.Load.Running, Waiting: f.Load.Waiting, Decode: f.Load.Decode, Details: []string{details(&f)},
+		}
+		if c.Ask != "" && f.Address != f.Probes.Address {
+			c.Instead = f.Address
 		}
 		for _, w := range f.Runners {
 			c.Details = append(c.Details, fmt.Sprintf("llama-server: process %d, %s", w.PID, w.Model))

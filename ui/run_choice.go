@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -43,8 +44,10 @@ type choice struct {
 	at          engines.ListPlacement
 	toast       string
 	pick        Pick
-	themeChosen bool // the user pressed the theme key
-	userMoved   bool // the user moved the selection: keep it
+	asked       string   // key that was pressed, and waits for the answer to questions; "": none
+	asking      []string // those questions
+	themeChosen bool     // the user pressed the theme key
+	userMoved   bool     // the user moved the selection: keep it
 	w, h        int
 }
 
@@ -74,6 +77,9 @@ func (c *choice) refresh() {
 		s.Selected = i
 	}
 	s.Selected = min(s.Selected, len(s.Rows))
+	if !slices.Equal(c.questions(c.asked), c.asking) { // it was about others
+		c.asked, c.asking = "", nil
+	}
 }
 
 // refreshEvery is the interval between updates of the candidates.
@@ -100,13 +106,13 @@ func (c *choice) Update(msg tea.Msg) tea.Cmd {
 	case tea.WindowSizeMsg:
 		c.w, c.h = msg.Width, msg.Height
 	case tea.KeyPressMsg:
-		c.toast = ""
 		return c.key(msg.String())
 	case tea.MouseClickMsg:
 		if i := c.at.Row(msg.X, msg.Y); i >= 0 {
 			if i == c.shown.Selected {
-				return c.pickSelected()
+				return c.key("enter")
 			}
+			c.toast, c.asked, c.asking = "", "", nil
 			c.shown.Selected, c.userMoved = i, true
 		}
 	case tea.MouseWheelMsg:
@@ -117,15 +123,22 @@ func (c *choice) Update(msg tea.Msg) tea.Cmd {
 
 // key handles one key.
 func (c *choice) key(key string) tea.Cmd {
+	asked := c.asked
+	c.toast, c.asked, c.asking = "", "", nil
+	if asked != "" {
+		return c.answer(asked, key)
+	}
 	switch key {
 	case "q", "ctrl+c":
 		return tea.Quit
 	case "esc":
 		return c.choose(Pick{BuiltIn: true})
-	case "enter":
-		return c.pickSelected()
-	case "a":
-		return c.pickAll()
+	case "enter", "a":
+		if c.asking = c.questions(key); len(c.asking) > 0 {
+			c.asked = key
+			return nil
+		}
+		return c.picks(key)
 	case "t":
 		c.theme, c.themeChosen = (c.theme+1)%len(c.cfg.themes()), true
 		c.skin = c.cfg.skin(c.theme)
@@ -148,6 +161,50 @@ func (c *choice) key(key string) tea.Cmd {
 func (c *choice) move(by int) {
 	c.userMoved = true
 	c.shown.Selected = max(min(c.shown.Selected+by, len(c.shown.Rows)), 0)
+}
+
+// questions returns what must be asked before a key picks candidates.
+func (c *choice) questions(key string) (all []string) {
+	for i, r := range c.shown.Rows {
+		if key != "" && r.Ask != "" && r.Blocked == "" && (key == "a" || i == c.shown.Selected) {
+			all = append(all, r.Ask)
+		}
+	}
+	return all
+}
+
+// question returns the text of the questions with the keys that answer them.
+func (c *choice) question() string {
+	text := c.asking[0]
+	if n := len(c.asking); n > 1 {
+		text += fmt.Sprintf(" and %d more", n-1)
+	}
+	text += "?  y yes  n no"
+	if c.asked == "enter" && c.shown.Rows[c.shown.Selected].Instead != "" {
+		text += "  h by HTTP instead"
+	}
+	return text
+}
+
+// answer handles the key that answers a question. What is neither a yes nor another way is a no.
+func (c *choice) answer(asked, key string) tea.Cmd {
+	switch {
+	case key == "ctrl+c":
+		return tea.Quit
+	case key == "y":
+		return c.picks(asked)
+	case key == "h" && asked == "enter" && c.shown.Selected < len(c.shown.Rows) && c.shown.Rows[c.shown.Selected].Instead != "":
+		return c.choose(Pick{Addresses: []string{c.shown.Rows[c.shown.Selected].Instead}})
+	}
+	return nil
+}
+
+// picks picks what a key stands for.
+func (c *choice) picks(key string) tea.Cmd {
+	if key == "a" {
+		return c.pickAll()
+	}
+	return c.pickSelected()
 }
 
 // pickSelected picks the selected candidate, if it can be watched.
@@ -212,10 +269,14 @@ var choiceKeys = [][2]string{
 	{"enter", "watch"}, {"a", "watch all"}, {"esc", "built-in model"}, {"q", "quit"}, {"up down", "select"}, {"t", "theme"},
 }
 
-// footer draws the keys, or why a candidate cannot be watched.
+// footer draws the keys, a question, or why a candidate cannot be watched.
 func (c *choice) footer(a grid.Area) {
-	if c.toast != "" {
-		a.Elide(1, 0, a.W-1, grid.Fg(theme.Watch).With(grid.Bold), c.toast, c.skin.Glyphs.Ellipsis)
+	words := c.toast
+	if c.asked != "" {
+		words = c.question()
+	}
+	if words != "" {
+		a.Elide(1, 0, a.W-1, grid.Fg(theme.Watch).With(grid.Bold), words, c.skin.Glyphs.Ellipsis)
 		return
 	}
 	l := a.Line(1, 0)

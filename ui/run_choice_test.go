@@ -101,6 +101,45 @@ func TestChoosing(t *testing.T) {
 	}
 }
 
+// TestProbesAreAskedFor: nothing attaches probes to a process without a yes.
+func TestProbesAreAskedFor(t *testing.T) {
+	const probes, http, other = "pid:4711", "http://127.0.0.1:8080", "http://127.0.0.1:11434"
+	for _, tt := range []struct {
+		keys []string
+		want []string // nil: the screen stays
+	}{
+		{[]string{"enter"}, nil},
+		{[]string{"enter", "enter"}, nil},
+		{[]string{"enter", "n"}, nil},
+		{[]string{"enter", "y"}, []string{probes}},
+		{[]string{"enter", "h"}, []string{http}},
+		{[]string{"enter", "down", "y"}, nil},
+		{[]string{"down", "enter"}, []string{other}},
+		{[]string{"a"}, nil},
+		{[]string{"a", "y"}, []string{probes, other}},
+		{[]string{"a", "h"}, nil},
+		{[]string{"y"}, nil},
+	} {
+		rows := someCandidates()[:2]
+		rows[0].Address, rows[0].Ask, rows[0].Instead = probes, "attach probes to process 4711 (llama-server)", http
+		c := choosing(&rows, theme.TrueColour, false, 80, 24)
+		if closes := c.pressed(tt.keys...); closes != (tt.want != nil) || !slices.Equal(c.pick.Addresses, tt.want) {
+			t.Errorf("%q picks %v and closes: %t", tt.keys, c.pick.Addresses, closes)
+		}
+		if asks := strings.Contains(c.View().Content, "process 4711 (llama-server)?  y yes  n no"); asks != (len(tt.keys) == 1 && tt.want == nil && tt.keys[0] != "y") {
+			t.Errorf("%q: the screen asks: %t", tt.keys, asks)
+		}
+	}
+	rows := someCandidates()[:2]
+	rows[0].Ask = "attach probes to process 4711"
+	c := choosing(&rows, theme.TrueColour, false, 80, 24)
+	c.pressed("enter")
+	rows[0].Ask = "attach probes to process 4712" // it was restarted
+	if c.Update(tickMsg{}); c.pressed("y") {
+		t.Error("a yes for one process attaches probes to another")
+	}
+}
+
 // Candidates come and go; the user's selection follows its candidate.
 func TestCandidatesComeAndGo(t *testing.T) {
 	rows := someCandidates()[1:]

@@ -21,6 +21,8 @@ type Candidate struct {
 	State   string // one or two words
 	Blocked string // why llmtop cannot attach to it; "" if it can
 	Silent  bool   // blocked only because it does not answer; it can be attached together with others and is polled until it answers
+	Ask     string // question before it is attached by Address, because that changes the engine; "": none
+	Instead string // address by which it can be attached without that question; "": none
 	Details []string
 
 	Running, Waiting event.Reading // requests
