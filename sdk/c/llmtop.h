@@ -754,7 +754,7 @@ typedef struct llmtopi_message {
 /* What /proc counted at a moment. -1: it could not be read. */
 typedef struct {
   int64_t at, cores[1024][3], all[3], in, out, cpu_pressure, mem_pressure, io_pressure; /* cores: ticks in all, idle, stolen */
-  int64_t process, waited, faults, minor_faults, threads, read, write, read_ops, write_ops;
+  int64_t process, waited, faults, minor_faults, threads, read, write, read_ops, write_ops, runnable;
   int core_count;
 } llmtopi_sums;
 
@@ -2904,6 +2904,7 @@ static void llmtopi_write_sample(llmtop_socket *t, llmtopi_text *b, const llmtop
   for (i = 0; i < count; i++) cores[i] = 1 - llmtopi_share(now->cores[i], was->cores[i], 1);
   llmtopi_put(&machine, "cpu", 1 - llmtopi_share(now->all, was->all, 1), 1);
   llmtopi_put(&machine, "steal", llmtopi_share(now->all, was->all, 2), 1);
+  if (now->runnable >= 0) llmtopi_put(&machine, "runnable", (double)now->runnable, 0);
   if (getloadavg(&load, 1) == 1) llmtopi_put(&machine, "load1", load, 0);
   llmtopi_put_rate(&machine, "net_in", now->in, was->in, 1e9, ns);
   llmtopi_put_rate(&machine, "net_out", now->out, was->out, 1e9, ns);
@@ -2953,6 +2954,7 @@ static void llmtopi_sample(llmtop_socket *t, int64_t now) {
   }
   s->at = now;
   llmtopi_sum_cores(s, p);
+  s->runnable = llmtopi_after(p, "procs_running ");
   llmtopi_sum_network(s, llmtopi_slurp(&b, "/proc/net/dev"));
   s->cpu_pressure = llmtopi_pressure(&b, "/proc/pressure/cpu");
   s->mem_pressure = llmtopi_pressure(&b, "/proc/pressure/memory");

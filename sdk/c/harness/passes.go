@@ -114,7 +114,7 @@ func (s Suite) sampled(t *testing.T) {
 	if engine["pid"] != float64(p.PID()) || len(k["cores"].([]any)) < runtime.NumCPU() {
 		t.Errorf("a sample of process %v with %v", engine["pid"], k["cores"])
 	}
-	for _, name := range []string{"cpu", "steal", "load1", "mem_total", "mem_used"} {
+	for _, name := range []string{"cpu", "steal", "load1", "runnable", "mem_total", "mem_used"} {
 		if v := value(k, name); v < 0 || name == "cpu" && v > 1 {
 			t.Errorf("%s is %v", name, v)
 		}

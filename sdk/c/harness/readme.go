@@ -71,7 +71,11 @@ func WatchReadme(t testing.TB, binary string, check func([]byte) error, want map
 		t.Error(err)
 	}
 	for kind, n := range want {
-		if got := len(r.Of(kind, 0)); got != n { // those in the state as well
+		got := len(r.Of(kind, 0)) // those in the state as well
+		if kind == "ops" && got > 0 && got < n {
+			continue // newer times may replace older ones
+		}
+		if got != n {
 			t.Errorf("%d lines of type %s, want %d", got, kind, n)
 		}
 	}
