@@ -123,7 +123,7 @@ func engineMore(a grid.Area, f *pane.Frame, s *store.Snapshot) {
 	y := 0
 	for name, how := range f.NotReported(s) {
 		if y == 0 && a.H > 1 {
-			a.Text(0, 0, pane.Heading, "Not reported")
+			a.Text(0, 0, pane.Heading, "Not reported: how to get it")
 			y++
 		}
 		if y < a.H {

@@ -76,8 +76,8 @@ func TestGoldenPolled(t *testing.T) {
 	} {
 		show(viewtest.NewScreen(t, s, viewtest.Wide)).Golden("polled_" + state)
 	}
-	show(viewtest.NewScreen(t, viewtest.AggregateOnly(), viewtest.Narrow)).Golden("polled_counted")
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Medium} {
+		show(viewtest.NewScreen(t, viewtest.AggregateOnly(), size)).Golden("polled_counted")
 		show(viewtest.NewScreen(t, viewtest.Ollama(0, false), size)).Golden("polled_no_model")
 		show(viewtest.NewScreen(t, viewtest.Ollama(1, false), size)).Golden("polled_model")
 		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("polled_models")

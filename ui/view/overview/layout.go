@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/view/latency"
@@ -63,7 +64,7 @@ func (v *View) fit(w int, s *store.Snapshot) []layoutRow {
 	}
 	first.weight = 12
 	switch {
-	case latency.HasTrends(s):
+	case latency.HasTrends(s) && s.Distribution(store.TTFT, metric.Session).Count > 0:
 		first.weight = 16
 	case s.AggregateOnly(), len(s.Requests) == 0 && s.Engine.Remote.Link != event.LinkNone: // little or nothing in it
 		first.weight = 7
