@@ -996,6 +996,8 @@ class Emitter:
         self._closing = "forked"
         self._limit = 0
         self._lock = threading.Lock()
+        if self._picks is not None:
+            self._picks.lock = threading.Lock()  # another thread may have held it
         self._thread = threading.current_thread()
         for sock in [self._listener] + [p.sock for p in self._peers]:
             sock.close()

@@ -592,11 +592,14 @@ class Sockets(Case):
     def test_forked_child_emits_nothing(self):
         if not hasattr(os, "fork"):
             self.skipTest("this system cannot fork")
-        top = self.serve()
+        top = self.serve(model={"layers": 1, "experts": 2})
         r = self.reader(top)
         r.until("synced")
-        pid = os.fork()
+        top.picks(0, [1])
+        with top._picks.lock:  # as by another thread
+            pid = os.fork()
         if not pid:
+            top.picks(0, [1])
             with top.request() as q:
                 q.token(1)
             top.close()
