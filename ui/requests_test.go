@@ -184,3 +184,20 @@ func TestCancelSelectedRequest(t *testing.T) {
 	}
 	holds(t, a, "no request is running")
 }
+
+// The pane of requests on the overview of an engine without experts opens the table, which opens a request.
+func TestRequestsPaneOpensTheTable(t *testing.T) {
+	a := open(viewtest.Sparse().Snapshot(), theme.TrueColour, false, 120, 36)
+	a.View()
+	for range 10 {
+		if a.overview.Focus != overview.Requests {
+			a.press("tab")
+		}
+	}
+	if a.press("enter"); a.view != viewRequests {
+		t.Fatalf("enter leads to view %d", a.view)
+	}
+	if a.press("enter"); a.view != viewRequest {
+		t.Errorf("enter in the table leads to view %d", a.view)
+	}
+}

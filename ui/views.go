@@ -212,11 +212,14 @@ func (a *app) keyOf(name string) (key string, ok bool) {
 // zoom shows a pane of the overview in full screen.
 func (a *app) zoom(id overview.ID) {
 	a.overview.Focus = id
-	if id == overview.Experts { // this pane has its own view
+	switch id { // two panes have their own views
+	case overview.Experts:
 		a.show(viewExperts)
-		return
+	case overview.Requests:
+		a.show(viewRequests)
+	default:
+		a.show(viewPane)
 	}
-	a.show(viewPane)
 }
 
 // closePopup closes the pop-up on the screen. What opens another calls it first, so that there is one at most.
