@@ -41,6 +41,7 @@ func (i ID) Alive() int {
 type Listener struct {
 	At    netip.AddrPort
 	Inode uint64
+	User  uint64 // who opened it
 }
 
 // The states of sockets in /proc/net/tcp.
@@ -51,12 +52,12 @@ const (
 
 // Listeners returns the listening sockets in a folder /proc/net; ok is false if they cannot be read.
 func Listeners(dir string) (out []Listener, ok bool) {
-	ok = readSockets(dir, stateListen, func(at, _ netip.AddrPort, inode uint64) { out = append(out, Listener{at, inode}) })
+	ok = readSockets(dir, stateListen, func(at, _ netip.AddrPort, inode, user uint64) { out = append(out, Listener{at, inode, user}) })
 	return out, ok
 }
 
-// readSockets passes the sockets in a state to emit: both addresses and the inode.
-func readSockets(dir, state string, emit func(local, remote netip.AddrPort, inode uint64)) (ok bool) {
+// readSockets passes the sockets in a state to emit: both addresses, the inode and the user.
+func readSockets(dir, state string, emit func(local, remote netip.AddrPort, inode, user uint64)) (ok bool) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		if file, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
 			parseSockets(file, state, emit)
@@ -67,7 +68,7 @@ func readSockets(dir, state string, emit func(local, remote netip.AddrPort, inod
 }
 
 // parseSockets reads /proc/net/tcp or tcp6. It skips malformed lines.
-func parseSockets(file []byte, state string, emit func(local, remote netip.AddrPort, inode uint64)) {
+func parseSockets(file []byte, state string, emit func(local, remote netip.AddrPort, inode, user uint64)) {
 	for line := range bytes.Lines(file) {
 		f := strings.Fields(string(line))
 		if len(f) < 10 || f[3] != state {
@@ -75,8 +76,9 @@ func parseSockets(file []byte, state string, emit func(local, remote netip.AddrP
 		}
 		local, ok := parseEndpoint(f[1])
 		remote, found := parseEndpoint(f[2])
-		if inode, err := strconv.ParseUint(f[9], 10, 64); ok && found && err == nil {
-			emit(local, remote, inode)
+		user, unknown := strconv.ParseUint(f[7], 10, 64)
+		if inode, err := strconv.ParseUint(f[9], 10, 64); ok && found && err == nil && unknown == nil {
+			emit(local, remote, inode, user)
 		}
 	}
 }

@@ -25,19 +25,19 @@ const someSockets6 = `  sl  local_address                         remote_address
 func TestSockets(t *testing.T) {
 	read := func(state string) (got [][2]string) {
 		for _, file := range []string{someSockets, someSockets6} {
-			parseSockets([]byte(file), state, func(local, remote netip.AddrPort, inode uint64) {
-				got = append(got, [2]string{local.String(), fmt.Sprint(remote, " ", inode)})
+			parseSockets([]byte(file), state, func(local, remote netip.AddrPort, inode, user uint64) {
+				got = append(got, [2]string{local.String(), fmt.Sprint(remote, " ", inode, " of ", user)})
 			})
 		}
 		return got
 	}
 	want := [][2]string{
-		{"127.0.0.1:8080", "0.0.0.0:0 4242"}, {"0.0.0.0:11434", "0.0.0.0:0 77"}, {"[::1]:80", "[::]:0 78"}, {"127.0.0.1:81", "[::]:0 79"},
+		{"127.0.0.1:8080", "0.0.0.0:0 4242 of 1000"}, {"0.0.0.0:11434", "0.0.0.0:0 77 of 0"}, {"[::1]:80", "[::]:0 78 of 0"}, {"127.0.0.1:81", "[::]:0 79 of 0"},
 	}
 	if diff := cmp.Diff(want, read(stateListen)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([][2]string{{"127.0.0.1:8080", "127.0.0.1:54321 4243"}}, read(stateEstablished)); diff != "" {
+	if diff := cmp.Diff([][2]string{{"127.0.0.1:8080", "127.0.0.1:54321 4243 of 1000"}}, read(stateEstablished)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -47,7 +47,7 @@ func FuzzSockets(f *testing.F) {
 	f.Add([]byte(someSockets6))
 	f.Add([]byte("0: : : 0A 1 1 1 1 1 1"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		parseSockets(file, stateListen, func(local, remote netip.AddrPort, _ uint64) {
+		parseSockets(file, stateListen, func(local, remote netip.AddrPort, _, _ uint64) {
 			if !local.IsValid() || !remote.IsValid() {
 				t.Errorf("%v, %v is no address", local, remote)
 			}

@@ -51,7 +51,7 @@ func holdsTCP(pid int, conn *net.TCPConn) (held bool) {
 		return false
 	}
 	inodes := map[uint64]bool{}
-	readSockets("/proc/net", stateEstablished, func(local, remote netip.AddrPort, inode uint64) {
+	readSockets("/proc/net", stateEstablished, func(local, remote netip.AddrPort, inode, _ uint64) {
 		inodes[inode] = inodes[inode] || inode != 0 && local == there && remote == here
 	})
 	_ = SocketsOf(filepath.Join("/proc", strconv.Itoa(pid)), func(inode uint64) { held = held || inodes[inode] }) // not readable: not known

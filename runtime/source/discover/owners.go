@@ -7,8 +7,8 @@ import (
 
 // Owners returns the pids of this machine's engines by the ports that local clients connect to. If a process and its
 // children listen at one port, the parent is the owner. Only known engine programs count: a program that forwards
-// requests, as for a container, is not an owner. Ports of several unrelated engines, and processes that cannot be read,
-// are omitted.
+// requests, as for a container, is not an owner. Of a process whose ports cannot be read, it is the one on its command
+// line, or its usual one, if its user listens there. Ports of several unrelated engines are omitted.
 func Owners() map[uint16]int {
 	seen := look("")
 	return seen.owners()
@@ -19,7 +19,7 @@ func (s *sight) owners() map[uint16]int {
 	var several []uint16
 	for i := range s.processes {
 		p := &s.processes[i]
-		for _, at := range p.ports {
+		for _, at := range slices.Concat(p.ports, p.likely) {
 			port, other := at.Port(), owner[at.Port()]
 			switch {
 			case !at.Addr().IsLoopback() && !at.Addr().IsUnspecified(), other == p:

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"testing"
@@ -19,8 +20,13 @@ func TestOwners(t *testing.T) {
 	tr.process(50, 1, "llama-server|--port|9100", at("192.168.1.2:9100"))
 	tr.process(60, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
 	tr.process(61, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
+	for pid, numbers := range map[int]string{70: "70", 80: "80\t1", 90: "90", 91: "91"} { // of another user
+		tr.process(pid, 1, fmt.Sprint("llama-server|--port|", min(7000+pid, 7090)), netip.AddrPortFrom(at("127.0.0.1:1").Addr(), uint16(7000+pid)))
+		tr.write(fmt.Sprint(pid, "/status"), "Name:\tx\nNSpid:\t"+numbers+"\nUid:\t1\n")
+		tr.remove(fmt.Sprint(pid, "/fd"))
+	}
 	seen := look(tr.root)
-	want := map[uint16]int{8080: 10, 8000: 20, 5555: 21, 11434: 30, 40000: 31}
+	want := map[uint16]int{7070: 70, 8080: 10, 8000: 20, 5555: 21, 11434: 30, 40000: 31}
 	if got := seen.owners(); !maps.Equal(got, want) {
 		t.Errorf("the owners are %v, want %v", got, want)
 	}

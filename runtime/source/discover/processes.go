@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -15,9 +16,10 @@ type process struct {
 	program      *engine.Program
 	args         []string // arguments after the program
 	ports        []netip.AddrPort
-	hidden       bool      // its ports are not readable
-	otherNetwork bool      // it runs in another network namespace
-	runners      []process // Ollama's llama-servers
+	hidden       bool             // its ports are not readable
+	likely       []netip.AddrPort // of these: its user listens at the port that it wants
+	otherNetwork bool             // it runs in another network namespace
+	runners      []process        // Ollama's llama-servers
 }
 
 // sight is the result of reading the machine's processes.
@@ -105,16 +107,18 @@ func (e *process) take(p process) {
 	}
 }
 
+// wantedPort returns the port on the command line, or else the usual one, or 0.
+func (p *process) wantedPort() uint16 {
+	return cmp.Or(p.program.ConfiguredPort(p.args), p.program.Port)
+}
+
 // maxPorts limits the ports of one process that are tried: engines open many internal ports.
 const maxPorts = 6
 
 // candidates returns the addresses at which to query an engine: its configured port, or else its usual one, or else all
 // its ports.
 func (s *sight) candidates(p *process) []netip.AddrPort {
-	want := p.program.ConfiguredPort(p.args)
-	if want == 0 {
-		want = p.program.Port
-	}
+	want := p.wantedPort()
 	named := func(all []netip.AddrPort) []netip.AddrPort {
 		i := slices.IndexFunc(all, func(a netip.AddrPort) bool { return a.Port() == want })
 		if i < 0 {

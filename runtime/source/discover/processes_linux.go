@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
@@ -158,7 +159,27 @@ func (p *process) listens(dir, home string, listeners []host.Listener) {
 			p.ports = append(p.ports, listeners[i].At)
 		}
 	})
-	p.hidden = err != nil
+	if p.hidden = err != nil; p.hidden {
+		p.guess(dir, listeners)
+	}
 	slices.SortFunc(p.ports, netip.AddrPort.Compare)
 	p.ports = slices.Compact(p.ports)
+}
+
+// guess finds the ports of another user's process: those of its user with the number that it wants. A container's process
+// has a number of its own there, and may listen in another network.
+func (p *process) guess(dir string, listeners []host.Listener) {
+	status, _ := os.ReadFile(filepath.Join(dir, "status"))
+	_, numbers, _ := bytes.Cut(status, []byte("\nNSpid:"))
+	numbers, _, _ = bytes.Cut(numbers, []byte("\n"))
+	info, err := os.Stat(dir)
+	if err != nil || p.program == nil || len(bytes.Fields(numbers)) != 1 {
+		return
+	}
+	user := uint64(info.Sys().(*syscall.Stat_t).Uid)
+	for _, l := range listeners {
+		if l.User == user && l.At.Port() == p.wantedPort() {
+			p.likely = append(p.likely, l.At)
+		}
+	}
 }

@@ -47,7 +47,7 @@ func (t *tree) listen(more ...netip.AddrPort) {
 	fmt.Fprintln(&table, "  sl  local_address rem_address   st")
 	for i, a := range t.listeners {
 		ip := a.Addr().As4()
-		fmt.Fprintf(&table, "%4d: %08X:%04X 00000000:0000 0A 0:0 00:0 0 0 0 %d 1\n", i, binary.LittleEndian.Uint32(ip[:]), a.Port(), 1001+i)
+		fmt.Fprintf(&table, "%4d: %08X:%04X 00000000:0000 0A 0:0 00:0 0 %d 0 %d 1\n", i, binary.LittleEndian.Uint32(ip[:]), a.Port(), os.Getuid(), 1001+i)
 	}
 	t.write("net/tcp", table.String())
 }
