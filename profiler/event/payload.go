@@ -20,6 +20,7 @@ type EngineInfo struct {
 	// unknown.
 	Provider string      `wire:"provider"`
 	Version  string      `wire:"version"`
+	SDK      string      `wire:"sdk"` // language of the SDK that sends the events: "python", "c", "rust"; "": unknown
 	PID      int         `wire:"pid"`
 	Epoch    int64       `wire:"wall,time"` // wall clock at Time 0, Unix ns
 	Device   Device      `wire:"device"`

@@ -3300,6 +3300,7 @@ static void llmtopi_introduce(llmtop_socket *t, const llmtop_options *o) {
   llmtopi_text *b = &t->engine;
   llmtopi_string(b, "name", o->name);
   llmtopi_string(b, "version", o->version);
+  llmtopi_string(b, "sdk", "c");
   llmtopi_member(b, "pid", (int64_t)getpid());
   t->caps = t->caps_sent = o->caps & 1023;
   b = &t->about;

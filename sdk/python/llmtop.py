@@ -494,7 +494,7 @@ class Emitter:
         name = name or os.path.basename(sys.argv[0] or "") or "python"
         self.origin = _now()
         self.text = text
-        self._about = _given(name=name, version=version or None, pid=os.getpid(), device=device, slots=slots, state="ready")
+        self._about = _given(name=name, version=version or None, sdk="python", pid=os.getpid(), device=device, slots=slots, state="ready")
         self._run_id = "%x-%x" % (time.time_ns(), os.getpid())
         self._caps = {"tokens", "stages", "counters"} | set(caps) | ({"text"} if text else set())
         handlers = (on_generate, on_cancel, on_pause, on_resume, on_hooks, on_sample)

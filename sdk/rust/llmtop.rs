@@ -2431,6 +2431,7 @@ fn engine_members(o: &Options) -> Text {
     let mut t = Text::default();
     t.string("name", cut(&o.name, SHORT_TEXT));
     t.string("version", cut(&o.version, SHORT_TEXT));
+    t.string("sdk", "rust");
     t.member("pid", u64::from(process::id()));
     if o.slots > 0 {
         t.member("slots", u64::from(o.slots));

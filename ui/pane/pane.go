@@ -171,6 +171,10 @@ func (f *Frame) TextAbsence(s *store.Snapshot) string {
 	case f.NoText != "":
 		return f.NoText
 	case s.Engine.Remote.Link == event.LinkNone || s.Engine.Caps.Has(event.CapText) || !s.Engine.Caps.Has(event.CapTokens):
+	case s.Engine.SDK == "python":
+		return "not sent by this engine: llmtop.serve(text=True) sends it"
+	case s.Engine.SDK == "c", s.Engine.SDK == "rust":
+		return "not sent by this engine: set options.text"
 	case s.Remedied() == "" || s.Engine.Caps.Has(event.CapOps): // engines of llmtop: native, and llama.cpp in it
 		return "not sent by this engine: llmtop sends it with --send-text"
 	default:
