@@ -155,6 +155,7 @@ type Request struct {
 	Model         string `wire:"model"`       // requested model; "": the loaded one
 	Chat          bool   `wire:"chat"`        // sent to an interface for chats
 	Prompt        string `wire:"prompt,text"` // text, only if the source is configured to send text
+	PromptTokens  int    `wire:"in"`          // 0 unknown: reported at the end
 	MaxTokens     int    `wire:"max"`
 	Cold          bool   `wire:"cold"`       // first request since the model load began
 	ColdLater     bool   `wire:"cold_later"` // whether it is cold is reported at its end

@@ -1028,7 +1028,7 @@ class Request:
         self._passed = False  # a pass over its whole prompt has begun
         self.text = top.text if text is None else text
         self._put, self._queue = top._put, top._queue
-        about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe)
+        about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe, **{"in": prompt_tokens})
         self._enter("queued", at, about)
 
     def __enter__(self):

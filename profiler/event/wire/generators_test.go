@@ -72,7 +72,7 @@ func anyRequest(r *rapid.T, e *event.Event) {
 	switch {
 	case e.State == event.StateQueued:
 		e.Data = &event.Request{
-			Group: anyString(r), Label: anyString(r), Name: anyString(r), Prompt: anyString(r), MaxTokens: int(anyInt32(r)),
+			Group: anyString(r), Label: anyString(r), Name: anyString(r), Prompt: anyString(r), PromptTokens: int(anyInt32(r)), MaxTokens: int(anyInt32(r)),
 			Model: anyString(r), Chat: rapid.Bool().Draw(r, "chat"), ColdLater: rapid.Bool().Draw(r, "cold later"),
 			Cold: rapid.Bool().Draw(r, "cold"), Probe: rapid.Bool().Draw(r, "probe"), Retrospective: rapid.Bool().Draw(r, "set"),
 		}

@@ -209,8 +209,10 @@ func readRequest(d *Decoder) string {
 	case p.State == "":
 		return "state"
 	case e.State == event.StateQueued:
+		q.PromptTokens = max(q.PromptTokens, o.Prompt)
 		e.Data = &q
 	case e.State.Final():
+		o.Prompt = max(q.PromptTokens, o.Prompt) // both have this member
 		o.Cached, o.AnyCached = max(o.Cached, 0), o.Cached < 0
 		e.Data = &o
 	default:
