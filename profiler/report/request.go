@@ -73,7 +73,7 @@ func (p Parts) load() string {
 	if slices.ContainsFunc(p, func(c Part) bool { return c.Name == event.StageLoad.String() }) {
 		return "model load included"
 	}
-	return "model load not reported"
+	return "without the model load"
 }
 
 // Part is one TTFT component.

@@ -187,7 +187,10 @@ func usedOfTotal(used, total event.Reading, f func(float64) string) string {
 func kv(s *store.Snapshot) KV {
 	k := &s.KV
 	out := KV{Usage: k.Usage, Residency: distribution(k.Residency)}
-	if k.Used > 0 || k.Total > 0 { // some know only the cells in use
+	switch {
+	case k.Derived:
+		out.Used = event.DerivedValue(float64(k.Used))
+	case k.Used > 0 || k.Total > 0: // some know only the cells in use
 		out.Used, out.Total = event.MeasuredValue(float64(k.Used)), optionalNumber(k.Total)
 	}
 	if r := &s.Aggregates; r.KVUsed.OK() || r.KVTotal.OK() {

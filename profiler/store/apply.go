@@ -39,6 +39,7 @@ type state struct {
 	latency     latency
 	routing     routing
 	aggregates  aggregates
+	derived     derived
 	past        *Past // nil: no snapshots are kept
 }
 
@@ -57,7 +58,9 @@ func (s *state) apply(e *event.Event) {
 				s.kv.KV, s.counters, s.load = KV{}, nil, nil // of the run before
 			}
 			engine := *p
+			countBusy(s, e.At)
 			s.engine = &engine
+			s.derived.meet(e.At, p)
 		}
 	case event.KindModel:
 		s.applyModel(e)
@@ -105,7 +108,7 @@ func (s *state) apply(e *event.Event) {
 		}
 	case event.KindCounters:
 		if p, ok := e.Data.(*event.Counters); ok && p != nil {
-			s.counters = p
+			s.counters, s.derived.counted = p, e.At
 		}
 	case event.KindLog:
 		s.applyLog(e)
@@ -134,6 +137,7 @@ func (s *state) applyModel(e *event.Event) {
 				return
 			}
 		}
+		coldLoad(s, e)
 		s.model, s.loaded = *p, newModelLoad(e)
 		s.routing, s.ops, s.speculation, s.causes.read = routing{}, nil, nil, 0
 		if t := s.causes.total; t != nil {
@@ -147,6 +151,7 @@ func (s *state) applyLoad(e *event.Event) {
 	if e.Stage == event.StageLoad {
 		s.loaded = newModelLoad(e)
 	}
+	coldLoad(s, e)
 	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
 		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
 	})

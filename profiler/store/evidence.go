@@ -89,7 +89,7 @@ func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 	}
 	r := v.Requests[i]
 	e.Request, e.TTFT, e.Cold, e.Prompt, e.Why = r.ID, r.TTFT, r.Cold, r.PromptTokens, r.Slow
-	e.Loaded = r.loadTime() > 0
+	e.Loaded, e.LoadBefore = r.LoadTime() > 0, LoadBefore(v, r)
 	e.Dominant, e.DomShare, e.DomPerTok = PartName(r.Dominant.Stage), r.Dominant.Share, r.Dominant.PerToken
 }
 
@@ -194,5 +194,5 @@ func (s *Snapshot) WaitsOf(r *Request) []Wait {
 	if r.First != 0 || r.State.Final() {
 		return r.Waits
 	}
-	return waits(r, slices.Values(s.Requests), s.Load, s.Engine.Caps, s.Engine.Slots, s.Now)
+	return waits(r, slices.Values(s.Requests), s.Load, &s.Engine, s.Now)
 }

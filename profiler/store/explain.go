@@ -15,7 +15,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	from, load := u.from, int64(0)
 	l := s.requests.byID[u.req]
 	if l != nil && u.index == 0 { // in the queue, nothing could slow it
-		if load = l.view.loadTime(); load == 0 {
+		if load = l.view.LoadTime(); load == 0 {
 			from = max(from, s.worked(l, u.to))
 		}
 	}

@@ -9,10 +9,12 @@ import (
 type kvCache struct {
 	KV        // without Residency
 	residency metric.Histogram
+	reported  bool // the engine sends its state
 }
 
 // apply stores the state that the engine emitted.
 func (c *kvCache) apply(p *event.KV) {
+	c.reported = true
 	c.Used, c.Total, c.Usage = max(p.Used, 0), max(p.Total, 0), event.Absent(event.NotReported)
 	if p.Total > 0 {
 		c.Usage = event.DerivedValue(metric.Share(float64(c.Used), float64(p.Total)))
@@ -33,9 +35,18 @@ func (c *kvCache) report(p *event.Aggregates) {
 	}
 }
 
-// view returns what snapshots show.
-func (c *kvCache) view() KV {
-	v := c.KV
+// kvNow returns the state of the KV cache without Residency: as the engine reports it, or else what its running requests
+// hold.
+func kvNow(s *state) KV {
+	v := s.kv.KV
+	if held, known := held(s); known {
+		v.Used, v.Derived = held, true
+	}
+	return v
+}
+
+// view returns what snapshots show of a state.
+func (c *kvCache) view(v KV) KV {
 	v.Residency = c.residency.Summary()
 	return v
 }

@@ -100,7 +100,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
 		Help:   "time to first token of the cold request, including the model load if it is reported",
-		Detail: "cold (`cold`) is the first request since the load began. The part of the load that was over before it came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
+		Detail: "cold (`cold`) is the first request since the load began. The part of the load that was over before it came is added, so that TTFT holds the whole load, unless llmtop [found](#derived-numbers) that the request is cold: then only the part in which it waited counts. In a request it is `ttft_s` too",
 		Absent: "before the first token; no token came", Practical: 5e-3,
 		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },

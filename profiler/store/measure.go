@@ -29,6 +29,15 @@ func newModelLoad(e *event.Event) *modelLoad {
 	return &modelLoad{e.At - event.Time(e.Dur), e.At}
 }
 
+// loadOf returns when a model was loaded by the stages of its load, of which there is one.
+func loadOf(stages []StageSpan) modelLoad {
+	load := modelLoad{stages[0].Start, stages[0].End}
+	for i := range stages {
+		load = modelLoad{min(load.from, stages[i].Start), max(load.to, stages[i].End)}
+	}
+	return load
+}
+
 // of returns the settings of a request: its load is the last one before its first token.
 func (with settings) of(l *liveRequest) settings {
 	if l.view.First != 0 {
@@ -89,6 +98,8 @@ func (l *liveRequest) queueTime(with *settings, absent event.Reading) event.Read
 		return seconds(l.stageTime[event.StageQueue])
 	case v.Dispatched != 0:
 		return seconds(l.unstamped(with, v.Enqueued, v.Dispatched))
+	case v.idle:
+		return seconds(0)
 	case v.Retrospective || !with.caps.Has(event.CapQueue):
 		if ns := v.waitedForSlot(with.caps); ns > 0 {
 			return seconds(ns)
@@ -103,10 +114,14 @@ func (l *liveRequest) queueTime(with *settings, absent event.Reading) event.Read
 func (l *liveRequest) prefillTime(with *settings) int64 {
 	v := &l.view
 	stamped := func(p StageSpan) bool { return p.Stage == event.StagePrompt }
-	if ns := l.stageTime[event.StagePrompt]; ns > 0 || v.Dispatched == 0 || v.Omitted.Spans > 0 || slices.ContainsFunc(v.Spans, stamped) {
+	began := v.Dispatched
+	if began == 0 && v.idle {
+		began = v.Enqueued
+	}
+	if ns := l.stageTime[event.StagePrompt]; ns > 0 || began == 0 || v.Omitted.Spans > 0 || slices.ContainsFunc(v.Spans, stamped) {
 		return ns
 	}
-	return l.unstamped(with, v.Dispatched, v.First)
+	return l.unstamped(with, began, v.First)
 }
 
 // loadTime returns the part of the model load in the time until the first token, in ns: as it is stamped for the request,
@@ -192,7 +207,7 @@ func rate(n int, elapsed event.Reading) event.Reading {
 func (l *liveRequest) measureFirst(with *settings) {
 	v := &l.view
 	ttft, before := event.Add(int64(v.First-v.Enqueued), l.stageTime[event.StageSend]), int64(0)
-	if v.Cold {
+	if v.Cold && !l.foundCold {
 		before = max(int64(with.load.to-with.load.from)-l.loadTime(with), 0) // part of the load that was over when the request arrived
 	}
 	ttft += before
@@ -205,8 +220,11 @@ func (l *liveRequest) measureFirst(with *settings) {
 		v.Prefill = seconds(prefill)
 	}
 	v.PrefillRate = event.Absent(event.NotReported)
-	if v.Computed > 0 {
+	switch {
+	case v.Computed > 0:
 		v.PrefillRate = rate(v.Computed, v.Prefill)
+	case v.idle && v.AnyCached && v.State.Final():
+		v.PrefillRate = rate(v.PromptTokens, v.Prefill)
 	}
 }
 

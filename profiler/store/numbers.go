@@ -28,13 +28,13 @@ var Rates = []Number{
 	{
 		Name: "prefill", JSON: "throughput.prefill_tokens_per_s", Metric: "llmtop.prefill.tokens", Alert: "prefill", Unit: "{token}/s",
 		Help:   "prefill throughput: prompt tokens of the last 10 s / time of the forward passes with prompt tokens",
-		Detail: "sampling included", Absent: "no prompt in the last 10 s; the engine times no prompts",
+		Detail: "sampling included. Without passes [derived](#derived-numbers)", Absent: "no prompt in the last 10 s whose time is known",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Prefill },
 	},
 	{
 		Name: "decode", JSON: "throughput.decode_tokens_per_s", Metric: "llmtop.decode.tokens", Alert: "decode", Unit: "{token}/s",
 		Help:   "decode throughput: generated tokens of the last 10 s / time of the forward passes without prompt tokens",
-		Detail: "all requests of the batch together", Absent: "none in the last 10 s; the engine does not report passes",
+		Detail: "all requests of the batch together. Without passes [derived](#derived-numbers)", Absent: "none in the last 10 s; the engine reports neither passes nor tokens",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Decode },
 	},
 	{
@@ -60,7 +60,8 @@ var Rates = []Number{
 	},
 	{
 		Name: "busy", Title: "busy", JSON: "throughput.busy_share", Metric: "llmtop.engine.busy", Alert: "busy", Unit: "1",
-		Help: "share of the last 10 s in which a forward pass was running", Absent: "the engine does not report passes",
+		Help:   "share of the last 10 s in which a forward pass was running",
+		Detail: "without passes [derived](#derived-numbers)", Absent: "the engine reports neither passes nor all its requests",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.BusyShare },
 	},
 	{
@@ -96,7 +97,8 @@ var Rates = []Number{
 	},
 	{
 		Name: "KV cells in use", JSON: "kv.used_cells", Metric: "llmtop.kv_cache.used_cells", Alert: "kv_used", Unit: "{cell}",
-		Help: "cells of the KV cache in use", Absent: "the engine has not reported it, or only the share",
+		Help:   "cells of the KV cache in use",
+		Detail: "without the engine's report [derived](#derived-numbers)", Absent: "unknown, or only the share is reported",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.KV.cells(s.KV.Used) },
 	},
 	{
@@ -141,12 +143,12 @@ var Rates = []Number{
 var Totalled = []Number{
 	{
 		Name: "running", JSON: "totals.running", Metric: "llmtop.requests.running", Alert: "running", Unit: "{request}",
-		Help: "requests that are running",
-		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Running },
+		Help: "requests that are running", Detail: "without a report of the queue [derived](#derived-numbers)",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Running },
 	},
 	{
 		Name: "queued", JSON: "totals.queued", Metric: "llmtop.requests.queued", Alert: "queued", Unit: "{request}",
-		Help: "requests that wait in the queue", Absent: "the engine does not report when it dispatches",
+		Help: "requests that wait in the queue", Detail: "without a report of the queue [derived](#derived-numbers)", Absent: "the engine does not report when it dispatches, and what runs is not known",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Queued },
 	},
 	{
@@ -213,7 +215,7 @@ var Totalled = []Number{
 
 // cells returns a number of cells, absent if the engine reports only the share in use.
 func (k *KV) cells(n int64) event.Reading {
-	if k.Total <= 0 {
+	if k.Total <= 0 && (n == 0 || !k.Derived) {
 		return event.Absent(event.NotReported)
 	}
 	return event.DerivedValue(float64(n))

@@ -13,6 +13,7 @@ const rateSlots = 11
 type rates struct {
 	second           int64
 	slots            [rateSlots]secondWork // second s at s % rateSlots
+	passes           bool                  // forward passes are reported: nothing is derived from tokens
 	stepsHavePrompts bool                  // forward passes report prompt tokens: do not count them from stages as well
 	trend            Trend
 }
@@ -63,6 +64,13 @@ func (r *rates) addPrompt(t event.Time, dur int64, n int) {
 
 // addStep counts a forward pass.
 func (r *rates) addStep(e *event.Event) {
+	if !r.passes {
+		r.passes = true
+		for i := range r.slots { // of the tokens that these passes made, or passes before them
+			w := &r.slots[i]
+			w.busy, w.decodeBusy, w.decodeTokens = 0, 0, 0
+		}
+	}
 	w := r.at(e.At)
 	w.busy = event.Add(w.busy, e.Dur)
 	if e.Prompt > 0 {
@@ -77,6 +85,19 @@ func (r *rates) addStep(e *event.Event) {
 			w.batchPasses++
 		}
 	}
+}
+
+// addBusy counts time in which a request was running, of an engine that reports no forward passes.
+func (r *rates) addBusy(t event.Time, ns int64) {
+	w := r.at(t)
+	w.busy = event.Add(w.busy, ns)
+}
+
+// addDecode counts k tokens and the time in which they were generated, of an engine that reports no forward passes.
+func (r *rates) addDecode(t event.Time, ns int64, k int) {
+	w := r.at(t)
+	w.decodeBusy = event.Add(w.decodeBusy, ns)
+	w.decodeTokens += uint64(k)
 }
 
 // addPass counts the picks of a decode pass of several tokens.

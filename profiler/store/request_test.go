@@ -193,7 +193,7 @@ func TestLoadByItsStages(t *testing.T) {
 		want(t, name+": TTFT", r.TTFT, float64(c.ttft)/1e9)
 		want(t, name+": queue", r.STIL, 0.)
 		want(t, name+": prefill", r.Prefill, float64(prompt)/1e9)
-		if got := r.loadTime(); got != c.part {
+		if got := r.LoadTime(); got != c.part {
 			t.Errorf("%s: %d ns of load, want %d", name, got, c.part)
 		}
 	}

@@ -39,7 +39,12 @@ func (s *state) applyRequest(e *event.Event) {
 		return
 	}
 	l.lastView = nil
-	s.requests.setState(l, e.State)
+	countBusy(s, e.At)
+	state := e.State
+	if l.view.idle { // it runs, though the engine does not say so
+		state = max(state, event.StateDispatched)
+	}
+	s.requests.setState(l, state)
 	switch {
 	case e.State == event.StateDispatched && l.view.First != 0 && e.At > l.view.First: // not what the first token waited for
 	case e.State == event.StateDispatched:
@@ -67,10 +72,12 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 	v.MissedStart = l.missedStart
 	v.Enqueued, v.Targets = e.At, s.targets
 	v.AnyCached = true // until its end
+	v.idle, l.foundCold = foundIdle(s, e), findCold(s, e, p)
 	if p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
-		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe
+		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold || l.foundCold, p.Probe
+		v.PromptTokens = clampTokens(p.PromptTokens)
 		v.Retrospective, v.Model, v.Chat, v.ColdLater = p.Retrospective, clip(p.Model, MaxLine), p.Chat, p.ColdLater
 	}
 	return l
@@ -101,10 +108,7 @@ func (s *state) settings() settings {
 	case s.loaded != nil:
 		with.load = *s.loaded
 	case len(s.load) > 0:
-		with.load = modelLoad{s.load[0].Start, s.load[0].End}
-		for i := range s.load {
-			with.load = modelLoad{min(with.load.from, s.load[i].Start), max(with.load.to, s.load[i].End)}
-		}
+		with.load = loadOf(s.load)
 	}
 	return with
 }
@@ -141,11 +145,11 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if o.Prompt > 0 {
 			v.PromptTokens = o.Prompt
 		}
-		if o.Cached > o.Prompt && o.Prompt > 0 { // not a part of the prompt
+		if o.Cached > v.PromptTokens && v.PromptTokens > 0 { // not a part of the prompt
 			o.Cached, o.AnyCached = 0, true
 		}
 		v.CachedTokens, v.PadTokens, v.Reuse, v.Asked = o.Cached, o.Padding, o.Reuse, o.Asked
-		if v.AnyCached = o.AnyCached || o.Prompt == 0; !v.AnyCached {
+		if v.AnyCached = o.AnyCached || v.PromptTokens == 0; !v.AnyCached {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
 		}
 		v.Reuse.Place = clip(v.Reuse.Place, MaxLine)
@@ -178,6 +182,10 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	l.measure(s.settings())
 	if v.First != 0 && !s.engine.Caps.Has(event.CapQueue) {
 		s.explainTTFTAgain(l)
+	}
+	if !s.excluded(l) {
+		derivePrompt(s, l)
+		deriveResidency(s, v)
 	}
 	if settled && v.First != 0 && !s.excluded(l) {
 		s.latency.recordFirst(v, v.Closed)
@@ -291,9 +299,8 @@ func (s *state) settleWaits(r *Request, at event.Time) {
 			}
 		}
 	}
-	caps, slots := s.engine.Caps, s.engine.Slots
-	if r.handed = 0; !caps.Has(event.CapQueue) && r.First != 0 && r.Dispatched == 0 && !r.Retrospective {
-		r.handed = handedOver(r, others, slots)
+	if r.handed = 0; !s.engine.Caps.Has(event.CapQueue) && r.First != 0 && r.Dispatched == 0 && !r.Retrospective {
+		r.handed = handedOver(r, others, s.engine.Slots)
 	}
-	r.Waits = waits(r, others, s.load, caps, slots, at)
+	r.Waits = waits(r, others, s.load, s.engine, at)
 }

@@ -82,6 +82,8 @@ func (s StageSpan) Dur() time.Duration { return time.Duration(s.End - s.Start) }
 // Counts are totals of the session. They do not shrink when requests leave the ring.
 type Counts struct {
 	Queued, Running                                 int    // requests, now
+	AnyQueued                                       bool   // any part of Queued may run: the engine reports no queue
+	Derived                                         bool   // Queued and Running are derived from requests and slots
 	Finished, Cancelled, Failed                     uint64 // requests
 	Polled, PolledCut                               uint64 // ended requests seen in polled slots, and those of them that were cancelled
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
@@ -147,6 +149,7 @@ type Request struct {
 	Parts    []Part     // stamped TTFT components in drawing order, "other" last; they add up to TTFT
 	Dominant Part       // the largest part; Share is 0 if TTFT is unknown
 	handed   event.Time // when it got the slot of another, see handedOver; 0: unknown
+	idle     bool       // it came to an idle engine, which began with it at once
 	Waits    []Wait     // what held it up before its first token, the longest first; see Snapshot.WaitsOf
 	Reuse    event.Reuse
 	Layers   []LayerPart
@@ -230,6 +233,7 @@ type Throughput struct {
 	Running, Queued int           // requests
 	Slots           int           // requests that the engine decodes together at most; 0 unknown
 	BusyShare       event.Reading // share of the wall clock with a forward pass running, 0..1
+	Derived         bool          // Prefill, Decode and BusyShare are derived from the stamps of requests and tokens
 	Bandwidth       event.Reading // B/s: bytes of weights and KV read per decode pass x decode passes/s
 	PassExperts     event.Reading // experts that a decode pass reads, of all layers
 	ReadBandwidth   event.Reading // B/s that as many threads as the engine has read from memory; NotReported if it computes elsewhere
@@ -242,7 +246,7 @@ type RatePoint struct {
 	At                      event.Time
 	Prefill, Decode         float64 // tokens/s
 	Generated               uint64
-	Running, Queued, KVUsed int     // requests, requests, cells; of aggregate-only engines the highest reported number
+	Running, Queued, KVUsed int     // requests, requests (-1: unknown), cells; of aggregate-only engines the highest reported number
 	KVShare                 float64 // used share of the KV cache, 0..1; NaN if unknown
 	CacheHits, Accepted     float32 // share of prompt tokens from a cache and of drafted tokens, 0..1, as servers report them; NaN if not
 	RankImbalance           float32 // see RankLoad.Imbalance, of the ten seconds before; NaN if not reported
@@ -254,6 +258,7 @@ type RatePoint struct {
 // KV is the state of the KV cache.
 type KV struct {
 	Used, Total int64          // cells
+	Derived     bool           // Used is derived: prompt and generated tokens of the running requests
 	Usage       event.Reading  // 0..1
 	Residency   metric.Summary // ns that cells were pinned
 }

@@ -22,14 +22,14 @@ var Terms = [...]struct {
 		{Name: "probe", JSON: "`probe`", Help: "a request of llmtop's own, made to measure", Detail: "For a watched server it is in no percentile and no total"},
 		{
 			Name: "prefill time", JSON: "`prefill_s`", Unit: "s", Help: "time of the forward passes that processed the prompt, without embedding lookup and LM head",
-			Detail: "The component *prompt*. For an engine that does not stamp it: first token - dispatched, without the other stages in that time",
+			Detail: "The component *prompt*. For an engine that does not stamp it: first token - dispatched, without the other stages in that time. Without a dispatch [derived](#derived-numbers)",
 			Absent: "nothing of this was stamped",
 		},
 		{Name: "decode time, token generation time", JSON: "`decode_s`", Unit: "s", Help: "last token - first token - pacing", Absent: "n < 2"},
 		{Name: "paced", JSON: "`paced_s`", Unit: "s", Help: "time waited on purpose between tokens"},
 		{
 			Name: "prefill", Title: "prefill", JSON: "`prefill_tokens_per_s`", Unit: "tokens/s", Help: "computed prompt tokens (cached tokens excluded) / prefill time",
-			Detail: "Until its end, computed are the tokens that its prompt stages cover",
+			Detail: "Until its end, computed are the tokens that its prompt stages cover. Of a request that came to an idle engine [derived](#derived-numbers) if cached tokens are not reported",
 			Absent: "the prefill time is absent; the number of cached tokens is unknown",
 		},
 		{

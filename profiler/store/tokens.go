@@ -75,12 +75,14 @@ func (s *state) applyToken(e *event.Event) {
 				s.latency.recordFirst(v, at)
 			}
 			s.explainTTFT(l)
+			derivePrompt(s, l)
 		}
 	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
 		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
 		if !s.excluded(l) {
 			s.causes.observe(at, paced, 0)
+			deriveDecode(s, at, gap*int64(k), k)
 		}
 		s.recordGaps(l, at, gap, k, e)
 	}
@@ -295,8 +297,8 @@ func (s *state) explainTTFTAgain(l *liveRequest) {
 	l.view.Slow = &x
 }
 
-// loadTime returns the ns of the model load in the TTFT of a request.
-func (r *Request) loadTime() (ns int64) {
+// LoadTime returns the ns of the model load in the TTFT of a request.
+func (r *Request) LoadTime() (ns int64) {
 	for _, p := range r.Parts {
 		if p.Stage == event.StageLoad {
 			ns += int64(p.Dur)

@@ -48,8 +48,15 @@ func (s *Snapshot) Totals() Totals {
 		if s.Engine.Caps.Has(event.CapQueue) {
 			queued = event.MeasuredValue(float64(c.Queued))
 		}
+		running := event.MeasuredValue(float64(c.Running))
+		if c.Derived {
+			running = event.DerivedValue(running.V)
+			if !c.AnyQueued {
+				queued = event.DerivedValue(float64(c.Queued))
+			}
+		}
 		return Totals{
-			Queued: queued, Running: event.MeasuredValue(float64(c.Running)),
+			Queued: queued, Running: running,
 			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
 			Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
 			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls), Unmeasured: count(c.Unmeasured),

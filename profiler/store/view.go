@@ -46,7 +46,7 @@ func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
 	*v = Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: *s.engine, Model: s.model, Load: s.load,
-		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
+		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(kvNow(s)), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
 	}
 	if v.Engine.Device.Name == "" { // engines seldom report it
 		v.Engine.Device.Name = s.machine.last().EngineDevice()
@@ -110,9 +110,14 @@ func (s *state) keepActive(v *Snapshot, sec int64) {
 
 // closeSecond appends the points of an ended second to the series.
 func (s *state) closeSecond(sec int64) {
+	countBusy(s, event.Time((sec+1)*int64(second)))
+	running, queued, anyQueued := occupancy(s)
+	if anyQueued {
+		queued = -1
+	}
 	p := RatePoint{
-		At: event.Time(sec * int64(second)), KVUsed: int(s.kv.Used), KVShare: orNaN(s.kv.Usage),
-		Queued: s.requests.count(event.StateQueued), Running: s.requests.count(event.StateDispatched),
+		At: event.Time(sec * int64(second)), KVUsed: int(kvNow(s).Used), KVShare: orNaN(s.kv.Usage),
+		Queued: queued, Running: running,
 		CacheHits: noValue, Accepted: noValue, Preempted: noValue, RankImbalance: noValue, ReadShare: noValue,
 	}
 	if w := s.rates.slots[sec%rateSlots]; w.second == sec {
@@ -165,6 +170,9 @@ func (s *state) viewRequests(v *Snapshot) {
 		}
 		v.Requests = append(v.Requests, r)
 	}
+	if v.Counts.Derived = derivesQueue(s); v.Counts.Derived {
+		v.Counts.Running, v.Counts.Queued, v.Counts.AnyQueued = occupancy(s)
+	}
 	v.Earlier = slices.Clip(s.requests.earlier)
 }
 
@@ -183,12 +191,15 @@ func (s *state) view(l *liveRequest) *Request {
 // stepRates returns what forward passes show: decode tokens/s; the share of span, in s, in which a pass ran; and the
 // bytes/s that decoding reads.
 func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandwidth event.Reading) {
-	if !s.engine.Caps.Has(event.CapSteps) {
-		absent := event.Absent(event.NotReported)
-		return absent, absent, absent
-	}
 	decode, busy, bandwidth = busyRate(recent.decodeTokens, recent.decodeBusy), event.Absent(event.NotYet), event.Absent(event.NotReported)
-	if s.counts.Steps > 0 && span > 0 {
+	derived := derivesPasses(s)
+	if !derived && !s.engine.Caps.Has(event.CapSteps) {
+		return bandwidth, bandwidth, bandwidth
+	}
+	switch {
+	case derived && !reportsItself(s.engine):
+		busy = event.Absent(event.NotReported)
+	case (s.counts.Steps > 0 || derived && s.requests.first != nil) && span > 0:
 		busy = event.DerivedValue(min(float64(recent.busy)/(span*second), 1))
 	}
 	if s.model.WeightBytes > 0 {
@@ -227,9 +238,10 @@ func shareOf(n, of event.Reading) event.Reading {
 // viewRates sets the throughput of a snapshot.
 func (s *state) viewRates(v *Snapshot) {
 	t := &v.Throughput
+	countBusy(s, v.Now)
 	recent := s.rates.sum(v.Now, 10)
 	t.Prefill = busyRate(recent.promptTokens, recent.promptBusy)
-	if timed := event.CapStages | event.CapSteps; !t.Prefill.OK() && s.engine.Caps != 0 && s.engine.Caps&timed == 0 {
+	if timed := event.CapStages | event.CapSteps; !t.Prefill.OK() && s.engine.Caps != 0 && s.engine.Caps&timed == 0 && !reportsItself(s.engine) {
 		t.Prefill = event.Absent(event.NotReported)
 	}
 	t.TTPS, t.SessionTTPS = event.Absent(event.NotYet), event.Absent(event.NotYet)
@@ -253,6 +265,13 @@ func (s *state) viewRates(v *Snapshot) {
 		t.Requests = event.DerivedValue(float64(recent.finished) / wall)
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.stepRates(&recent, span)
+	if t.Derived = derivesPasses(s); !t.Derived {
+		for _, r := range []*event.Reading{&t.Prefill, &t.Decode, &t.BusyShare} {
+			if r.OK() {
+				r.Origin = event.Measured
+			}
+		}
+	}
 	t.PassExperts = readsOf(s, &recent).experts
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
 	s.aggregates.fillThroughput(t)

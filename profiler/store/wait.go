@@ -36,6 +36,9 @@ func (r *Request) Began(caps event.Caps) event.Time {
 	if r.Dispatched != 0 || caps.Has(event.CapQueue) {
 		return r.Dispatched
 	}
+	if r.idle {
+		return r.Enqueued
+	}
 	for _, p := range r.Spans {
 		if p.Stage == event.StagePrompt {
 			return p.Start
@@ -74,10 +77,13 @@ func (h *holder) holds(at event.Time) bool { return h.since <= at && (h.Closed =
 
 // waits divides the wait of a request until its first token, or until now. An engine whose slots are unknown, or that
 // reports no queue, is taken to have as many slots as others held during the wait, if the request began when one of them
-// ended.
-func waits(r *Request, others iter.Seq[*Request], load []StageSpan, caps event.Caps, slots int, now event.Time) []Wait {
+// ended. If it is unknown when the request began, only the time counts in which others held all slots that the engine
+// reports.
+func waits(r *Request, others iter.Seq[*Request], load []StageSpan, e *event.EngineInfo, now event.Time) []Wait {
+	caps, slots := e.Caps, e.Slots
 	reported := caps.Has(event.CapQueue)
-	if r.MissedStart || r.Retrospective || r.Polled || !reported && r.Began(caps) == 0 {
+	anyBegin := !reported && r.Began(caps) == 0
+	if r.MissedStart || r.Retrospective || r.Polled || anyBegin && (slots == 0 || !reportsItself(e)) {
 		return nil
 	}
 	queued := cmp.Or(r.Began(caps), now)
@@ -111,7 +117,7 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, caps event.C
 	}
 	slices.Sort(edges)
 	edges = slices.Compact(edges)
-	if slots == 0 || !reported {
+	if slots == 0 || !reported && !anyBegin {
 		if slots = cmp.Or(heldUntil(near, edges, r.Enqueued, queued), slots); slots == 0 && r.handed != 0 {
 			slots = 1
 		}
@@ -127,6 +133,7 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, caps event.C
 			w.Cause = verdict.ModelLoad
 		} else if from < queued {
 			w.Cause, w.By = slotHolder(near, slots, from)
+			held = w.Cause != verdict.Unknown || !anyBegin
 		} else {
 			w.Cause, w.By = promptAt(near, from)
 			held = w.Cause != verdict.Unknown && !covers(r.Spans, event.StageNone, from)

@@ -16,7 +16,8 @@ type Evidence struct {
 	Request      event.RequestID // newest request with a first token; 0: none
 	TTFT         event.Reading   // of that request, s
 	Cold         bool
-	Loaded       bool // TTFT contains a model load
+	Loaded       bool          // TTFT contains a model load
+	LoadBefore   time.Duration // model load that was over before the cold request came
 	Target       time.Duration
 	Given        bool                // somebody has set Target
 	TPOT         time.Duration       // target, set by the user; 0: none

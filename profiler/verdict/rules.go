@@ -61,8 +61,11 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 	switch {
 	case e.Cold:
 		load := ", without the model load, which is not reported"
-		if e.Loaded {
+		switch {
+		case e.Loaded:
 			load = ", including the model load"
+		case e.LoadBefore > 0:
+			load = ", after the model load of " + metric.Duration(int64(e.LoadBefore))
 		}
 		v.Severity, v.Text = Info, fmt.Sprintf("Cold TTFT %s%s%s", metric.Duration(int64(took)), load, mostly)
 	case e.Target <= 0:

@@ -168,8 +168,11 @@ func tokenCount(n int, kind string) string {
 // 30.0 ms, …".
 func firstTokenLine(r *store.Request) string {
 	words := fmt.Sprintf("request %d: time to first token %s", r.ID, metric.Seconds(r.TTFT.V))
-	if r.Cold {
+	switch {
+	case r.Cold && r.LoadTime() > 0:
 		words += " cold, including the model load"
+	case r.Cold:
+		words += " cold"
 	}
 	if len(r.Parts) == 0 {
 		return words

@@ -113,7 +113,11 @@ func engineDetail(a grid.Area, f *pane.Frame, r Row) {
 	if s.Aggregates.At > 0 {
 		y += drawCounters(rest, drawOrigins(rest, s, f), s)
 	} else {
-		y += drawCounters(rest, engineCaps(rest, f, e.Caps), s)
+		derived := ""
+		for _, name := range store.Derived(s) {
+			derived += ", " + name
+		}
+		y += drawCounters(rest, labelledNames(rest, engineCaps(rest, f, e.Caps), pane.Good, event.Derived.String(), derived), s)
 	}
 	engineMore(a.Sub(0, y+1, a.W, a.H-y-1), f, s)
 }

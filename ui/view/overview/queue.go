@@ -34,6 +34,7 @@ func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 	at := func(k, i int) float64 {
 		switch {
+		case k == 0 && pts[i].Queued < 0:
 		case k == 0 && queued.OK():
 			return pane.RateOrGap(&pts[i], float64(pts[i].Queued))
 		case k == 1 && running.OK():

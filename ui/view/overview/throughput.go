@@ -144,11 +144,17 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	if !s.KV.Usage.OK() {
 		l := a.Line(1, 0)
 		absent := s.KV.Usage.Origin.String()
-		if s.KV.Used > 0 {
+		if s.KV.Used > 0 || s.KV.Derived {
 			l.Put(pane.Plain, metric.Count(float64(s.KV.Used)))
-			absent = pane.FirstFitting(l.Room(), " cells, total "+absent, " cells of unknown total", " cells")
+			if n := s.KV.Used * s.Model.KVBytes; n > 0 {
+				l.Fit(grid.Piece{Style: pane.Dim, Words: " cells, "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(float64(n))})
+			} else {
+				l.Put(pane.Dim, " cells")
+			}
+			absent = pane.FirstFitting(l.Room(), ", total "+absent, " of unknown total", "")
 		}
 		l.Put(pane.Dim, absent)
+		drawResidency(r, s)
 		return
 	}
 	a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(s.KV.Usage.V))
@@ -159,6 +165,11 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		w -= len(cells) + 1
 	}
 	a.Bar(pane.ValueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), f.Skin.Colour(), f.Skin.Glyphs)
+	drawResidency(r, s)
+}
+
+// drawResidency draws how long requests held their cells.
+func drawResidency(r *pane.RowWriter, s *store.Snapshot) {
 	if s.KV.Residency.Count == 0 {
 		return
 	}

@@ -50,15 +50,28 @@ func requestAxis(s *store.Snapshot, r *store.Request, whole bool) axis {
 	if r.TTFT.OK() && r.First != 0 {
 		x.from = min(x.from, r.First-event.Time(math.Round(r.TTFT.V*1e9)))
 	}
+	x.from -= event.Time(store.LoadBefore(s, r))
 	return x
 }
 
 // waterfallRows returns the known TTFT components of a request, and the time that no component covers.
 func waterfallRows(s *store.Snapshot, f *pane.Frame, r *store.Request, x axis) (rows []stageRow) {
 	spans := timeline(r)
-	if r.First != 0 && r.Dispatched != 0 { // parts that are not stamped are what the dispatch leaves before and after it
-		spans = fill(spans, event.StageQueue, r.Enqueued, r.Dispatched)
-		spans = fill(spans, event.StagePrompt, r.Dispatched, r.First)
+	began := r.Began(s.Engine.Caps)
+	if r.First != 0 && (r.Dispatched != 0 || began == r.Enqueued) { // parts that are not stamped are what the dispatch leaves before and after it
+		spans = fill(spans, event.StageQueue, r.Enqueued, began)
+		spans = fill(spans, event.StagePrompt, began, r.First)
+	}
+	if r.QueueInferred() {
+		for _, w := range s.WaitsOf(r) {
+			if w.Cause == verdict.Queue {
+				spans = append(spans, store.StageSpan{Stage: event.StageQueue, Layer: -1, Start: w.From, End: w.To})
+			}
+		}
+	}
+	if load := store.LoadBefore(s, r); load > 0 {
+		k := pane.ComponentLook(event.StageLoad)
+		rows = append(rows, stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(f, k), mark: pane.PartSwatch(f, k), dur: int64(load), at: [][2]float64{x.place(x.from, r.Enqueued)}})
 	}
 	for _, p := range ttftParts(s, r) {
 		k := pane.ComponentLook(p.Stage)
