@@ -290,6 +290,7 @@ func (top *Emitter) Request(prompt int, about event.Request) *Request {
 	if top != nil {
 		r.ID = event.RequestID(top.ids.Add(1))
 	}
+	about.PromptTokens = prompt
 	top.Emit(event.Event{Kind: event.KindRequest, Req: r.ID, State: event.StateQueued, Layer: -1, Data: &about})
 	return r
 }

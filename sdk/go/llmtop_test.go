@@ -124,7 +124,7 @@ func TestPassGivesStages(t *testing.T) {
 	if k := x[len(x)-1].Keys; fmt.Sprint(k["p"], k["pt"]) != "[0 1 0 1 1 0 1 0] 1" {
 		t.Errorf("picks %v", k)
 	}
-	if ends := r.Of("req", 0); ends[2].Keys["in"] != 5.0 || ends[2].Keys["out"] != 2.0 || len(ends) != 3 {
+	if ends := r.Of("req", 0); ends[2].Keys["in"] != 5.0 || ends[2].Keys["out"] != 2.0 || ends[0].Keys["in"] != 5.0 || len(ends) != 3 {
 		t.Errorf("requests %v", ends)
 	}
 	var caps []any
