@@ -137,8 +137,8 @@ func derivesKV(s *state) bool {
 
 // held returns the prompt and generated tokens of the running requests; false if those of one are unknown.
 func held(s *state) (tokens int64, known bool) {
-	if !derivesKV(s) || s.requests.overflow.openCount() > 0 {
-		return 0, false
+	if running, _, anyQueued := occupancy(s); !derivesKV(s) || s.requests.overflow.openCount() > 0 || anyQueued || running > s.requests.count(event.StateDispatched) {
+		return 0, false // one that is not known may hold cells
 	}
 	for l := range s.requests.newestFirst() {
 		v := &l.view
