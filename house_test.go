@@ -258,8 +258,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 113_343 // of Go, without tests and generated files
-	maxTypes    = 1_224
+	maxLines    = 113_500 // of Go, without tests and generated files
+	maxTypes    = 1_225
 	maxPackages = 92
 )
 

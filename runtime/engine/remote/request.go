@@ -143,7 +143,7 @@ func (q *request) read(in *answers.Reader) error {
 			return broken(err)
 		case m.Failed:
 			why := words(q.client.opt.hide(m.Failure))
-			return fmt.Errorf("the server failed: %s", cmp.Or(why, "an error without a message"))
+			return fmt.Errorf("the server failed: %s", cmp.Or(why, m.Kind, "an error without a message"))
 		case m.Wrong != nil:
 			return fmt.Errorf("read answer: %w", plain(m.Wrong))
 		}

@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +48,11 @@ type modelOutput struct {
 	Thinking  text `json:"thinking"`          // Ollama
 	Reasoning text `json:"reasoning"`         // vLLM
 	Reason    text `json:"reasoning_content"` // llama.cpp, SGLang
-	Calls     []struct {
+	Details   []struct {
+		Text    text `json:"text"`
+		Summary text `json:"summary"`
+	} `json:"reasoning_details"` // gateways; most repeat in it what reasoning has
+	Calls []struct {
 		Function call `json:"function"`
 	} `json:"tool_calls"`
 	Call call `json:"function_call"` // the deprecated form of tool_calls
@@ -60,7 +65,11 @@ type call struct {
 
 // into adds the output to a part.
 func (o *modelOutput) into(p *Part) {
+	before := p.Reasoning
 	p.reason(o.Reason, o.Reasoning, o.Thinking)
+	for i := 0; i < len(o.Details) && p.Reasoning == before; i++ {
+		p.reason(o.Details[i].Text, o.Details[i].Summary)
+	}
 	p.say(o.Content, o.Refusal, o.Call.Name, o.Call.Arguments)
 	for i := range o.Calls {
 		p.say(o.Calls[i].Function.Name, o.Calls[i].Function.Arguments)
@@ -70,12 +79,16 @@ func (o *modelOutput) into(p *Part) {
 // openAI is a message of /v1/chat/completions or /v1/completions: a chunk of a stream or the full answer.
 type openAI struct {
 	ID      filled   `json:"id"`
-	Object  filled   `json:"object"`
+	Object  word     `json:"object"` // "error": the message is one
 	Created filled   `json:"created"`
 	Model   word     `json:"model"`
 	System  word     `json:"system_fingerprint"`
 	Choices []choice `json:"choices"`
 	Usage   *usage   `json:"usage"`
+	Groq    struct {
+		Usage *usage  `json:"usage"`
+		Error failure `json:"error"`
+	} `json:"x_groq"`
 	Metrics *struct {
 		Queue millis `json:"queue_time_ms"`
 		First millis `json:"time_to_first_token_ms"` // measured from when the request was scheduled
@@ -90,6 +103,7 @@ type openAI struct {
 		Routed blob `json:"routed_experts"`
 	} `json:"sglext"`
 	Error failure `json:"error"`
+	named         // of a message that is an error
 
 	Content   text  `json:"content"` // llama.cpp's own /completion
 	Index     count `json:"index"`
@@ -110,6 +124,8 @@ type choice struct {
 	Routed  blob        `json:"routed_experts"` // vLLM
 	Matched present     `json:"matched_stop"`   // SGLang
 	Stop    present     `json:"stop_reason"`    // vLLM
+	Usage   *usage      `json:"usage"`          // Moonshot
+	Error   failure     `json:"error"`          // gateways
 }
 
 type usage struct {
@@ -120,7 +136,21 @@ type usage struct {
 	Details   struct {
 		Cached *count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	Cached     *count           `json:"cached_tokens"`           // Moonshot
+	Hit        *count           `json:"prompt_cache_hit_tokens"` // DeepSeek
 	Generation reasoningDetails `json:"completion_tokens_details"`
+}
+
+// use records the usage of an answer; nil: the message has none there.
+func (m *Message) use(u *usage) {
+	if u == nil {
+		return
+	}
+	m.Prompt = max(m.Prompt, int(u.Prompt))
+	m.count(u.Generated, max(u.Reasoning, u.Generation.Reasoning), u.Total)
+	m.knowCached(u.Details.Cached)
+	m.knowCached(u.Cached)
+	m.knowCached(u.Hit)
 }
 
 // reasoningDetails are details of the generated tokens.
@@ -143,7 +173,8 @@ func readOpenAI(m *Message, value []byte) error {
 		return err
 	}
 	m.Model = string(v.Model)
-	m.Named = bool(v.ID || v.Object || v.Created) || v.Model != "" || v.Content.text != ""
+	failed := v.Object == "error"
+	m.Named = bool(v.ID || v.Created) || v.Object+v.Model != "" && !failed || v.Content.text != ""
 	p := m.part(int(v.Index), 0)
 	p.say(v.Content)
 	m.write(p)
@@ -151,6 +182,10 @@ func readOpenAI(m *Message, value []byte) error {
 		m.Provider = "Ollama"
 	}
 	m.fail(v.Error)
+	m.fail(v.Groq.Error)
+	if failed {
+		m.fail(failure{some: true, kind: v.kind(), json: bytes.Clone(value)})
+	}
 	m.route(string(v.SGLang.Routed), 1)
 	for i := range v.Choices {
 		v.Choices[i].read(m, len(v.Choices))
@@ -159,16 +194,14 @@ func readOpenAI(m *Message, value []byte) error {
 		m.Prompt, m.Cached, m.Generated = int(t.Cached+t.Prompt), int(t.Cached), int(t.Generated)
 		m.CachedKnown, m.Prefill = true, time.Duration(t.PromptMS)
 	}
-	if u := v.Usage; u != nil {
-		m.Prompt = max(m.Prompt, int(u.Prompt))
-		m.count(u.Generated, max(u.Reasoning, u.Generation.Reasoning), u.Total)
-		m.knowCached(u.Details.Cached)
-	}
+	m.use(v.Usage)
+	m.use(v.Groq.Usage)
 	if v.Metrics != nil {
 		m.Queue, m.Prefill = time.Duration(v.Metrics.Queue), time.Duration(v.Metrics.First)
 	}
 	if v.Stopped != "" && v.Stopped != "none" {
-		m.Why, m.Done = reason(v.Stopped), true
+		m.end(v.Stopped)
+		m.Done = true
 		m.Prompt, m.Generated = max(m.Prompt, int(v.Evaluated)), max(m.Generated, int(v.Predicted))
 	}
 	return nil
@@ -193,9 +226,9 @@ func (c *choice) read(m *Message, choices int) {
 		m.Provider = "vLLM"
 	}
 	m.route(string(c.Routed), choices)
-	if c.Finish != "" {
-		m.Why = reason(c.Finish)
-	}
+	m.use(c.Usage)
+	m.end(c.Finish)
+	m.fail(c.Error)
 }
 
 // response is an object of /v1/responses.
@@ -258,9 +291,11 @@ func readResponses(m *Message, value []byte) error {
 	m.knowCached(r.Usage.Details.Cached)
 	switch r.Status {
 	case "completed":
-		m.Why, m.Done = reason(r.Status), true
+		m.end(r.Status)
+		m.Done = true
 	case "incomplete":
-		m.Why, m.Done = reason(r.Incomplete.Reason), true
+		m.end(r.Incomplete.Reason)
+		m.Done = true
 	case "failed", "cancelled":
 		m.Failed, m.Done = true, true
 	case "queued":
@@ -282,6 +317,7 @@ func readOllama(m *Message, value []byte) error {
 		Load     ns          `json:"load_duration"`
 		Prefill  ns          `json:"prompt_eval_duration"`
 		Prompt   count       `json:"prompt_eval_count"`
+		Cached   *count      `json:"prompt_eval_cached_count"` // of Prompt
 		Output   count       `json:"eval_count"`
 		Error    failure     `json:"error"`
 	}
@@ -301,10 +337,9 @@ func readOllama(m *Message, value []byte) error {
 		return nil
 	}
 	m.Done = true
-	if v.Why != "" {
-		m.Why = reason(v.Why)
-	}
+	m.end(v.Why)
 	m.Prompt, m.Generated = int(v.Prompt), int(v.Output)
+	m.knowCached(v.Cached)
 	m.Load, m.Prefill = time.Duration(v.Load), time.Duration(v.Prefill)
 	return nil
 }
@@ -361,9 +396,7 @@ func readAnthropic(m *Message, value []byte) error {
 	m.anthropic(v.Message.Usage)
 	m.anthropic(v.Usage)
 	m.fail(v.Error)
-	if why := v.Why + v.Delta.Why; why != "" {
-		m.Why = reason(why)
-	}
+	m.end(v.Why + v.Delta.Why)
 	m.Done = v.Type == "message_stop"
 	if v.Type == "message_start" {
 		m.Generated, m.Reasoning = 0, 0 // message_start has only an estimate

@@ -51,9 +51,7 @@ func readGenerate(m *Message, value []byte) error {
 	if m.fail(v.Error); m.Failed && m.Kind == "" && v.Kind != "" {
 		m.Kind = identifier(string(v.Kind))
 	}
-	if why := v.Meta.Finish.Type + v.Details.Finish; why != "" {
-		m.Why = reason(why)
-	}
+	m.end(v.Meta.Finish.Type + v.Details.Finish)
 	m.Done = v.All != nil
 	return nil
 }

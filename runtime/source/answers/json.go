@@ -154,12 +154,21 @@ func (f *failure) UnmarshalJSON(v []byte) error {
 	err := some.UnmarshalJSON(v)
 	*f = failure{some: bool(some), json: bytes.Clone(v)}
 	if v[0] == '{' {
-		var named struct{ Type, Code word }
-		_ = json.Unmarshal(v, &named) // word accepts any type
-		f.kind = identifier(string(cmp.Or(named.Type, named.Code)))
+		var n named
+		_ = json.Unmarshal(v, &n) // word accepts any type
+		f.kind = n.kind()
 	}
 	return err
 }
+
+// named are the names of a failure.
+type named struct {
+	Type word `json:"type"`
+	Code word `json:"code"`
+}
+
+// kind returns the name of a failure in plain words; "": it has none.
+func (n *named) kind() string { return identifier(string(cmp.Or(n.Type, n.Code))) }
 
 // unquoted returns the string of a JSON value, "" if it is something else.
 func unquoted(v []byte) (s string) {

@@ -126,6 +126,23 @@ func (m *Message) fail(why failure) {
 	}
 }
 
+// end records a server's finish reason; "": the message has none.
+func (m *Message) end(why word) {
+	switch {
+	case why == "":
+	case why == "error":
+		m.Failed = true
+	case slices.Contains(failures, why):
+		m.Failed, m.Kind = true, string(why)
+	default:
+		m.Why = reason(why)
+	}
+}
+
+// failures are the finish reasons, besides error, of answers that failed. A server that aborts a request whose client
+// still reads did not do what was asked.
+var failures = []word{"failed", "abort", "aborted"}
+
 // add merges a message into the sum of the answer. Fields that the message lacks keep their values.
 func (m *Message) add(o *Message) {
 	m.Model, m.Provider, m.Why = cmp.Or(o.Model, m.Model), cmp.Or(o.Provider, m.Provider), cmp.Or(o.Why, m.Why)

@@ -86,6 +86,50 @@ var shapes = []struct {
 		tokens: []int{1, 1, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, AnyCached: true, Generated: 4, Later: 3},
 	},
 	{
+		name: "reasoning in details, and once more beside them", path: "/v1/chat/completions", kind: stream, label: "chat",
+		chunks: []string{
+			`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"h"}]}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{"reasoning":"m","reasoning_details":[{"type":"reasoning.summary","summary":"m"}]}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":3}}` + "\n\ndata: [DONE]\n\n",
+		},
+		tokens: []int{1, 1, 0, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, AnyCached: true, Generated: 3, Later: 2},
+	},
+	{
+		name: "usage in a choice", path: "/v1/chat/completions", kind: stream, label: "chat", model: "kimi", warning: itlOfMessages,
+		chunks: []string{
+			`data: {"model":"kimi","choices":[{"delta":{"content":"a b"}}]}` + "\n\n",
+			`data: {"model":"kimi","choices":[{"delta":{"content":"c d"}}]}` + "\n\n",
+			`data: {"model":"kimi","choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":30,"completion_tokens":4,"cached_tokens":20}}]}` + "\n\ndata: [DONE]\n\n",
+		},
+		tokens: []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 30, Cached: 20, Generated: 4, Later: 2},
+	},
+	{
+		name: "usage of Groq", path: "/v1/chat/completions", kind: stream, label: "chat", warning: itlOfMessages,
+		chunks: []string{
+			`data: {"choices":[{"delta":{"content":"a b"}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{"content":"c d"}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"r","usage":{"prompt_tokens":30,"completion_tokens":4}}}` + "\n\ndata: [DONE]\n\n",
+		},
+		tokens: []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 30, AnyCached: true, Generated: 4, Later: 2},
+	},
+	{
+		name: "cache hits of DeepSeek", path: "/chat/completions", kind: stream, label: "chat",
+		chunks: []string{
+			`data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":30,"completion_tokens":1,"prompt_cache_hit_tokens":16,"prompt_cache_miss_tokens":14}}` + "\n\ndata: [DONE]\n\n",
+		},
+		tokens: []int{1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 30, Cached: 16, Generated: 1},
+	},
+	{
+		name: "cached tokens of Ollama", path: "/api/generate", kind: lined, label: "ollama generate", model: "q",
+		chunks: []string{
+			`{"model":"q","response":"a","done":false}` + "\n",
+			`{"model":"q","response":"","done":true,"done_reason":"stop","prompt_eval_count":200,"prompt_eval_cached_count":180,"eval_count":1}` + "\n",
+		},
+		tokens: []int{1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 200, Cached: 180, Generated: 1},
+	},
+	{
 		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat", warning: messageIsToken,
 		chunks: []string{
 			`data: {"choices":[{"delta":{"role":"assistant","content":null}}]}` + "\n\n",
