@@ -107,13 +107,16 @@ func Watts(v float64) string { return Rate(v) + " W" }
 // Celsius formats a temperature: "61.0 °C".
 func Celsius(v float64) string { return Rate(v) + " °C" }
 
-// Cores formats processor time as a number of cores: "3.20 cores". Clocks of processor time resolve 0.0001 at best.
+// Cores formats processor time as a number of cores, below one as a share: "3.20 cores", "5.0 % of a core".
 func Cores(v float64) string {
-	if math.Abs(v) < 0.01 && v != 0 {
-		return strconv.FormatFloat(v, 'f', 4, 64) + " cores"
+	if math.Abs(v) < 0.9995 {
+		return Percent(v) + OfACore
 	}
 	return Rate(v) + " cores"
 }
+
+// OfACore ends what Cores writes below one core; a narrow column whose row names the unit leaves it out.
+const OfACore = " of a core"
 
 // Flops formats a rate of floating-point operations: "417 GFLOP/s".
 func Flops(v float64) string {

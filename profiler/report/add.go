@@ -37,7 +37,7 @@ func (r *Report) AddClient(c Client) {
 	case share >= cpuMatters:
 		limit("it used %s of %s available cores", metric.Rate(c.CPU.V), metric.Count(cores))
 	case share >= sharedMatters && c.MachineCPU.OK() && c.MachineCPU.V >= machineMatters:
-		limit("it used %s cores while the machine was %s busy", metric.Rate(c.CPU.V), metric.Percent(c.MachineCPU.V))
+		limit("it used %s while the machine was %s busy", metric.Cores(c.CPU.V), metric.Percent(c.MachineCPU.V))
 	}
 	if c.ReadLag != nil {
 		lag := c.ReadLag.P99.V

@@ -55,7 +55,7 @@ func clientSection(r *Report) section {
 		return s
 	}
 	c := r.Bench.Client
-	s.rows = append(s.rows, []string{"CPU", fmt.Sprintf("%s of %s cores; machine %s", format(c.CPU, metric.Rate), format(c.Cores, metric.Count), format(c.MachineCPU, metric.Percent))})
+	s.rows = append(s.rows, []string{"CPU", fmt.Sprintf("%s (%s available); machine %s", format(c.CPU, metric.Cores), format(c.Cores, metric.Count), format(c.MachineCPU, metric.Percent))})
 	if c.ReadLag != nil {
 		s.rows = append(s.rows, []string{"read lag", fmt.Sprintf("%s (p50), %s (p99), %s (max)",
 			metric.Seconds(c.ReadLag.P50.V), metric.Seconds(c.ReadLag.P99.V), metric.Seconds(c.ReadLag.Max.V))})

@@ -31,7 +31,7 @@ func TestClientBottlenecks(t *testing.T) {
 		want   string
 	}{
 		"CPU":              {func(c *Client) { c.CPU = Measured(1.7) }, "it used 1.70 of 2 available cores"},
-		"shared machine":   {func(c *Client) { c.CPU, c.MachineCPU = Measured(0.3), Measured(0.97) }, "it used 0.300 cores while the machine was 97 % busy"},
+		"shared machine":   {func(c *Client) { c.CPU, c.MachineCPU = Measured(0.3), Measured(0.97) }, "it used 30 % of a core while the machine was 97 % busy"},
 		"lag against TTFT": {func(c *Client) { c.ReadLag = Describe(slices.Repeat([]float64{0.012}, 100)) }, "read lag was 12.0 ms (p99), 6.0 % of the shortest median TTFT; read lag was 12.0 ms (p99), 120 % of the shortest median TPOT"},
 		"lag against TPOT": {func(c *Client) { c.ReadLag = Describe(slices.Repeat([]float64{0.002}, 100)) }, "read lag was 2.00 ms (p99), 20 % of the shortest median TPOT"},
 		"other processes":  {func(c *Client) { c.MachineCPU = Measured(1) }, ""},
@@ -57,7 +57,7 @@ func TestClientIsReported(t *testing.T) {
 	r.Bench.Points = r.Bench.Points[:1] // without the late one
 	r.AddClient(idle())
 	text := textOf(t, r)
-	for _, want := range []string{"CLIENT", "0.100 of 2 cores; machine 50 %", "100 us (p50)", "bottleneck  no"} {
+	for _, want := range []string{"CLIENT", "10 % of a core (2 available); machine 50 %", "100 us (p50)", "bottleneck  no"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}

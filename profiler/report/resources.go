@@ -110,13 +110,12 @@ func hostSection(r *Report) section {
 		s.words = append(s.words, "No samples of the machine.")
 		return s
 	}
-	cores := func(v float64) string { return metric.Rate(v) + " cores" }
 	transfers := func(bytes, ops event.Reading) string {
 		return joinReadings([]named{{"bytes", bytes}, {"calls", ops}}, metric.Bytes, callCount)
 	}
 	m := &u.Machine
 	s.rows = [][]string{
-		{"CPU", withShare(p.Of("cpu_cores"), cores, p.Of("cpu_utilisation")), format(m.Of("cpu_share"), metric.Percent)},
+		{"CPU", withShare(p.Of("cpu_cores"), metric.Cores, p.Of("cpu_utilisation")), format(m.Of("cpu_share"), metric.Percent)},
 		{"frequency", "", format(m.Of("frequency_hz"), metric.Hertz)},
 		{"memory", format(p.Of("rss_bytes"), metric.Bytes), usedOfTotal(m.Of("memory_used_bytes"), h.Machine.Of("memory_bytes"), metric.Bytes)},
 		{"memory, peak", format(p.Of("peak_rss_bytes"), metric.Bytes), withShare(m.Of("memory_peak_bytes"), metric.Bytes, m.Of("memory_peak_share"))},

@@ -199,7 +199,7 @@ func systemLines(s *store.Snapshot) []string {
 	lines := []string{
 		"CPU of the machine " + metric.Reading(h.CPU, metric.Percent),
 		"memory in use " + metric.Reading(h.MemUsed, metric.Bytes) + " of " + metric.Reading(h.MemTotal, metric.Bytes),
-		"engine: " + metric.Reading(h.Engine.CPU, metric.Rate) + " cores, resident memory " + metric.Reading(h.Engine.RSS, metric.Bytes) +
+		"engine: " + metric.Reading(h.Engine.CPU, metric.Cores) + ", resident memory " + metric.Reading(h.Engine.RSS, metric.Bytes) +
 			", threads waited for a core " + metric.Reading(h.Engine.RunWait, metric.Percent) + " of the time",
 		"disk: read " + metric.Reading(h.Engine.Read, metric.Bytes) + " per second, written " + metric.Reading(h.Engine.Write, metric.Bytes) + " per second",
 		"llmtop itself: CPU " + metric.Reading(h.Self.OutsideEngine, metric.Percent) + ", memory " + metric.Reading(h.Self.RSS, metric.Bytes),

@@ -150,14 +150,14 @@ func drawGauge(a grid.Area, s *store.Snapshot, f *pane.Frame, r *gaugeRow, k gau
 	gaugeTrend(a.Sub(max(k.now, k.detail)+1, 0, k.trend-max(k.now, k.detail)-1, 1), s, f, r)
 	typical := sums.typical[r.gauge]
 	if k.typical > 0 && !math.IsNaN(typical) {
-		a.Right(k.typical, 0, pane.Plain, r.write(typical))
+		a.Right(k.typical, 0, pane.Plain, r.writeShort(typical))
 	}
 	if k.token > 0 && at != nil && !math.IsNaN(at.V[r.gauge]) {
 		v, st := at.V[r.gauge], pane.Plain
 		if sums.atypical(r.gauge, v) {
 			st = pane.Watch.With(grid.Bold)
 		}
-		a.Right(k.token, 0, st, r.write(v))
+		a.Right(k.token, 0, st, r.writeShort(v))
 	}
 	if k.rho > 0 {
 		words, st := formatRho(sums.itlRho[r.gauge])

@@ -58,6 +58,11 @@ var gaugeRows = func() (rows [event.NumGauges]gaugeRow) {
 	return rows
 }()
 
+// writeShort writes a value into a narrow column beside the current value, which has the unit in full.
+func (r *gaugeRow) writeShort(v float64) string {
+	return strings.TrimSuffix(r.write(v), metric.OfACore)
+}
+
 var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(s *store.Snapshot, _ *pane.Frame) (event.Reading, string) {
 	why := s.Host.NoGPU
 	if why == "" {

@@ -137,7 +137,7 @@ func drawProcess(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	value, unit, _ := strings.Cut(metric.Cores(p.CPU.V), " ")
 	l.Put(pane.Data, value).Put(pane.Dim, " "+unit)
 	if s.Host.CPULimit.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.CPULimit.V)}, grid.Piece{Style: pane.Dim, Words: " limit"})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  limit "}, grid.Piece{Style: pane.Plain, Words: metric.Cores(s.Host.CPULimit.V)})
 	}
 	if p.Threads.OK() {
 		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Count(p.Threads.V)}, grid.Piece{Style: pane.Dim, Words: " threads"})
