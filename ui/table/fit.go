@@ -15,9 +15,13 @@ type Fit struct {
 	Slope, At0 float64
 	R2         float64
 	MaxX, MaxY float64
-	Meaningful bool // at least three points, the longest prompt at least 1.5 times the shortest
+	Meaningful bool // at least three points, the longest prompt at least 1.5 times the shortest, and a trend
+	NoTrend    bool // the line explains less than leastR2 of the variance: it means nothing
 	points     []Point
 }
+
+// leastR2 is the share of the variance that a line has to explain to be drawn and to give its slope.
+const leastR2 = 0.1
 
 // TTFTByPrompt fits TTFT in s to the computed prompt tokens (without cached ones) of the warm requests of a snapshot.
 // The slope is the cost per prompt token. It reuses the memory of f.
@@ -55,12 +59,13 @@ func fit(points []Point) (f Fit) {
 	if f.N < 3 || f.MaxX < 1.5*shortest || xx <= 1e-12*mx*mx*float64(f.N) {
 		return f
 	}
-	f.Meaningful = true
 	f.Slope = xy / xx
 	f.At0 = my - f.Slope*mx
 	f.R2 = 1
 	if yy > 0 {
 		f.R2 = math.Min(xy*xy/(xx*yy), 1)
 	}
+	f.NoTrend = f.R2 < leastR2
+	f.Meaningful = !f.NoTrend
 	return f
 }

@@ -33,7 +33,7 @@ func TestFitNeedsDifferentPrompts(t *testing.T) {
 	if f := fit([]Point{{1, 2}, {2, 2}, {3, 2}}); !f.Meaningful || f.Slope != 0 || f.R2 != 1 {
 		t.Errorf("a level line is %+v", f)
 	}
-	if f := fit([]Point{{1, 1}, {2, 5}, {3, 1}}); f.R2 > 1e-9 {
+	if f := fit([]Point{{1, 1}, {2, 5}, {3, 1}}); f.R2 > 1e-9 || f.Meaningful || !f.NoTrend {
 		t.Errorf("no line explains this: %+v", f)
 	}
 }

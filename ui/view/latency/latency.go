@@ -293,12 +293,17 @@ func scatter(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		l.Put(pane.Dim, "no warm request with a known prompt length yet")
 		return
 	}
-	if fit.Meaningful && fit.Slope > 0 {
+	switch {
+	case fit.NoTrend:
+		l.Put(pane.Loud, "no trend").Fit(grid.Piece{Style: pane.Dim, Words: ", R² " + metric.Rate(fit.R2)})
+	case fit.Meaningful && fit.Slope > 0:
 		l.Put(pane.Loud, metric.Duration(int64(fit.Slope*1e9))).Put(pane.Dim, " per computed token")
 		if fit.At0 >= 0 {
 			l.Fit(grid.Piece{Style: pane.Dim, Words: ", intercept " + metric.Seconds(fit.At0)})
 		}
 		l.Fit(grid.Piece{Style: pane.Dim, Words: ", R² " + metric.Rate(fit.R2)})
+	}
+	if fit.NoTrend || fit.Meaningful && fit.Slope > 0 {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "; brighter: more requests"})
 	}
 	if a.H >= 5 && a.W >= 30 {
