@@ -134,7 +134,7 @@ func headerRight(a grid.Area, s *store.Snapshot, f *pane.Frame, from int, t *Sta
 	}
 	named := min(grid.Width(t.Engine), 30) // width reserved for the engine name, one of several
 	if s.Engine.Pace > 0 {
-		put(pane.Watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named+leastModel)
+		put(pane.Plain, "paced "+metric.Rate(s.Engine.Pace)+"/s", named+leastModel)
 	}
 	self := s.Host.Self
 	if s.Host.Sampled && self.CPU.OK() {

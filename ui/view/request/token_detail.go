@@ -107,7 +107,7 @@ func Cause(f *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.
 	case ratio >= pane.StallGap:
 		return "late, but below the stall threshold of the tokens before it", pane.Watch
 	case ratio >= pane.SlowGap:
-		return "slower than typical, but no stall (" + strconv.Itoa(store.StallFactor) + f.Skin.Glyphs.Times + " the median)", pane.Watch
+		return "slower than typical, but no stall (" + strconv.Itoa(store.StallFactor) + f.Skin.Glyphs.Times + " the median)", pane.Plain
 	}
 	return "typical", pane.Dim
 }
