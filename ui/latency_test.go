@@ -57,7 +57,7 @@ func TestLatencyPagesHoldEverything(t *testing.T) {
 			all.WriteString(viewtest.StripStyles(a.View().Content))
 			a.press("tab")
 		}
-		for _, words := range []string{"p99", "TTFT warm", "TTFT cold", "most recent gaps", "1 column = 1 s", "ITL over time", "per computed token", "target", "goodput"} {
+		for _, words := range []string{"p99", "TTFT warm", "TTFT cold", "most recent gaps", "1 column = 1 s", "ITL over time", "no trend", "target", "goodput"} {
 			if !strings.Contains(all.String(), words) {
 				t.Errorf("%dx%d: no page shows %q", size[0], size[1], words)
 			}
