@@ -5,6 +5,8 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/pane"
 )
 
 // The maximum rate of output to the terminal in bytes/s, averaged over time: a frame waits while the output before it
@@ -80,19 +82,24 @@ func (l *throttle) charge() {
 // noteTicksMax is how long the header shows that frames had to wait, in ticks.
 const noteTicksMax = 20
 
-// note charges the bytes sent and returns the note of the header.
-func (l *throttle) note(lowBandwidth bool) string {
+// note charges the bytes sent and returns the note of the header: that frames wait, and for what they wait.
+func (l *throttle) note(lowBandwidth bool) (n chrome.Note) {
 	l.charge()
 	if l.noteTicks = max(l.noteTicks-1, 0); l.waited {
 		l.noteTicks, l.waited = noteTicksMax, false
 	}
+	n.Style = pane.Plain
 	switch {
-	case lowBandwidth:
-		return "low bandwidth " + metric.Bytes(l.measured) + "/s"
 	case l.noteTicks > 0:
-		return "display throttled: " + metric.Bytes(l.measured) + "/s"
+		n.Words, n.Why = "display throttled to "+metric.BytesPerSecond(l.rate), "lower --fps, or --low-bandwidth"
+		n.Style = pane.Watch
+		if lowBandwidth { // as asked for
+			n.Why, n.Style = "--low-bandwidth", pane.Plain
+		}
+	case lowBandwidth:
+		n.Words = "low bandwidth " + metric.BytesPerSecond(l.measured)
 	}
-	return ""
+	return n
 }
 
 // forLowBandwidth limits the frame rate and the colours if LowBandwidth is set.

@@ -11,6 +11,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -121,6 +123,28 @@ func TestKeysGoFirst(t *testing.T) {
 	a.throttle.charge()
 	if !a.throttle.open() || a.throttle.credit > normalRate {
 		t.Errorf("credit of %v bytes after three seconds, want %d", a.throttle.credit, normalRate)
+	}
+}
+
+// The header says to what rate frames are held, and which option sets it.
+func TestThrottleNoteNamesTheLimit(t *testing.T) {
+	for _, low := range []bool{false, true} {
+		l := newThrottle(low)
+		now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+		l.now = func() time.Time { return now }
+		if n := l.note(low); low != (n.Words == "low bandwidth 0 B/s") || n.Style == pane.Watch {
+			t.Errorf("low %v: %+v though no frame waits", low, n)
+		}
+		l.sent += int64(2 * l.rate)
+		l.charge()
+		l.open()
+		want := chrome.Note{Words: "display throttled to 50.0 kB/s", Why: "lower --fps, or --low-bandwidth", Style: pane.Watch}
+		if low {
+			want = chrome.Note{Words: "display throttled to 6.00 kB/s", Why: "--low-bandwidth", Style: pane.Plain}
+		}
+		if n := l.note(low); n != want {
+			t.Errorf("low %v: %+v, want %+v", low, n, want)
+		}
 	}
 }
 

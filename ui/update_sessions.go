@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/view"
@@ -71,8 +72,8 @@ func (a *app) onTick() tea.Cmd {
 	if a.palette.open { // what can be done may have changed
 		a.palette.find()
 	}
-	if note := a.throttle.note(a.cfg.LowBandwidth); note != a.status.OutputNote {
-		a.status.OutputNote, a.dirty = note, true
+	if note := a.throttle.note(a.cfg.LowBandwidth); note != a.status.Output {
+		a.status.Output, a.dirty = note, true
 	}
 	if w, ok := a.views[a.view].(view.Worker); ok && w.Working() {
 		a.dirty, a.idle = true, false
@@ -94,16 +95,16 @@ func (a *app) updateStatus() {
 }
 
 // recordNote returns the header note of a recording.
-func recordNote(s recording.RecordStatus, on bool) chrome.RecordNote {
+func recordNote(s recording.RecordStatus, on bool) chrome.Note {
 	switch dropped := s.Dropped.Total(); {
 	case !on:
-		return chrome.RecordNote{}
+		return chrome.Note{}
 	case s.Err != nil:
-		return chrome.RecordNote{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Bad: true}
+		return chrome.Note{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Style: pane.Bad.With(grid.Bold)}
 	case dropped > 0:
-		return chrome.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " dropped " + metric.Count(float64(dropped)), Bad: true}
+		return chrome.Note{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " dropped " + metric.Count(float64(dropped)), Style: pane.Bad.With(grid.Bold)}
 	default:
-		return chrome.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes))}
+		return chrome.Note{Words: "REC " + metric.Bytes(float64(s.Bytes)), Style: pane.Plain}
 	}
 }
 

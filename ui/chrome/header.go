@@ -107,6 +107,11 @@ func headerRight(a grid.Area, s *store.Snapshot, f *pane.Frame, from int, t *Sta
 		}
 		return fits
 	}
+	putNote := func(n Note, keep int) {
+		if n.Why == "" || !put(n.Style, n.Words+": "+n.Why, max(keep, 20)) {
+			put(n.Style, n.Words, keep)
+		}
+	}
 	loss, lossless := DropCounts(s, f)
 	if !lossless {
 		put(pane.Bad.With(grid.Bold), loss, 0)
@@ -120,9 +125,7 @@ func headerRight(a grid.Area, s *store.Snapshot, f *pane.Frame, from int, t *Sta
 	if m := f.Mark(); m != nil {
 		put(grid.Fg(theme.Accent).With(grid.Bold), m.SinceLabel(s), 24)
 	}
-	if n := t.Record; n.Words != "" && !(n.Why != "" && put(n.Style(), n.Words+": "+n.Why, 20)) {
-		put(n.Style(), n.Words, 0)
-	}
+	putNote(t.Record, 0)
 	if _, _, _, broken := LinkState(s, f); broken { // leave the rest of the row to the reason
 		if t.Paused {
 			put(pane.Watch.With(grid.Bold), "view paused", 0)
@@ -152,7 +155,7 @@ func headerRight(a grid.Area, s *store.Snapshot, f *pane.Frame, from int, t *Sta
 		put(pane.Dim, "dropped 0", 60)
 	}
 	put(pane.Dim, strconv.Itoa(t.FPS)+" fps", 80+named)
-	put(pane.Watch, t.OutputNote, 40+named)
+	putNote(t.Output, 40+named)
 	return x + 1
 }
 

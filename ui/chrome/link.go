@@ -14,20 +14,6 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// RecordNote is the state of a recording shown in the header; Words is "" without a recording.
-type RecordNote struct {
-	Words string // for the header
-	Why   string // error that ended it, sanitised
-	Bad   bool   // events are missing, or the recording has failed
-}
-
-func (n RecordNote) Style() grid.Style {
-	if n.Bad {
-		return pane.Bad.With(grid.Bold)
-	}
-	return pane.Plain
-}
-
 // Unreachable is the state of an engine that has never answered.
 const Unreachable = "UNREACHABLE"
 

@@ -58,7 +58,7 @@ func DrawHeader(a grid.Area, f *pane.Frame, rows []Row, t *chrome.Status) {
 		l.Put(pane.Bad.With(grid.Bold), words).Gap(2)
 	}
 	if w := grid.Width(t.Record.Words); w > 0 && w+1 <= l.Room() {
-		a.Right(a.W-1, 0, t.Record.Style(), t.Record.Words)
+		a.Right(a.W-1, 0, t.Record.Style, t.Record.Words)
 	}
 	a.Paint(8, 0, a.W-8, theme.Select, 0)
 }
