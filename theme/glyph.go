@@ -55,8 +55,8 @@ var Plain = &Glyphs{
 	Upper: '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
 	Fills: [12]rune{'L', 'R', 'Q', 'W', 'T', 'E', 'P', 'F', '>', '<', 'S', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
-	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
-	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Stall: '!', Up: '^', Down: 'v', Times: "x",
+	Good: 'y', Info: 'i', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
+	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '.', Cold: '*', Cut: '>', Stall: '!', Up: '^', Down: 'v', Times: "x",
 	Play: '>', Thick: '=',
 	Spinner: []rune("|/-\\"),
 }

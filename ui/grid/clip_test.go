@@ -73,3 +73,26 @@ func TestChartOfExtremes(t *testing.T) {
 		}
 	}
 }
+
+// Boxes that touch share one line in ASCII, and keep their own in box drawing.
+func TestBoxesShareLinesInASCII(t *testing.T) {
+	draw := func(gl *theme.Glyphs) string {
+		var g Grid
+		g.Reset(8, 6)
+		for _, r := range []Rect{{0, 0, 4, 3}, {4, 0, 4, 3}, {0, 3, 8, 3}} {
+			g.Area(r).Frame(Fg(theme.Border), gl)
+		}
+		return g.Plain()
+	}
+	for _, c := range []struct {
+		gl   *theme.Glyphs
+		want string
+	}{
+		{theme.Plain, "+---+--+\n|   |  |\n|   |  |\n+------+\n|      |\n+------+"},
+		{theme.Unicode, "╭──╮╭──╮\n│  ││  │\n╰──╯╰──╯\n╭──────╮\n│      │\n╰──────╯"},
+	} {
+		if got := strings.TrimSpace(draw(c.gl)); got != c.want {
+			t.Errorf("ASCII %v:\n%s\nwant\n%s", c.gl.ASCII, got, c.want)
+		}
+	}
+}

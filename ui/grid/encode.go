@@ -76,8 +76,20 @@ func ascii(r rune) byte {
 		return '\''
 	case '“', '”':
 		return '"'
-	case '–', '—':
+	case '–', '—', '─':
 		return '-'
+	case '·':
+		return '.'
+	case '✓':
+		return 'y'
+	case '✗':
+		return 'x'
+	case '→':
+		return '>'
+	case '²':
+		return '2'
+	case '│':
+		return '|'
 	case '…':
 		return '~'
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Frame draws a box of thin lines along the area's edge.
+// Frame draws a box of thin lines along the area's edge. In ASCII a box that touches the one above or to the left takes
+// its place on that side, since two lines of | and + beside each other do not read as two boxes.
 func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	if a.W < 2 || a.H < 2 {
 		return
@@ -21,6 +22,33 @@ func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	a.Cell(a.W-1, 0, st, gl.TopRight)
 	a.Cell(0, a.H-1, st, gl.BottomLeft)
 	a.Cell(a.W-1, a.H-1, st, gl.BottomRight)
+	if gl.ASCII {
+		for x := range a.W {
+			a.giveWay(x, -1, gl.Horizontal, gl.Vertical)
+		}
+		for y := range a.H {
+			a.giveWay(-1, y, gl.Vertical, gl.Horizontal)
+		}
+	}
+}
+
+// giveWay removes a cell of another box beside the area: a cell of its line becomes blank, its corner continues the line
+// across.
+func (a Area) giveWay(x, y int, line, across rune) {
+	if x += a.X; x < 0 {
+		return
+	}
+	if y += a.Y; y < 0 {
+		return
+	}
+	c := &a.g.cells[y*a.g.W+x]
+	switch fg := c.style.FG; {
+	case fg != theme.Border && fg != theme.BorderFocus:
+	case c.r == line:
+		c.r = ' '
+	case c.r == '+':
+		c.r = across
+	}
 }
 
 // Bar draws a gauge of w cells filled to share (0..1) over a track. A share above 0 fills at least one cell.
