@@ -88,16 +88,13 @@ func (l *throttle) note(lowBandwidth bool) (n chrome.Note) {
 	if l.noteTicks = max(l.noteTicks-1, 0); l.waited {
 		l.noteTicks, l.waited = noteTicksMax, false
 	}
-	n.Style = pane.Plain
 	switch {
+	case l.noteTicks > 0 && lowBandwidth: // as asked for
+		n = chrome.Note{Words: "display throttled to " + metric.BytesPerSecond(l.rate), Why: "--low-bandwidth", Style: pane.Plain}
 	case l.noteTicks > 0:
-		n.Words, n.Why = "display throttled to "+metric.BytesPerSecond(l.rate), "lower --fps, or --low-bandwidth"
-		n.Style = pane.Watch
-		if lowBandwidth { // as asked for
-			n.Why, n.Style = "--low-bandwidth", pane.Plain
-		}
+		n = chrome.Note{Words: "display throttled to " + metric.BytesPerSecond(l.rate), Why: "lower --fps, or --low-bandwidth", Style: pane.Watch}
 	case lowBandwidth:
-		n.Words = "low bandwidth " + metric.BytesPerSecond(l.measured)
+		n = chrome.Note{Words: "low bandwidth " + metric.BytesPerSecond(l.measured), Style: pane.Plain}
 	}
 	return n
 }
