@@ -312,6 +312,11 @@ func TestClockThatJumps(t *testing.T) {
 			if at, now := got.OfKind(event.KindToken)[0].At, client.clock.Now(); at < now-event.Time(time.Minute) || at > now {
 				t.Errorf("a token of just now is stamped %v, now is %v", at, now)
 			}
+			for _, e := range got.OfKind(event.KindToken) {
+				if now := client.clock.Now(); e.At > now {
+					t.Errorf("a token is stamped %v, in the future of %v", e.At, now)
+				}
+			}
 			if all := got.OfKind(event.KindLog); !strings.Contains(all[len(all)-1].Text, "clock jumped") {
 				t.Errorf("logged %q", all[len(all)-1].Text)
 			}

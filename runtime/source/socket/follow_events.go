@@ -50,6 +50,10 @@ func (f *follow) release() {
 // adapt converts an event to the client's clock and ids. It returns false if the event was already emitted.
 func (f *follow) adapt(e *event.Event) bool {
 	e.At += f.offset // cannot overflow: both clocks are plausible
+	// Nothing arrives before it happens.
+	if now := f.clock.Now(); e.At > now+jump {
+		e.At = now
+	}
 	if e.Req != 0 {
 		if e.Req <= maxID {
 			e.Req += f.base
