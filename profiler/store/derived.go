@@ -29,20 +29,25 @@ const maxIntervals = 64
 // busyTime is the union of intervals, ascending and disjoint, the newest ones.
 type busyTime []modelLoad
 
-// add returns how many ns of an interval were not in the union, and adds it. Intervals end about in order.
+// add returns how many ns of an interval were not in the union, and adds it.
 func (b *busyTime) add(from, to event.Time) (ns int64) {
 	if from >= to {
 		return 0
 	}
-	list, joined := *b, modelLoad{from, to}
+	joined := modelLoad{from, to}
 	ns = int64(to - from)
-	n := len(list)
-	for ; n > 0 && list[n-1].to >= from; n-- {
-		last := list[n-1]
-		ns -= max(int64(min(last.to, to)-max(last.from, from)), 0)
+	end := len(*b)
+	for end > 0 && (*b)[end-1].from > to { // stamps may run backwards
+		end--
+	}
+	first := end
+	for ; first > 0 && (*b)[first-1].to >= from; first-- {
+		last := (*b)[first-1]
+		ns -= int64(min(last.to, to) - max(last.from, from))
 		joined = modelLoad{min(last.from, joined.from), max(last.to, joined.to)}
 	}
-	if list = append(list[:n], joined); len(list) > maxIntervals {
+	list := slices.Replace(*b, first, end, joined)
+	if len(list) > maxIntervals {
 		list = list[:copy(list, list[maxIntervals/4:])]
 	}
 	*b = list

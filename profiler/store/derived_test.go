@@ -333,3 +333,63 @@ func TestColdIsFound(t *testing.T) {
 		}
 	}
 }
+
+// TestBusyTimeIsAUnion checks the union against single ns, in whatever order intervals end.
+func TestBusyTimeIsAUnion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b busyTime
+		var covered [200]bool
+		for range rapid.IntRange(1, 30).Draw(t, "intervals") {
+			from := rapid.IntRange(0, 190).Draw(t, "from")
+			to := from + rapid.IntRange(0, 9).Draw(t, "length")
+			want := int64(0)
+			for i := from; i < to; i++ {
+				if !covered[i] {
+					covered[i] = true
+					want++
+				}
+			}
+			if got := b.add(event.Time(from), event.Time(to)); got != want {
+				t.Fatalf("%d to %d: %d ns, want %d: %v", from, to, got, want, b)
+			}
+			for i, one := range b {
+				if one.from >= one.to || i > 0 && b[i-1].to >= one.from {
+					t.Fatalf("not ascending and disjoint: %v", b)
+				}
+			}
+		}
+	})
+}
+
+// TestWaitIsNotBusy checks that the wait in a queue is no busy time, whether the engine reports when it ended or its first
+// token does.
+func TestWaitIsNotBusy(t *testing.T) {
+	for _, dispatches := range []bool{true, false} {
+		p := newSession()
+		p.attached(event.CapTokens|event.CapQueue, 0)
+		p.state(0, 1, event.StateQueued, &event.Request{PromptTokens: 40})
+		wait := int64(300 * ms)
+		if dispatches {
+			p.state(wait, 1, event.StateDispatched, nil)
+			wait = 0
+		}
+		p.token(wait, 1, 1)
+		p.token(100*ms, 1, 1)
+		p.state(0, 1, event.StateFinished, &event.Outcome{Generated: 2})
+		if got := p.store.Snapshot().Throughput.BusyShare; !near(got, event.DerivedValue(.25)) {
+			t.Errorf("dispatches %v: busy %v, want 25 %%", dispatches, got)
+		}
+	}
+}
+
+// TestUnseenBeginCountsInRates checks that throughput has the requests whose begin was not seen, as the totals do.
+func TestUnseenBeginCountsInRates(t *testing.T) {
+	p := newSession()
+	p.attached(event.CapTokens, 0)
+	p.token(100*ms, 1, 1)
+	p.state(400*ms, 1, event.StateFinished, &event.Outcome{Generated: 20})
+	th := p.store.Snapshot().Throughput
+	if !near(th.TTPS, th.SessionTTPS) || !near(th.TTPS, event.DerivedValue(40)) || !near(th.Requests, event.DerivedValue(2)) {
+		t.Errorf("%v and %v tokens/s, %v requests/s, want 40, 40 and 2", th.TTPS, th.SessionTTPS, th.Requests)
+	}
+}

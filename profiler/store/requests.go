@@ -93,10 +93,14 @@ func (s *state) endUntracked(e *event.Event) {
 	if o == nil {
 		o = new(event.Outcome)
 	}
-	if counted >= 0 {
-		s.counts.GeneratedTokens += uint64(max(o.Generated-counted, 0))
+	if missed := max(o.Generated-counted, 0); counted >= 0 { // as of one whose tokens came as a whole
+		s.counts.GeneratedTokens += uint64(missed)
+		s.rates.addGenerated(e.At, missed)
 	}
 	s.counts.addEnd(e.State, o)
+	if e.State == event.StateFinished {
+		s.rates.addFinished(e.At, 1)
+	}
 	s.requests.evicted.add(e.Req)
 }
 

@@ -58,6 +58,9 @@ func (s *state) applyToken(e *event.Event) {
 	}
 	v := &l.view
 	at := max(e.At, v.Last, v.Enqueued)
+	if v.State < event.StateDispatched {
+		countBusy(s, at) // it may have waited until now
+	}
 	s.requests.setState(l, max(v.State, event.StateDispatched))
 	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: int(l.atFirst)}
 	gap, paced, last := int64(-1), int64(0), l.choices.Add(e.Choice, at, k, all)
