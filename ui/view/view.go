@@ -57,7 +57,7 @@ type Program interface {
 	Copy(text string)   // copies text to the clipboard of the terminal
 }
 
-// Key is a key of a view: a row of the key table, from which footer, help, palette and the README's table come. It does
+// Key is a key of a view: a row of the key table, from which footer, help, palette and docs/keys.md come. It does
 // not apply while the user types.
 type Key struct {
 	Keys []string // named as in the terminal library
