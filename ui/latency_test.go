@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -38,6 +39,28 @@ var latencyKeyCases = map[string]func(t *testing.T, a *app, k *calls){
 		a.press("4", "home", "enter")
 		if a.request.Token != last.Index {
 			t.Errorf("home leads to token %d, want %d", a.request.Token, last.Index)
+		}
+	},
+	"open row of the pane": func(t *testing.T, a *app, _ *calls) {
+		all, rs := a.snap.Latency.Stalls, a.snap.Requests
+		a.zoom(overview.ITL)
+		a.press("down", "enter")
+		if r, x := a.request, all[len(all)-2]; a.view != viewRequest || r.Request.ID != x.Request || r.Token != x.Index {
+			t.Errorf("enter in ITL shows token %d of %v in view %d, want %d of #%d", r.Token, r.Request, a.view, x.Index, x.Request)
+		}
+		a.zoom(overview.TTFT)
+		a.press("down", "down", "up", "enter")
+		if r := a.request; a.view != viewRequest || r.Request.ID != rs[1].ID || r.Token != 0 {
+			t.Errorf("enter in TTFT shows token %d of %v in view %d, want #%d", r.Token, r.Request, a.view, rs[1].ID)
+		}
+		a.zoom(overview.TTFT)
+		a.press("end", "enter")
+		if r := a.request; r.Request.ID != rs[len(rs)-1].ID {
+			t.Errorf("end leads to #%d, want #%d", r.Request.ID, rs[len(rs)-1].ID)
+		}
+		a.zoom(overview.Throughput)
+		if a.press("enter"); a.view != viewPane {
+			t.Errorf("enter in a pane without rows shows view %d", a.view)
 		}
 	},
 	"previous page": func(t *testing.T, a *app, _ *calls) {

@@ -50,16 +50,17 @@ const (
 // makeViews makes all views. A new view is a line in tabs.
 func (a *app) makeViews() {
 	selection := &table.Selection{Follow: true}
-	a.overview = overview.New(a.cfg.Layout, a.zoom)
 	a.requests = requests.New(a, selection, func() { a.show(viewRequest) })
 	a.request = request.New(a, selection, a.requests)
-	a.latency = latency.New(a, func(x store.Stall) {
-		if !a.request.Open(a.snap, x.Request, x.Index) {
-			a.Notify("request #" + strconv.Itoa(int(x.Request)) + " is no longer kept")
+	open := func(id event.RequestID, token int) {
+		if !a.request.Open(a.snap, id, token) {
+			a.Notify("request #" + strconv.Itoa(int(id)) + " is no longer kept")
 			return
 		}
 		a.show(viewRequest)
-	})
+	}
+	a.latency = latency.New(a, func(x store.Stall) { open(x.Request, x.Index) })
+	a.overview = overview.New(a, a.cfg.Layout, a.zoom, a.latency, func(id event.RequestID) { open(id, 0) })
 	a.experts = experts.New(a)
 	a.engines = engines.New(a.showEngine)
 	a.help = &help{app: a}

@@ -29,9 +29,9 @@ func New(program view.Program, open func(store.Stall)) *View {
 // Reset selects the newest stall.
 func (v *View) Reset() { v.picked = nil }
 
-// stall returns the position of the selected stall among those of a snapshot, counted from the newest; the newest if it
+// Selected returns the position of the selected stall among those of a snapshot, counted from the newest; the newest if it
 // is no longer kept.
-func (v *View) stall(s *store.Snapshot) int {
+func (v *View) Selected(s *store.Snapshot) int {
 	all := s.Latency.Stalls
 	for i := len(all) - 1; v.picked != nil && i >= 0; i-- {
 		if all[i].Request == v.picked.Request && all[i].Index == v.picked.Index {
@@ -45,12 +45,12 @@ func (v *View) stall(s *store.Snapshot) int {
 func (v *View) pick(n int) {
 	s := v.program.Snapshot()
 	if all := s.Latency.Stalls; len(all) > 0 {
-		v.picked = &all[len(all)-1-max(min(v.stall(s)+n, len(all)-1), 0)]
+		v.picked = &all[len(all)-1-max(min(v.Selected(s)+n, len(all)-1), 0)]
 	}
 }
 
-// openStall shows the selected stall.
-func (v *View) openStall() {
+// OpenStall shows the selected stall.
+func (v *View) OpenStall() {
 	v.pick(0)
 	v.open(*v.picked)
 }
@@ -72,7 +72,7 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if !slices.Contains(v.pages, v.Page) {
 		v.Page = PageAll
 	}
-	f.Windowed(a, s, func(s *store.Snapshot) { drawLatency(a, s, f, v.Page, v.after(1), v.stall(s)) })
+	f.Windowed(a, s, func(s *store.Snapshot) { drawLatency(a, s, f, v.Page, v.after(1), v.Selected(s)) })
 }
 
 var allPages = []Page{PageAll, PageDistributions, PageOverTime, PagePrompt}
@@ -95,7 +95,7 @@ func (v *View) Keys() []view.Key {
 		{Keys: []string{"shift+tab"}, Show: "shift+tab", Name: "previous page", Help: "go to the previous page", Do: func() { v.Page = v.after(-1) }},
 		{
 			Keys: []string{"enter"}, Show: "enter", Word: "open stall", Help: "show the late token of the selected stall in its request; select with up and down",
-			Do: v.openStall, When: func() bool { return len(v.program.Snapshot().Latency.Stalls) > 0 },
+			Do: v.OpenStall, When: func() bool { return len(v.program.Snapshot().Latency.Stalls) > 0 },
 		},
 	}
 }

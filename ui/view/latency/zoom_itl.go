@@ -12,9 +12,9 @@ import (
 )
 
 // ZoomITL draws the ITL chart with the percentiles of every window, the gaps of the current request, and the stalls
-// with their causes.
-func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	if s.Current == nil || len(s.Current.Gaps) == 0 {
+// with their causes, the selected one marked.
+func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
+	if !zoomsITL(s) {
 		DrawITL(a, s, f)
 		return
 	}
@@ -29,9 +29,14 @@ func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	drawWindows(b.Sub(0, 0, third-2, b.H), s, f)
 	pane.DrawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), f, s.Current)
 	drawHistogram(b.Sub(third, 0, third-2, b.H), f, s.Current)
-	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, f, -1)
+	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, f, selected)
 	drawChartKey(a, f)
 }
+
+func zoomsITL(s *store.Snapshot) bool { return s.Current != nil && len(s.Current.Gaps) > 0 }
+
+// ListsStalls reports whether the ITL pane in full screen lists stalls.
+func ListsStalls(s *store.Snapshot) bool { return zoomsITL(s) && len(s.Latency.Stalls) > 0 }
 
 // windowRows is the height of the table of windows.
 const windowRows = 9

@@ -20,8 +20,12 @@ type ttftColumn struct {
 
 const leastWords = 8
 
-// ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
-func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
+// ListsRequests reports whether the TTFT pane in full screen lists requests.
+func ListsRequests(s *store.Snapshot) bool { return measured(s) }
+
+// ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, the selected one
+// marked, and the model load.
+func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	if !measured(s) {
 		zoomUnmeasured(f.Box(a, "time to first token by component"), s, f)
 		return
@@ -35,8 +39,11 @@ func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, scroll *int) {
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
 	lower := lowerRows(rest, s)
 	table := min(len(s.Requests)+1, rest.H-lower)
-	*scroll = min(*scroll, max(len(s.Requests)-(table-1), 0))
-	drawRequestTable(rest.Sub(0, 0, rest.W, table), ttftColumns(), s.Requests, *scroll)
+	first := max(selected-max(table-2, 0), 0)
+	drawRequestTable(rest.Sub(0, 0, rest.W, table), ttftColumns(), s.Requests, first)
+	if table > 1 {
+		pane.SelectRow(rest, f, 1+selected-first)
+	}
 	if lower > 0 {
 		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, f)
 	}

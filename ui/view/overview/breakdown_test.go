@@ -59,7 +59,7 @@ func TestBands(t *testing.T) {
 // Numbers that an engine does not report have a word, and what does not fit is counted.
 func TestBreakdownInventsNothing(t *testing.T) {
 	p := viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Size{W: 100, H: 20})
-	v := New(Layout{}, nil)
+	v := newView(Layout{})
 	v.Focus = Breakdown
 	text := p.Show(Zoomed{v}).Text()
 	if !strings.Contains(text, "TTFT not reported") || strings.Contains(text, "TTFT p50") {

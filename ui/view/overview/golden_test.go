@@ -9,11 +9,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view/latency"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // show shows the overview.
-func show(p *viewtest.Screen) *viewtest.Screen { return p.Show(New(Layout{}, nil)) }
+func show(p *viewtest.Screen) *viewtest.Screen { return p.Show(newView(Layout{})) }
 
 // Every state of a session has its own texts.
 func TestGoldenStates(t *testing.T) {
@@ -36,7 +37,7 @@ func TestGoldenStates(t *testing.T) {
 
 // A pane that had data keeps its place while it has none. One without data for the engine has no place.
 func TestPanesStay(t *testing.T) {
-	v, body := New(Layout{}, nil), grid.Rect{W: 160, H: 43}
+	v, body := newView(Layout{}), grid.Rect{W: 160, H: 43}
 	places := func(s *store.Snapshot) string {
 		var names []string
 		for _, p := range v.arrange(body, s) {
@@ -106,7 +107,7 @@ func TestGoldenPanes(t *testing.T) {
 			continue
 		}
 		p := viewtest.NewScreen(t, viewtest.LiveSnapshot(), viewtest.Medium)
-		v := New(Layout{}, nil)
+		v := newView(Layout{})
 		v.Focus = id
 		p.Show(Zoomed{v}).Golden("zoom_" + strings.ToLower(id.String()))
 	}
@@ -122,10 +123,13 @@ func TestGoldenLayouts(t *testing.T) {
 		}
 		for _, size := range [][2]int{{60, 16}, {80, 22}, {120, 34}, {160, 43}, {200, 58}} {
 			fmt.Fprintf(&out, "%s %dx%d\n", name, size[0], size[1])
-			for _, p := range New(l, nil).arrange(grid.Rect{W: size[0], H: size[1]}, viewtest.LiveSnapshot()) {
+			for _, p := range newView(l).arrange(grid.Rect{W: size[0], H: size[1]}, viewtest.LiveSnapshot()) {
 				fmt.Fprintf(&out, "  %-10s %3dx%-2d at %3d,%d\n", p.ID, p.At.W, p.At.H, p.At.X, p.At.Y)
 			}
 		}
 	}
 	viewtest.Golden(t, "layouts.txt", strings.TrimSuffix(out.String(), "\n"))
 }
+
+// newView makes a view without a program, which opens nothing.
+func newView(l Layout) *View { return New(nil, l, nil, latency.New(nil, nil), nil) }

@@ -25,7 +25,7 @@ func TestLayoutsPlacePanes(t *testing.T) {
 			t.Fatalf("%q: %q, %v", c.name, l.Name(), err)
 		}
 		var got []string
-		for _, p := range New(l, nil).arrange(grid.Rect{Y: 1, W: c.w, H: c.h - 2}, viewtest.LiveSnapshot()) {
+		for _, p := range newView(l).arrange(grid.Rect{Y: 1, W: c.w, H: c.h - 2}, viewtest.LiveSnapshot()) {
 			got = append(got, fmt.Sprintf("%s %dx%d+%d+%d", p.ID, p.At.W, p.At.H, p.At.X, p.At.Y))
 		}
 		if s := strings.Join(got, ", "); s != c.want {

@@ -81,8 +81,8 @@ type form struct {
 
 // forms holds the form of each pane.
 var forms = [NumPanes]form{
-	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, f, &z.scroll) }, true},
-	{latency.DrawITL, same(latency.ZoomITL), true},
+	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, f, z.request) }, true},
+	{latency.DrawITL, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { latency.ZoomITL(a, s, f, z.stall) }, true},
 	{experts.DrawPane, same(experts.DrawPane), true},
 	{drawThroughput, same(zoomThroughput), false},
 	{system.DrawPane, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { system.DrawZoomed(a, s, f, &z.machine) }, false},
@@ -101,6 +101,8 @@ func same(draw func(grid.Area, *store.Snapshot, *pane.Frame)) func(grid.Area, *s
 // Zoom is the state of a pane in full screen.
 type Zoom struct {
 	scroll  int // first row of a list; of a text, the rows below the screen
+	stall   int // selected, counted from the newest
+	request int // selected, counted from the newest
 	machine system.Table
 }
 

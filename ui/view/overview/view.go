@@ -2,12 +2,15 @@
 package overview
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view"
+	"github.com/llmtop/llmtop/ui/view/latency"
 )
 
 // View is the overview: panes placed by a layout, one of them with the focus.
@@ -20,10 +23,18 @@ type View struct {
 	had   [NumPanes]bool     // panes for which the engine has had data: they stay
 	shown [NumPanes + 1]bool // panes on the overview if they fit; never NumPanes
 	open  func(ID)           // shows a pane in full screen
+
+	program     view.Program
+	latency     *latency.View // selects and opens a stall
+	picked      event.RequestID
+	openRequest func(event.RequestID)
 }
 
-// New makes the view with the user's layout; open shows a pane in full screen.
-func New(layout Layout, open func(ID)) *View { return &View{Layout: layout, open: open} }
+// New makes the view of a program with the user's layout; open shows a pane in full screen, openRequest the first token
+// of a request. The view of latencies has the selected stall.
+func New(program view.Program, layout Layout, open func(ID), latency *latency.View, openRequest func(event.RequestID)) *View {
+	return &View{program: program, Layout: layout, open: open, latency: latency, openRequest: openRequest}
+}
 
 // Name implements view.View.
 func (v *View) Name() string { return "Overview" }
@@ -101,7 +112,7 @@ func (v *View) moveFocus(by int) {
 func (v *View) Scroll(int) {}
 
 // Reset forgets what was computed for another engine.
-func (v *View) Reset() { v.zoom, v.had = Zoom{}, [NumPanes]bool{} }
+func (v *View) Reset() { v.zoom, v.had, v.picked = Zoom{}, [NumPanes]bool{}, 0 }
 
 // Click focuses the pane under the mouse. On its title, or if it has the focus, the pane opens in full screen.
 func (v *View) Click(x, y int) {
@@ -133,11 +144,39 @@ func (v Zoomed) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if v.show(s); !v.shown[v.Focus] {
 		v.Focus = Insights
 	}
+	shown := cmp.Or(s.LastActive, s)
+	v.zoom.stall, v.zoom.request = v.latency.Selected(shown), v.request(shown)
 	Draw(a, s, f, v.Focus, true, &v.zoom)
 }
 
 // Keys implements view.View.
-func (v Zoomed) Keys() []view.Key { return v.focusKeys() }
+func (v Zoomed) Keys() []view.Key {
+	return append(v.focusKeys(), view.Key{
+		Keys: []string{"enter"}, Show: "enter", Word: "open", Name: "open row of the pane", Help: "in full screen: open the selected stall of ITL, or request of TTFT; select with up and down",
+		Do: v.openSelected, When: v.lists,
+	})
+}
+
+// lists reports whether the pane lists what can be opened.
+func (v Zoomed) lists() bool {
+	s := v.program.Snapshot()
+	return v.Focus == ITL && latency.ListsStalls(s) || v.Focus == TTFT && latency.ListsRequests(s)
+}
+
+// openSelected shows the selected stall or request.
+func (v Zoomed) openSelected() {
+	if v.Focus == ITL {
+		v.latency.OpenStall()
+		return
+	}
+	s := v.program.Snapshot()
+	v.openRequest(s.Requests[v.request(s)].ID)
+}
+
+// request returns the position of the selected request; the newest if it is no longer listed.
+func (v *View) request(s *store.Snapshot) int {
+	return max(slices.IndexFunc(s.Requests, func(r *store.Request) bool { return r.ID == v.picked }), 0)
+}
 
 // Scroll scrolls by a number of rows; drawing limits the position to the rows that exist. Text is scrolled from its
 // end, so its rows count from there.
@@ -145,6 +184,14 @@ func (v Zoomed) Scroll(by int) {
 	switch v.Focus {
 	case Machine:
 		v.zoom.machine.Scroll(by)
+		return
+	case ITL:
+		v.latency.Scroll(by)
+		return
+	case TTFT:
+		if s := v.program.Snapshot(); len(s.Requests) > 0 {
+			v.picked = s.Requests[max(min(v.request(s)+by, len(s.Requests)-1), 0)].ID
+		}
 		return
 	case Text:
 		by = -by
