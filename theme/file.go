@@ -13,7 +13,7 @@ import (
 
 // roleNames are the names of the roles in theme files.
 var roleNames = [AreaDecode]string{
-	"background", "border", "border-focus", "title", "text", "dim", "data", "accent", "good", "watch", "bad", "on-badge", "select", "track",
+	"background", "border", "border-focus", "title", "text", "dim", "data", "accent", "good", "watch", "bad", "on-badge", "select", "cursor", "track",
 	"part-load", "part-receive", "part-queue", "part-paced", "part-tokenize", "part-embed", "part-prompt", "part-first",
 	"part-to-device", "part-from-device", "part-send", "part-other",
 	"series-p50", "series-p99", "series-decode", "series-prefill", "series-read", "series-write",

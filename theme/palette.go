@@ -74,14 +74,14 @@ func (p *Palette) mixAreas() {
 var (
 	ansiDark = [Heat0]uint8{
 		Background: 0, Border: 8, BorderFocus: 14, Title: 15, Text: 7, Dim: 8, Data: 15, Accent: 14,
-		Good: 10, Watch: 11, Bad: 9, OnBadge: 0, Select: 4, Track: 8,
+		Good: 10, Watch: 11, Bad: 9, OnBadge: 0, Select: 4, Cursor: 14, Track: 8,
 		PartLoad: 7, PartReceive: 4, PartQueue: 11, PartPaced: 2, PartTokenize: 10, PartEmbed: 14, PartPrompt: 12, PartFirst: 13,
 		PartToDevice: 3, PartFromDevice: 6, PartSend: 5, PartOther: 8,
 		SeriesP50: 14, SeriesP99: 13, SeriesDecode: 10, SeriesPrefill: 14, SeriesRead: 14, SeriesWrite: 13, AreaDecode: 2, AreaPrefill: 4,
 	}
 	ansiLight = [Heat0]uint8{
 		Background: 15, Border: 7, BorderFocus: 4, Title: 0, Text: 0, Dim: 0, Data: 4, Accent: 4,
-		Good: 2, Watch: 5, Bad: 1, OnBadge: 15, Select: 7, Track: 7,
+		Good: 2, Watch: 5, Bad: 1, OnBadge: 15, Select: 7, Cursor: 1, Track: 7,
 		PartLoad: 8, PartReceive: 10, PartQueue: 3, PartPaced: 13, PartTokenize: 2, PartEmbed: 6, PartPrompt: 4, PartFirst: 5,
 		PartToDevice: 1, PartFromDevice: 12, PartSend: 9, PartOther: 7,
 		SeriesP50: 4, SeriesP99: 5, SeriesDecode: 2, SeriesPrefill: 4, SeriesRead: 4, SeriesWrite: 5, AreaDecode: 10, AreaPrefill: 14,
@@ -95,7 +95,7 @@ func dark() *Palette {
 	return build("dark", "cool greys on near black", true, [AreaDecode]string{
 		Background: "#0f1218", Border: "#343d4d", BorderFocus: "#6cb6ff", Title: "#c9d4e3", Text: "#b4bfcd", Dim: "#7f8b9b",
 		Data: "#f4f7fb", Accent: "#6cb6ff", Good: "#6bd68b", Watch: "#f2bf4f", Bad: "#ff7069", OnBadge: "#0d1017",
-		Select: "#1d2737", Track: "#232b38",
+		Select: "#1d2737", Cursor: "#6cb6ff", Track: "#232b38",
 		PartLoad: "#6a7686", PartReceive: "#8f9cf5", PartQueue: "#f0c75e", PartPaced: "#b08a5a", PartTokenize: "#5ad1a5", PartEmbed: "#5fd3e8",
 		PartPrompt: "#4b8df8", PartFirst: "#c58af9", PartToDevice: "#ff9e5e", PartFromDevice: "#f57fa8", PartSend: "#d1e05e", PartOther: "#a3adba",
 		SeriesP50: "#5fd3e8", SeriesP99: "#f08bc3", SeriesDecode: "#7ddf9a", SeriesPrefill: "#6ea6ff",
@@ -109,7 +109,7 @@ func light() *Palette {
 	return build("light", "ink on paper", false, [AreaDecode]string{
 		Background: "#fbfbf9", Border: "#cdd2d9", BorderFocus: "#0b62c4", Title: "#25303d", Text: "#3a4552", Dim: "#667180",
 		Data: "#0b1017", Accent: "#0b62c4", Good: "#177a35", Watch: "#8f5a00", Bad: "#c4221d", OnBadge: "#ffffff",
-		Select: "#e3ebf5", Track: "#e4e6e9",
+		Select: "#e3ebf5", Cursor: "#b5148c", Track: "#e4e6e9",
 		PartLoad: "#7d8896", PartReceive: "#5a62c8", PartQueue: "#b98500", PartPaced: "#7a5230", PartTokenize: "#12855f", PartEmbed: "#1590ab",
 		PartPrompt: "#2467d6", PartFirst: "#8a3fd1", PartToDevice: "#cf5a10", PartFromDevice: "#c9376f", PartSend: "#6b7a00", PartOther: "#5c6570",
 		SeriesP50: "#0a6f87", SeriesP99: "#b02a78", SeriesDecode: "#177a35", SeriesPrefill: "#1b5fc9",
@@ -123,7 +123,7 @@ func contrast() *Palette {
 	return build("contrast", "pure black and the strongest colours", true, [AreaDecode]string{
 		Background: "#000000", Border: "#8a8a8a", BorderFocus: "#ffff00", Title: "#ffffff", Text: "#ffffff", Dim: "#c8c8c8",
 		Data: "#ffffff", Accent: "#ffff00", Good: "#40ff40", Watch: "#ffc000", Bad: "#ff8080", OnBadge: "#000000",
-		Select: "#003a7a", Track: "#303030",
+		Select: "#003a7a", Cursor: "#00ffff", Track: "#303030",
 		PartLoad: "#8c8c8c", PartReceive: "#b0a0ff", PartQueue: "#ffe000", PartPaced: "#c8a064", PartTokenize: "#40ff40", PartEmbed: "#00ffff",
 		PartPrompt: "#5c9dff", PartFirst: "#ff80ff", PartToDevice: "#ffa040", PartFromDevice: "#ff6090", PartSend: "#c0ff40", PartOther: "#ffffff",
 		SeriesP50: "#00ffff", SeriesP99: "#ff9cff", SeriesDecode: "#40ff40", SeriesPrefill: "#8cbcff",
@@ -137,7 +137,7 @@ func colourBlind() *Palette {
 	return build("colorblind", "colours that differ for everybody: Okabe-Ito and cividis", true, [AreaDecode]string{
 		Background: "#10131a", Border: "#39414f", BorderFocus: "#56b4e9", Title: "#d5dbe4", Text: "#bcc4cf", Dim: "#858f9d",
 		Data: "#f7f8fa", Accent: "#56b4e9", Good: "#56b4e9", Watch: "#f0e442", Bad: "#ff7f2a", OnBadge: "#0d1017",
-		Select: "#1e2836", Track: "#252c38",
+		Select: "#1e2836", Cursor: "#56b4e9", Track: "#252c38",
 		PartLoad: "#737d8a", PartReceive: "#9a8fd8", PartQueue: "#f0e442", PartPaced: "#a6812f", PartTokenize: "#009e73", PartEmbed: "#8fd3f5",
 		PartPrompt: "#2f86c9", PartFirst: "#cc79a7", PartToDevice: "#e69f00", PartFromDevice: "#d55e00", PartSend: "#b5d46a", PartOther: "#c3c9d1",
 		SeriesP50: "#56b4e9", SeriesP99: "#e69f00", SeriesDecode: "#1fbf90", SeriesPrefill: "#56b4e9",

@@ -29,6 +29,7 @@ const (
 	Bad
 	OnBadge // text on a background of Accent, Good, Watch or Bad
 	Select  // background of a selected row
+	Cursor  // selected cell of a heat map, under OnBadge: no colour of the heat ramp
 	Track   // empty part of a gauge
 	PartLoad
 	PartReceive

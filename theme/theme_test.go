@@ -2,6 +2,7 @@ package theme
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"unicode"
@@ -25,11 +26,24 @@ func TestTextMeetsWCAG(t *testing.T) {
 				Title, Text, Dim, Data, Accent, Good, Watch, Bad, SeriesP50, SeriesP99, SeriesDecode, SeriesPrefill, SeriesRead, SeriesWrite,
 			}, Background, 4.5)
 			pairs([]Role{Title, Text, Data}, Select, 4.5)
-			for _, bg := range []Role{Accent, Good, Watch, Bad} {
+			for _, bg := range []Role{Accent, Good, Watch, Bad, Cursor} {
 				pairs([]Role{OnBadge}, bg, 4.5)
 			}
 			if profile > Colours16 {
 				pairs(PartRoles(), Background, 3)
+			}
+		}
+	}
+}
+
+// The cursor of a heat map is far from every colour of the map.
+func TestCursorIsNoHeat(t *testing.T) {
+	for _, p := range Palettes() {
+		c := p.RGB(Cursor)
+		for level := Heat0; level < NumRoles; level++ {
+			h := p.RGB(level)
+			if d := math.Hypot(math.Hypot(float64(c.R)-float64(h.R), float64(c.G)-float64(h.G)), float64(c.B)-float64(h.B)); d < 100 {
+				t.Errorf("%s: the cursor %v is near heat level %d, %v", p.Name, c, level-Heat0, h)
 			}
 		}
 	}

@@ -239,9 +239,9 @@ func (m *expertGrid) cursor(a grid.Area, f *pane.Frame, v *View) {
 	if m.half {
 		top, bottom := m.heat(row&^1, v.Expert/m.perCol), m.heat(row|1, v.Expert/m.perCol)
 		if row%2 == 0 {
-			top = theme.Accent
+			top = theme.Cursor
 		} else {
-			bottom = theme.Accent
+			bottom = theme.Cursor
 		}
 		a.Halves(x, row/2, top, bottom, f.Skin.Glyphs)
 		return
@@ -256,7 +256,7 @@ func (m *expertGrid) cursor(a grid.Area, f *pane.Frame, v *View) {
 			if i == 0 && y == row*m.tall {
 				mark = f.Skin.Glyphs.Arrow
 			}
-			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
+			st := grid.Style{FG: theme.OnBadge, BG: theme.Cursor, Attr: grid.Bold}
 			if !f.Skin.Colour() {
 				st = pane.Data.With(grid.Reverse)
 			}

@@ -187,7 +187,7 @@ func tokenCell(a grid.Area, f *pane.Frame, known bool, heat float64, chosen bool
 	for x := range a.W {
 		switch {
 		case chosen && f.Skin.Colour():
-			a.Cell(x, 0, grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}, [...]rune{gl.Arrow, ' '}[x])
+			a.Cell(x, 0, grid.Style{FG: theme.OnBadge, BG: theme.Cursor, Attr: grid.Bold}, [...]rune{gl.Arrow, ' '}[x])
 		case chosen:
 			a.Cell(x, 0, pane.Data.With(grid.Reverse), gl.Arrow)
 		case !known:
