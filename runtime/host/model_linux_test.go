@@ -2,13 +2,14 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,12 +97,12 @@ func TestReadModel(t *testing.T) {
 func safetensorsOf(all map[string][3]any) []byte {
 	header, at := map[string]any{"__metadata__": map[string]string{"format": "pt"}}, 0
 	for name, v := range all {
-		size := v[1].(int) * v[2].(int) * 2
+		size := v[1].(int) * v[2].(int) * int(cmp.Or(floatBytes[v[0].(string)], 2))
 		header[name] = map[string]any{"dtype": v[0], "shape": []any{v[1], v[2]}, "data_offsets": []int{at, at + size}}
 		at += size
 	}
 	text, _ := json.Marshal(header)
-	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, make([]byte, at))
 }
 
 const mixtralConfig = `{"model_type":"mixtral","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":10,
@@ -121,7 +122,7 @@ func TestReadSafetensors(t *testing.T) {
 	file("config.json", []byte(mixtralConfig))
 	want := event.Model{
 		Architecture: "mixtral", Quantisation: "BF16", Layers: 2, Width: 8, Heads: 4, KVHeads: 2, Vocab: 10, Experts: 4, ExpertsUsed: 2,
-		FeedForward: 16, TrainContext: 64, Parameters: 80 + 80 + 512 + 4, Active: 8 + 80 + 256 + 4, Bytes: 2 * 676, WeightBytes: 2 * 348,
+		FeedForward: 16, TrainContext: 64, Parameters: 80 + 80 + 512 + 4, Active: 8 + 80 + 256 + 4, Bytes: 2*676 + 8, WeightBytes: 2*348 + 8,
 	}
 	pid := user(t, dir)
 	for _, n := range []string{dir, filepath.Join(dir, "model.safetensors.index.json"), filepath.Join(dir, two), one} {
@@ -145,7 +146,8 @@ func TestReadSafetensors(t *testing.T) {
 func TestPackedTensors(t *testing.T) {
 	for kind, packed := range map[string]bool{"I32": true, "U8": true, "F8_E4M3": true, "F16": false} {
 		var all tensors
-		if err := all.read(bytes.NewReader(safetensorsOf(map[string][3]any{"model.layers.0.mlp.experts.0.w1": {kind, 4, 4}}))); err != nil {
+		file := safetensorsOf(map[string][3]any{"model.layers.0.mlp.experts.0.w1": {kind, 4, 4}})
+		if err := all.read(bytes.NewReader(file), int64(len(file))); err != nil {
 			t.Fatal(err)
 		}
 		var m event.Model
@@ -153,6 +155,24 @@ func TestPackedTensors(t *testing.T) {
 		if m.Bytes != 32 || (m.Parameters == 0) != packed || m.Active != 0 {
 			t.Errorf("%s: %+v", kind, m)
 		}
+	}
+}
+
+// TestTensorsThatCannotBe: sizes are not taken from a file that lacks its end, nor from offsets that do not fit the shape.
+func TestTensorsThatCannotBe(t *testing.T) {
+	whole := safetensorsOf(map[string][3]any{"a": {"BF16", 2, 3}, "b": {"F32", 1, 1}})
+	for name, file := range map[string][]byte{
+		"truncated": whole[:len(whole)-1],
+		"shape":     bytes.Replace(whole, []byte("[2,3]"), []byte("[2,9]"), 1),
+		"type":      bytes.Replace(whole, []byte(`"F32"`), []byte(`"F64"`), 1),
+	} {
+		var all tensors
+		if err := all.read(bytes.NewReader(file), int64(len(file))); err == nil {
+			t.Errorf("%s: read %+v", name, all)
+		}
+	}
+	if f, err := openRegular("/proc/version"); err == nil { // to read another one of /proc may wait, or take what it returns
+		t.Errorf("opened %s", f.Name())
 	}
 }
 
@@ -166,7 +186,7 @@ func FuzzSafetensors(f *testing.F) {
 			m = event.Model{}
 		}
 		var all tensors
-		if all.read(io.LimitReader(bytes.NewReader(file), 1<<20)) != nil {
+		if all.read(bytes.NewReader(file), int64(len(file))) != nil {
 			return
 		}
 		all.describe(&m)

@@ -46,7 +46,8 @@ func readSafetensors(name string) (m event.Model, err error) {
 		if err != nil {
 			return event.Model{}, err
 		}
-		err = all.read(f)
+		size, _ := f.Seek(0, io.SeekEnd)
+		err = all.read(io.NewSectionReader(f, 0, size), size)
 		_ = f.Close()
 		if err != nil {
 			return event.Model{}, fmt.Errorf("%s: %w", file, err)
@@ -146,8 +147,8 @@ type tensors struct {
 	other            bool             // some are not used for each token: of images, sound, or predicted tokens
 }
 
-// read adds the tensors that the header of a file lists.
-func (t *tensors) read(f io.Reader) error {
+// read adds the tensors that the header of a file of a size in bytes lists.
+func (t *tensors) read(f io.Reader, fileSize int64) error {
 	var size [8]byte
 	if _, err := io.ReadFull(f, size[:]); err != nil {
 		return fmt.Errorf("read header: %w", err)
@@ -160,6 +161,7 @@ func (t *tensors) read(f io.Reader) error {
 	if err := json.NewDecoder(io.LimitReader(f, int64(n))).Decode(&header); err != nil {
 		return fmt.Errorf("read header: %w", err)
 	}
+	before := t.bytes
 	for name, text := range header {
 		if name == "__metadata__" {
 			continue
@@ -176,8 +178,14 @@ func (t *tensors) read(f io.Reader) error {
 			return err
 		}
 	}
+	if need, has := t.bytes-before, fileSize-int64(len(size))-int64(n); need > has {
+		return fmt.Errorf("read tensors: they need %d bytes, the file has %d", need, max(has, 0))
+	}
 	return nil
 }
+
+// floatBytes is the size of a number of the types whose tensors hold one weight in each.
+var floatBytes = map[string]int64{"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 // add adds a tensor.
 func (t *tensors) add(name, kind string, shape []int64, bytes int64) error {
@@ -188,8 +196,9 @@ func (t *tensors) add(name, kind string, shape []int64, bytes int64) error {
 		}
 		elements *= n
 	}
-	if bytes < 0 || bytes > 1<<50 || t.bytes > 1<<55 {
-		return fmt.Errorf("read tensor: %d bytes", bytes)
+	width, isFloat := floatBytes[kind]
+	if bytes < 0 || bytes > 1<<50 || t.bytes > 1<<55 || isFloat && bytes != elements*width {
+		return fmt.Errorf("read tensor: %d bytes for shape %v of %s", bytes, shape, kind)
 	}
 	if t.byType == nil {
 		t.byType = make(map[string]int64)
@@ -198,7 +207,7 @@ func (t *tensors) add(name, kind string, shape []int64, bytes int64) error {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
 	}
 	t.elements, t.bytes, t.byType[kind] = t.elements+elements, t.bytes+bytes, t.byType[kind]+elements
-	t.packed = t.packed || !slices.Contains([]string{"F64", "F32", "F16", "BF16"}, kind) || has("_scale", "qweight", "_blocks")
+	t.packed = t.packed || !isFloat || has("_scale", "qweight", "_blocks")
 	t.untied = t.untied || has("lm_head.", "embed_out.")
 	t.other = t.other || has("vision", "visual", "audio", "mtp.", "eh_proj")
 	switch {
@@ -243,8 +252,8 @@ func openRegular(name string) (*os.File, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("open %s: not a regular file", name)
+	case !info.Mode().IsRegular() || info.Size() == 0: // files of /proc have no size
+		return nil, fmt.Errorf("open %s: not a regular file with data", name)
 	}
 	return os.Open(name)
 }
