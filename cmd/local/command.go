@@ -14,15 +14,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// commandLine returns the arguments of llmtop that repeat the run and report it, without what only concerns the screen
-// and the outputs. The text of prompts is left out as in reports: PROMPT stands for it.
-func (r *Run) commandLine() string {
-	name := r.Command.Name()
-	if name != "bench" {
-		name = "run --headless"
-	}
+// CommandLine returns the arguments of llmtop that repeat a command, named as it reports without a screen, without what
+// only concerns the screen and the outputs. The text of each of its prompts is left out as in reports: PROMPT stands for
+// it.
+func CommandLine(name string, flags *pflag.FlagSet, prompts int) string {
 	words := []string{name}
-	for _, arg := range r.Command.Flags().Args() {
+	for _, arg := range flags.Args() {
 		if strings.Contains(arg, "://") {
 			arg = clean.URL(arg)
 		}
@@ -32,11 +29,11 @@ func (r *Run) commandLine() string {
 	new(screen.View).Bind(others)
 	new(session.Outputs).Bind(others)
 	new(session.ListenFlags).Bind(others)
-	r.Command.Flags().Visit(func(f *pflag.Flag) {
+	flags.Visit(func(f *pflag.Flag) {
 		switch {
 		case others.Lookup(f.Name) != nil || files.IsOutput(f) || f.Name == "headless" || f.Name == "ui":
 		case f.Name == "prompt":
-			words = append(words, slices.Repeat([]string{"-p PROMPT"}, len(r.Prompts.Texts))...)
+			words = append(words, slices.Repeat([]string{"-p PROMPT"}, prompts)...)
 		default:
 			words = append(words, FlagWords(f)...)
 		}

@@ -26,7 +26,7 @@ func TestCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `run --headless 'my model.gguf' http://host:80/v1 --file a,b.txt --file c.txt --group "it's" --isolated=true --lengths 1,2 -p PROMPT -p PROMPT --shares 'a=3' --temp 0.5`
-	if got := r.commandLine(); got != want {
+	if got := r.Meta(nil).Command; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -159,7 +160,14 @@ func (r *Run) builtinRequests() []engine.Request {
 
 // Meta returns the metadata of the report of the run, which ended with err.
 func (r *Run) Meta(err error) report.Meta {
-	m := report.Meta{Version: version.String(), Command: r.commandLine(), Configuration: r.configuration(), Partial: endedEarly(err)}
+	name := r.Command.Name()
+	if name != "bench" {
+		name = "run --headless"
+	}
+	flags := r.Command.Flags()
+	m := report.Meta{
+		Version: version.String(), Command: CommandLine(name, flags, len(r.Prompts.Texts)), Configuration: Configuration(flags), Partial: endedEarly(err),
+	}
 	if r.Adjust != nil {
 		r.Adjust(&m)
 	}
@@ -169,11 +177,11 @@ func (r *Run) Meta(err error) report.Meta {
 // endedEarly reports whether a signal or a crash of the engine ended the run.
 func endedEarly(err error) bool { return errors.Is(err, exit.ErrInterrupted) || crashed(err) }
 
-// configuration returns every setting that the command has by the name of its flag.
-func (r *Run) configuration() map[string]string {
+// Configuration returns every setting that a command with some flags has by the name of its flag.
+func Configuration(flags *pflag.FlagSet) map[string]string {
 	values := map[string]string{}
 	for _, name := range config.FlagNames(ConfigFlags()) {
-		if flag := r.Command.Flags().Lookup(name); flag != nil {
+		if flag := flags.Lookup(name); flag != nil {
 			values[name] = flag.Value.String()
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/llmtop/llmtop/profiler/report"
 )
 
 // TestAttach watches a served engine, sends it a prompt, and sees it stop and come back.
@@ -97,7 +99,9 @@ func TestAttachByName(t *testing.T) {
 	}
 }
 
-// TestAttachTheOnlyEngine: without a screen and an address, the only engine is watched; none and several are refused.
+// TestAttachTheOnlyEngine: without a screen and an address, the only engine is watched; none and several are refused. The
+// report says what llmtop knows of the session: its command, its settings, and the machine, which is that of the process
+// at the other end.
 func TestAttachTheOnlyEngine(t *testing.T) {
 	t.Parallel()
 	path, folder := binary(t), t.TempDir()
@@ -121,10 +125,28 @@ func TestAttachTheOnlyEngine(t *testing.T) {
 				t.Fatalf("serve: %q, %v", line, err)
 			}
 		}
-		c := in("attach", "--headless", "--for", "2s")
+		file := filepath.Join(folder, "report.json")
+		c := in("attach", "--headless", "--for", "2s", "--json", file)
 		out, _ := c.CombinedOutput()
 		if code := c.ProcessState.ExitCode(); !strings.Contains(string(out), want) || code != map[bool]int{true: 0, false: 2}[n == 1] {
 			t.Errorf("%d engines: exit code %d\n%s", n, code, out)
+		}
+		if n != 1 {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, here := decodeReport(t, text), report.ThisMachine()
+		if r.Machine.OS == nil || *r.Machine.OS != *here.OS || r.Machine.Cores == nil || *r.Machine.Cores != *here.Cores {
+			t.Errorf("the machine is %+v", r.Machine)
+		}
+		if c := r.Configuration; r.Command != "attach --headless --for 2s" || c["fps"] != "10" || c["slo"] != "" || !strings.HasPrefix(c["attach"], "unix:") {
+			t.Errorf("command %q, settings %v", r.Command, c)
+		}
+		if _, set := r.Configuration["temp"]; set {
+			t.Error("a sampler that is the engine's own is among the settings")
 		}
 	}
 }

@@ -60,6 +60,7 @@ type Hosted struct {
 	process Process
 	sink    event.Sink
 
+	here   bool        // a sample found it on this machine
 	base   *event.Host // last sample of this machine with the engine's process; nil: none
 	own    event.Host  // the engine's own last sample
 	ownAt  event.Time  // 0: it has sent none
@@ -95,6 +96,16 @@ func (m *Machine) Watch(s *Session, clock engine.Clock, p Process, sink event.Si
 	return h
 }
 
+// Here reports whether the engine was found to run on this machine. nil: not for certain.
+func (h *Hosted) Here() bool {
+	if h == nil {
+		return false
+	}
+	h.machine.mu.Lock()
+	defer h.machine.mu.Unlock()
+	return h.here
+}
+
 // all returns the current processes of the engine, the main one first; none if they are unknown.
 func (h *Hosted) all() []int {
 	m := h.machine
@@ -128,6 +139,7 @@ func (m *Machine) Emit(e event.Event) {
 		if h.base = nil; !here {
 			continue
 		}
+		h.here = true
 		if sampled[pid] == nil {
 			sampled[pid] = m.sample(sample, pid, e.At)
 		}

@@ -55,12 +55,12 @@ func TestMachineOfServers(t *testing.T) {
 	late := m.Add(engine.NewClock(), Known(func() int { return pid }), &known)
 	m.sampleAt(2e9)
 	m.sampleAt(3e9)
-	if list := late.Processes(); known.last != nil || list != nil {
+	if list := late.Processes(); known.last != nil || list != nil || late.Here() {
 		t.Errorf("a process that is not known yet gets %+v, and the threads of %v", known.last, list)
 	}
 	pid = server
 	m.sampleAt(3.5e9)
-	if known.last == nil || known.last.Engine.PID != pid || len(late.Processes()) == 0 {
+	if known.last == nil || known.last.Engine.PID != pid || len(late.Processes()) == 0 || !late.Here() {
 		t.Errorf("a known process gets %+v", known.last)
 	}
 	for name, h := range map[string]*hosts{"the server": &one, "the same by another name": &same} {

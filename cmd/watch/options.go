@@ -41,10 +41,11 @@ type Options struct {
 
 	Stdout, Notes io.Writer // for the report and for notes
 
-	length   time.Duration // how long to watch; 0: until interrupted
-	timed    bool          // --for is given
-	shown    bool          // there is a screen
-	reported bool          // a report is made at the end
+	flags    *pflag.FlagSet // nil: not those of this command
+	length   time.Duration  // how long to watch; 0: until interrupted
+	timed    bool           // --for is given
+	shown    bool           // there is a screen
+	reported bool           // a report is made at the end
 
 	key        files.APIKey
 	every      time.Duration // polling interval; 0: the default
@@ -58,7 +59,7 @@ type Options struct {
 // Bind adds the flags, and reads the config file.
 func (o *Options) Bind(c *cobra.Command) {
 	f := c.Flags()
-	o.Watches = true
+	o.flags, o.Watches = f, true
 	o.View.Bind(f)
 	o.Outputs.Bind(f)
 	BindTraces(f, &o.Traces)

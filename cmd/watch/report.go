@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/llmtop/llmtop/profiler/event"
@@ -42,11 +43,12 @@ func (w *watcher) unreached() error {
 
 // report returns the report of the only engine, or the common report if there may be several.
 func (w *watcher) report(partial bool) *report.Report {
-	meta := report.Meta{Version: version.String(), Partial: partial, Remote: true, Configuration: w.opt.configuration()}
+	meta := w.opt.meta()
+	meta.Partial = partial
 	var members []report.Member
 	for _, e := range w.visible() {
 		of := meta
-		of.Remote = !e.local()
+		of.Remote = e.remote()
 		s := e.session.Store.Snapshot()
 		built := report.Build(of, s)
 		built.DropText()
@@ -58,9 +60,21 @@ func (w *watcher) report(partial bool) *report.Report {
 	return report.BuildFleet(meta, members)
 }
 
+// meta returns the metadata of a report of engines that may run elsewhere.
+func (o *Options) meta() report.Meta {
+	m := report.Meta{Version: version.String(), Remote: true, Configuration: o.configuration()}
+	if o.flags != nil {
+		m.Command = local.CommandLine("attach --headless", o.flags, 0)
+	}
+	return m
+}
+
 // configuration returns the settings for the report.
 func (o *Options) configuration() map[string]string {
 	values := map[string]string{}
+	if o.flags != nil {
+		values = local.Configuration(o.flags)
+	}
 	for name, value := range map[string]string{"attach": strings.Join(o.Addresses, " "), "otlp": o.Traces, "match": o.match} {
 		if value != "" {
 			values[name] = value

@@ -11,7 +11,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
@@ -31,9 +30,9 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 	if isLocalSocket(at) { // its model is a file of this machine
 		e.inspector = inspector
 	}
-	hosted := w.machine.Watch(e.session, w.clock, session.Known(client.PID), inspector.In(e.session))
+	e.hosted = w.machine.Watch(e.session, w.clock, session.Known(client.PID), inspector.In(e.session))
 	e.run = func(ctx context.Context, sink event.Sink) error {
-		return client.Run(ctx, e.session.Store.Patient(hosted.Engine(sink)))
+		return client.Run(ctx, e.session.Store.Patient(e.hosted.Engine(sink)))
 	}
 	_, err = w.start(ctx, e, func(s *session.Session) { s.Add("inspect model", inspector.Run) })
 	return err
@@ -102,7 +101,7 @@ func (w *watcher) awaits(name string) bool {
 const answerTimeout = 300 * time.Millisecond
 
 // actions returns the actions of a remote engine. The engine itself announces which it accepts.
-func actions(client *socket.Client, at string) ui.Actions {
+func actions(client *socket.Client) ui.Actions {
 	var defaults local.Settings
 	defaults.Bind(pflag.NewFlagSet("defaults", pflag.ContinueOnError))
 	return ui.Actions{
@@ -121,6 +120,5 @@ func actions(client *socket.Client, at string) ui.Actions {
 			defer done()
 			return client.Cancel(ctx, id)
 		},
-		Report: session.ReportAction(report.Meta{Remote: true, Configuration: map[string]string{"attach": at}}),
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -59,6 +58,7 @@ type watched struct {
 	queue       int             // capacity of the event queue; 0: the default
 	unalerted   bool            // alert rules are not evaluated
 	client      *socket.Client  // nil: no event socket
+	hosted      *session.Hosted // of client: whether its engine runs here shows once it is connected
 	fleet       bool            // a Prometheus that reports other engines
 	inspector   *host.Inspector // nil: its model is not a file of this machine for certain
 	hostUnknown bool            // unknown whether the engine runs on this machine
@@ -82,7 +82,7 @@ func (w *watcher) watchAll(ctx context.Context) (err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	o := w.opt
-	w.group, err = o.Outputs.Open(session.Options{Clock: w.clock, View: &o.View, Shown: o.shown, Several: o.several(), Meta: report.Meta{Configuration: o.configuration()}})
+	w.group, err = o.Outputs.Open(session.Options{Clock: w.clock, View: &o.View, Shown: o.shown, Several: o.several(), Meta: o.meta()})
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 		f(s)
 	}
 	w.tasks.Go(func() error { return w.watch(ctx, s, e.at) })
-	e.onScreen = e.screenSession()
+	e.onScreen = e.screenSession(w.opt)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.engines, w.onScreen = append(w.engines, e), nil
@@ -262,6 +262,9 @@ func (w *watcher) alertName(at string) string {
 func (e *watched) local() bool {
 	return e.client == nil && !e.hostUnknown && remote.IsLocal(e.at)
 }
+
+// remote reports whether the engine runs, or may run, on another machine.
+func (e *watched) remote() bool { return !e.local() && !e.hosted.Here() }
 
 func (w *watcher) watches(at string) bool {
 	w.mu.Lock()
@@ -303,13 +306,17 @@ func (w *watcher) sessions() []ui.Session {
 }
 
 // screenSession returns the session of the screen.
-func (e *watched) screenSession() ui.Session {
+func (e *watched) screenSession(o *Options) ui.Session {
 	s := e.session
 	shown := ui.Session{Name: e.at, Snapshots: s.Store.Snapshot, Changed: s.Store.Changed(), Past: s.Past}
 	if e.client != nil {
-		shown.Actions = actions(e.client, e.at)
-	} else {
-		shown.Actions.Report = session.ReportAction(report.Meta{Remote: !remote.IsLocal(e.at)})
+		shown.Actions = actions(e.client)
+	}
+	of := *e
+	shown.Actions.Report = func(s *store.Snapshot) ([]byte, error) {
+		meta := o.meta()
+		meta.Remote, meta.Configuration["attach"] = of.remote(), of.at
+		return session.ReportAction(meta)(s)
 	}
 	if e.inspector != nil && host.Inspects {
 		shown.Actions.Watch, shown.Actions.Inspect = e.inspector.Watch, e.inspector.Inspect
