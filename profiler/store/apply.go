@@ -76,7 +76,7 @@ func (s *state) apply(e *event.Event) {
 		}
 	case event.KindKV:
 		if p, ok := e.Data.(*event.KV); ok && p != nil {
-			s.kv.apply(p)
+			applyKV(s, e.At, p)
 		}
 	case event.KindStep:
 		s.counts.Steps++

@@ -142,7 +142,7 @@ func derivesKV(s *state) bool {
 
 // held returns the prompt and generated tokens of the running requests; false if those of one are unknown.
 func held(s *state) (tokens int64, known bool) {
-	if running, _, anyQueued := occupancy(s); !derivesKV(s) || s.requests.overflow.openCount() > 0 || anyQueued || running > s.requests.count(event.StateDispatched) {
+	if running, _, anyQueued := occupancy(s); s.requests.overflow.openCount() > 0 || anyQueued || running > s.requests.count(event.StateDispatched) {
 		return 0, false // one that is not known may hold cells
 	}
 	for l := range s.requests.newestFirst() {
@@ -158,9 +158,12 @@ func held(s *state) (tokens int64, known bool) {
 	return tokens, true
 }
 
-// deriveResidency records how long an ended request held its part of the KV cache, if it is known when it began.
+// deriveResidency records how long an ended request held its part of the KV cache, if it is known when it began, and the
+// engine reports no KV cache, or one that held nothing but running requests.
 func deriveResidency(s *state, r *Request) {
-	if began := r.Began(s.engine.Caps); began != 0 && r.First != 0 && derivesKV(s) {
+	c, began := &s.kv, r.Began(s.engine.Caps)
+	own := c.reported && !c.frees && !c.others && c.fitted >= began && reportsItself(s.engine)
+	if began != 0 && r.First != 0 && (derivesKV(s) || own) {
 		s.kv.residency.Record(int64(r.Closed-began), 1)
 	}
 }
@@ -245,6 +248,7 @@ func Derived(s *Snapshot) (names []string) {
 	add("running", s.Counts.Derived, true)
 	add("waiting", s.Counts.Derived, !s.Counts.AnyQueued)
 	add("KV cells", s.KV.Derived, true)
+	add("KV residency", s.KV.ResidencyDerived, s.KV.Residency.Count > 0)
 	return names
 }
 

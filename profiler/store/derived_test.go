@@ -393,3 +393,61 @@ func TestUnseenBeginCountsInRates(t *testing.T) {
 		t.Errorf("%v and %v tokens/s, %v requests/s, want 40, 40 and 2", th.TTPS, th.SessionTTPS, th.Requests)
 	}
 }
+
+// TestResidencyIsDerived checks of which engines that report their KV cache, and not what they free, the time of a request
+// is that of its cells: of those whose cells are all those of running requests.
+func TestResidencyIsDerived(t *testing.T) {
+	kv := func(p *session, used, page int64) {
+		p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: used, Total: 1000, Page: page}})
+	}
+	// request runs one of 10 prompt tokens and two generated ones for 60 ms.
+	request := func(p *session, id event.RequestID, prompt int, during func()) {
+		p.state(ms, id, event.StateQueued, &event.Request{PromptTokens: prompt})
+		p.state(5*ms, id, event.StateDispatched, nil)
+		p.token(50*ms, id, 1)
+		during()
+		p.token(10*ms, id, 1)
+		during()
+		p.state(0, id, event.StateFinished, nil)
+	}
+	once := func(used, page int64) func(p *session) {
+		return func(p *session) { request(p, 1, 10, func() { kv(p, used, page) }) }
+	}
+	for name, c := range map[string]struct {
+		run  func(p *session)
+		want uint64
+	}{
+		"its tokens":  {once(11, 0), 1},
+		"whole pages": {once(16, 16), 1},
+		"more":        {once(13, 0), 0},
+		"more pages":  {once(32, 16), 0},
+		"no state in its time": {func(p *session) {
+			kv(p, 0, 0)
+			request(p, 1, 10, func() {})
+		}, 0},
+		"unknown prompt": {func(p *session) { request(p, 1, 0, func() { kv(p, 5, 0) }) }, 0},
+		"kept afterwards": {func(p *session) {
+			once(11, 0)(p)
+			kv(p, 11, 0)
+			request(p, 2, 10, func() { kv(p, 11, 0) })
+		}, 0},
+		"what is freed is reported": {func(p *session) {
+			once(11, 0)(p)
+			p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Total: 1000, Freed: 11, Residency: 7 * ms}})
+			request(p, 2, 10, func() { kv(p, 11, 0) })
+		}, 1},
+	} {
+		p := newSession()
+		p.attached(event.CapTokens|event.CapQueue|event.CapKV, 1)
+		kv(p, 500, 0) // of the state for late joiners
+		c.run(p)
+		s := p.store.Snapshot()
+		k, want := s.KV.Residency, 60*ms
+		if name == "what is freed is reported" {
+			want = 7 * ms
+		}
+		if k.Count != c.want || k.Count > 0 && k.Max != want || s.KV.ResidencyDerived == (want == 7*ms) {
+			t.Errorf("%s: %+v, derived %t; want %d of %d ns", name, k, s.KV.ResidencyDerived, c.want, want)
+		}
+	}
+}

@@ -9,7 +9,10 @@ import (
 type kvCache struct {
 	KV        // without Residency
 	residency metric.Histogram
-	reported  bool // the engine sends its state
+	reported  bool       // the engine sends its state
+	frees     bool       // it sends how long cells were in use: nothing is derived
+	others    bool       // cells were in use that no running request held: when a request's are freed is unknown
+	fitted    event.Time // the last state with no more cells in use than the running requests held
 }
 
 // apply stores the state that the engine emitted.
@@ -20,7 +23,28 @@ func (c *kvCache) apply(p *event.KV) {
 		c.Usage = event.DerivedValue(metric.Share(float64(c.Used), float64(p.Total)))
 	}
 	if p.Freed > 0 {
+		if !c.frees {
+			c.frees, c.residency = true, metric.Histogram{}
+		}
 		c.residency.Record(p.Residency, 1)
+	}
+}
+
+// applyKV stores the state of the KV cache, and compares it with what the running requests hold: the tokens of each, in
+// whole pages. The state that late joiners get comes before the requests.
+func applyKV(s *state, at event.Time, p *event.KV) {
+	c := &s.kv
+	c.apply(p)
+	if at <= s.derived.met || c.frees || !reportsItself(s.engine) {
+		return
+	}
+	cells, known := held(s)
+	switch most := cells + int64(s.requests.count(event.StateDispatched))*max(p.Page-1, 0); {
+	case !known:
+	case c.Used <= most:
+		c.fitted = at
+	case !c.others:
+		c.others, c.residency = true, metric.Histogram{}
 	}
 }
 
@@ -39,7 +63,7 @@ func (c *kvCache) report(p *event.Aggregates) {
 // hold.
 func kvNow(s *state) KV {
 	v := s.kv.KV
-	if held, known := held(s); known {
+	if held, known := held(s); known && derivesKV(s) {
 		v.Used, v.Derived = held, true
 	}
 	return v
@@ -47,6 +71,6 @@ func kvNow(s *state) KV {
 
 // view returns what snapshots show of a state.
 func (c *kvCache) view(v KV) KV {
-	v.Residency = c.residency.Summary()
+	v.Residency, v.ResidencyDerived = c.residency.Summary(), !c.frees
 	return v
 }

@@ -257,10 +257,11 @@ type RatePoint struct {
 
 // KV is the state of the KV cache.
 type KV struct {
-	Used, Total int64          // cells
-	Derived     bool           // Used is derived: prompt and generated tokens of the running requests
-	Usage       event.Reading  // 0..1
-	Residency   metric.Summary // ns that cells were pinned
+	Used, Total      int64          // cells
+	Derived          bool           // Used is derived: prompt and generated tokens of the running requests
+	Usage            event.Reading  // 0..1
+	Residency        metric.Summary // ns that cells were pinned
+	ResidencyDerived bool           // Residency is derived: the time of each request from when the engine began with it to its end
 }
 
 // Experts holds the router picks per window and phase.
