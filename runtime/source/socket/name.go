@@ -9,15 +9,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
 // maxName is the longest name of an engine to wait for, in bytes.
 const maxName = 64
 
-// IsName reports whether a text can be the name of an engine: not an address, a path, a number or the name of a file that
-// llmtop reads or writes.
+// IsName reports whether a text can be the name of an engine: not an address, a path, a number, a duration (of a flag that
+// lacks its =) or the name of a file that llmtop reads or writes.
 func IsName(text string) bool {
+	if _, err := time.ParseDuration(text); err == nil {
+		return false
+	}
 	if _, err := netip.ParseAddr(text); err == nil || len(text) > maxName || text != strings.TrimSpace(text) {
 		return false
 	}
@@ -25,7 +29,7 @@ func IsName(text string) bool {
 	case suffix, ".gguf", ".llmtop", ".json", ".jsonl", ".gz":
 		return false
 	}
-	return strings.ContainsFunc(text, unicode.IsLetter) && !strings.ContainsAny(text, `/\:=`) && !strings.ContainsFunc(text, unicode.IsControl) &&
+	return strings.ContainsFunc(text, unicode.IsLetter) && !strings.ContainsAny(text, `/\:=@`) && !strings.ContainsFunc(text, unicode.IsControl) &&
 		!strings.HasPrefix(text, "-") && !strings.HasPrefix(text, ".")
 }
 

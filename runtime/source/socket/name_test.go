@@ -50,7 +50,7 @@ func TestIsName(t *testing.T) {
 		"my-engine": true, "vllm": true, "My engine (2)": true, "llama.cpp": true, "moë": true, "gpu1": true,
 		"": false, "8080": false, "gpu1:8000": false, "unix:/x.sock": false, "./engine": false, "a/b": false, `C:\x`: false,
 		"model.gguf": false, "engine.sock": false, "run.llmtop": false, "10.0.0.4": false, "fe80::1": false, "-h": false,
-		".x": false, " x": false, "x\n": false, "x\x1b[0m": false, "a=b": false,
+		".x": false, " x": false, "x\n": false, "x\x1b[0m": false, "a=b": false, "30s": false, "1h5m": false, "me@gpu1": false,
 	} {
 		if IsName(text) != want {
 			t.Errorf("IsName(%q) is %v", text, !want)
