@@ -291,7 +291,7 @@ func TestAttachOllama(t *testing.T) {
 	generate(t, server.URL+"/api/generate", body(peer.OllamaModel, 8))
 	p.waitFor(t, peer.OllamaModel)
 	if runtime.GOOS == "linux" { // requests are visible in the slots of its llama-server
-		p.waitFor(t, "in memory", "CPU", " cores ")
+		p.waitFor(t, "in memory", "CPU", " of a core ")
 		defer generating(t, server.URL, "/api/generate", body(peer.OllamaModel, 900))()
 		p.waitFor(t, "from slot progress between two polls", "tok/s", "#1", "+ out")
 		const second = "second:latest"
@@ -321,7 +321,8 @@ func TestLlamaServerFallsAsleep(t *testing.T) {
 	p.waitFor(t, "asleep until the next request")
 }
 
-// TestWatchAllServers checks that "a" in the list of servers found watches them all: as root by probes, which show most.
+// TestWatchAllServers checks that "a" in the list of servers found watches them all: as root by probes, which show most,
+// once the user agrees.
 func TestWatchAllServers(t *testing.T) {
 	path := binary(t)
 	one, two := peer.LlamaServer(t, "", "--metrics", "--threads", "1"), peer.LlamaServer(t, "", "--threads", "1")
@@ -335,6 +336,10 @@ func TestWatchAllServers(t *testing.T) {
 	}
 	p.waitFor(t, "engines on this machine", first, second)
 	p.keys(t, "a")
+	if first != one.URL {
+		p.waitFor(t, "attach probes to")
+		p.keys(t, "y")
+	}
 	p.waitFor(t, "Engines", "sum", "idle", first, second)
 }
 

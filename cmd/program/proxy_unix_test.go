@@ -174,7 +174,7 @@ func TestProxyOnTheScreen(t *testing.T) {
 	p.keys(t, "2")
 	p.waitFor(t, "finished", "stop", "chat")
 	p.keys(t, "1")
-	p.waitFor(t, "text: not kept by the proxy")
+	p.waitFor(t, "not reported: stages, experts, text,")
 	server.Close()
 	res, err := http.Post("http://"+at+"/v1/models", "application/json", nil)
 	if err != nil {
