@@ -142,14 +142,6 @@ func (o *Options) Run(ctx context.Context) error {
 	})
 }
 
-// addressError returns the error of an unusable address; for a duration it points to --probe=DURATION.
-func (o *Options) addressError(at string, err error) error {
-	if _, no := time.ParseDuration(at); no == nil && o.probe > 0 {
-		return exit.Usagef("attach %s: not an address; for a probe interval write --probe=%s", at, at)
-	}
-	return err
-}
-
 // checkAddresses refuses flags that have no effect on the addresses, or lack what they need.
 func (o *Options) checkAddresses() error {
 	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), o.fleets()

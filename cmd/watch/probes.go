@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -41,12 +42,15 @@ func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 		if errors.Is(refused, os.ErrPermission) {
 			refused = fmt.Errorf("%w: run %s", refused, Sudo("attach", at))
 		}
+		if _, no := time.ParseDuration(at); no == nil && o.probe > 0 && address.Server(at) == "" {
+			return exit.Usagef("attach %s: not an address; for a probe interval write --probe=%s", at, at)
+		}
 		parsed, err := address.Parse(ctx, at)
 		switch absent := refused == nil || errors.Is(refused, probe.ErrAbsent); {
 		case err != nil && !absent:
 			return exit.Usagef("attach %s: %w", at, refused)
 		case err != nil:
-			return o.addressError(at, err)
+			return err
 		case !absent:
 			o.note(fmt.Sprintf("%s is watched by HTTP, not by probes: %v", at, refused))
 		}
