@@ -258,8 +258,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 113_650 // of Go, without tests and generated files
-	maxTypes    = 1_225
+	maxLines    = 113_800 // of Go, without tests and generated files
+	maxTypes    = 1_228
 	maxPackages = 92
 )
 

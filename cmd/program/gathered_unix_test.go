@@ -64,7 +64,7 @@ func TestFleetReportWithoutScreen(t *testing.T) {
 		if down := one.Replica == "vllm-13"; down != (one.State == "disconnected") {
 			t.Errorf("%s is %s", one.Replica, one.State)
 		}
-		if len(one.Report.Latencies) != 1 || one.Report.Latencies[0].Origin != "reported" || one.Report.Totals.Finished != nil {
+		if len(one.Report.Reported.Times) != 1 || one.Report.Reported.Times[0].Origin != "reported" || one.Report.Totals.Finished != nil {
 			t.Errorf("replica %d is %+v", i, one)
 		}
 	}
@@ -86,12 +86,14 @@ type fleetReport struct {
 		Replicas  []struct {
 			Replica, State string
 			Report         struct {
-				Totals    struct{ Finished *float64 }
-				Latencies []struct {
-					Name, Origin string
-					Count        uint64
-					Mean         float64
-					Counts       []uint64
+				Totals   struct{ Finished *float64 }
+				Reported struct {
+					Times []struct {
+						Name, Origin string
+						Count        uint64
+						Mean         float64
+						Counts       []uint64
+					}
 				}
 			}
 		}

@@ -10,17 +10,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Aggregates holds the aggregate metrics of a server over the session, besides its latencies.
+// Aggregates holds the aggregate metrics of a server over the session.
 type Aggregates struct {
-	Numbers  []store.ServerNumber `json:"numbers"` // reported ones
-	Missing  []string             `json:"missing"` // names of numbers that it does not report
-	NotRead  []event.Endpoint     `json:"not_read,omitempty"`
-	Parts    Parts                `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
-	Adapters []string             `json:"lora_adapters,omitempty"`
-	Ranks    []event.Rank         `json:"ranks,omitempty"`
-	Experts  *ReportedExperts     `json:"expert_ranks,omitempty"`
-	Earlier  *ReportedEarlier     `json:"earlier,omitempty"`
-	Models   []ReportedModel      `json:"models_in_memory,omitempty"`
+	Numbers   []store.ServerNumber `json:"numbers"` // reported ones
+	Missing   []string             `json:"missing"` // names of numbers that it does not report
+	NotRead   []event.Endpoint     `json:"not_read,omitempty"`
+	Latencies []Latency            `json:"times"`
+	Parts     Parts                `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
+	Adapters  []string             `json:"lora_adapters,omitempty"`
+	Ranks     []event.Rank         `json:"ranks,omitempty"`
+	Experts   *ReportedExperts     `json:"expert_ranks,omitempty"`
+	Earlier   *ReportedEarlier     `json:"earlier,omitempty"`
+	Models    []ReportedModel      `json:"models_in_memory,omitempty"`
 }
 
 // ReportedModel is a model in the memory of a server that loads models by itself.
@@ -42,8 +43,9 @@ type ReportedExperts struct {
 
 // ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
 type ReportedEarlier struct {
-	Counts    Numbers   `json:"counts"`
-	Latencies []Latency `json:"latencies"`
+	Totals    Numbers // of requests and tokens
+	Counts    []named // others
+	Latencies []Latency
 }
 
 // aggregates converts aggregate metrics; zero for an engine with per-request metrics.
@@ -51,7 +53,7 @@ func aggregates(r *store.Aggregates) Aggregates {
 	if r.At == 0 {
 		return Aggregates{}
 	}
-	out := Aggregates{Numbers: append([]store.ServerNumber{}, r.Numbers...), Missing: []string{}}
+	out := Aggregates{Numbers: append([]store.ServerNumber{}, r.Numbers...), Missing: []string{}, Latencies: countedLatencies(r.Histograms)}
 	for _, n := range r.NamedReadings() {
 		if !n.OK() && r.Number(n.Name) == nil {
 			out.Missing = append(out.Missing, n.Name)
@@ -94,17 +96,17 @@ func earlier(e *event.Earlier) *ReportedEarlier {
 	if e == nil {
 		return nil
 	}
-	out := &ReportedEarlier{Latencies: []Latency{}, Counts: Numbers{list: []named{
+	out := &ReportedEarlier{Counts: []named{}, Latencies: []Latency{}, Totals: Numbers{list: []named{
 		{"finished", e.Finished}, {"failed", e.Failed}, {"prompt_tokens", e.Prompt}, {"cached_tokens", e.Cached}, {"generated_tokens", e.Generated},
 	}}}
 	for _, n := range e.Counts {
-		out.Counts.set(n.Name, n.Reading)
+		out.Counts = append(out.Counts, named{n.Name, n.Reading})
 	}
 	for i := range e.Histograms {
 		var b metric.Buckets
 		b.Add(&e.Histograms[i])
 		if sum := b.Summary(); sum.Count > 0 {
-			out.Latencies = append(out.Latencies, counted(e.Histograms[i].Name, sum))
+			out.Latencies = append(out.Latencies, Latency{Name: e.Histograms[i].Name, Distribution: newDistribution(sum)})
 		}
 	}
 	return out
@@ -138,7 +140,7 @@ func reportedSections(r *Report) []section {
 	if len(r.Reported.Adapters) > 0 {
 		numbers.words = append(numbers.words, "LoRA adapters: "+strings.Join(r.Reported.Adapters, ", ")+".")
 	}
-	times := countedSection("Latency reported by the server, whole session", r.latenciesOf(event.Reported))
+	times := countedSection("Latency reported by the server, whole session", r.Reported.Latencies)
 	if len(times.rows) > 0 {
 		times.words = []string{countedNote}
 	}
@@ -190,7 +192,7 @@ func (e *ReportedEarlier) sections() []section {
 		return nil
 	}
 	counts := section{title: "Counted by the server before llmtop watched it", left: 1, header: []string{"", "total"}}
-	for _, o := range e.Counts.list {
+	for _, o := range slices.Concat(e.Totals.list, e.Counts) {
 		if o.n.OK() {
 			_, unit := metric.Named(o.name)
 			counts.rows = append(counts.rows, []string{o.name, unit(o.n.V)})

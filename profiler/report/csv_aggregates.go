@@ -64,8 +64,8 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin.String())
 		}
 	}
-	for i := range r.Latencies {
-		r.Latencies[i].rows(row)
+	for i := range r.Reported.Latencies {
+		r.Reported.Latencies[i].rows(row)
 	}
 	return rows
 }

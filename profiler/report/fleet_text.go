@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -148,7 +147,7 @@ func (f *Fleet) histogramsSection() section {
 	s := section{title: "Latency reported by the servers, whole session", left: 2, header: append([]string{"replica", ""}, countedHeader...)}
 	for i := range f.Replicas[:min(len(f.Replicas), listed)] {
 		r := &f.Replicas[i]
-		for _, l := range r.Report.latenciesOf(event.Reported) {
+		for _, l := range r.Report.Reported.Latencies {
 			s.rows = append(s.rows, append([]string{r.Name, l.title()}, l.countedCells()...))
 		}
 	}

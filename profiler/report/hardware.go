@@ -11,15 +11,15 @@ import (
 // Host is the last sample of the machine, and the use over all samples. Its numbers are those of the catalogue of events
 // that have a JSON name.
 type Host struct {
-	Sampled  bool            `json:"known"`
-	Machine  Numbers         `json:"machine"`
-	Cores    []event.Reading `json:"core_shares"`
-	Clocks   []event.Reading `json:"core_frequencies_hz"`
-	Engine   Numbers         `json:"engine"`
-	Self     Numbers         `json:"llmtop"`
-	GPUs     []Numbers       `json:"gpus"`
-	NoGPU    *string         `json:"no_gpu"` // reason if there are none
-	RunUsage RunUsage        `json:"over_run"`
+	Sampled  bool
+	Machine  Numbers
+	Cores    []event.Reading
+	Clocks   []event.Reading
+	Engine   Numbers
+	Self     Numbers
+	GPUs     []Numbers
+	NoGPU    *string // reason if there are none
+	RunUsage RunUsage
 }
 
 // Experts holds the router picks since the model was loaded. Layers has the picks of both phases by layer and expert.

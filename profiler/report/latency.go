@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -13,11 +12,11 @@ import (
 // Latency is the distribution of a latency over the session: of the requests that llmtop measured, or as a server
 // counts it in buckets, of whose percentiles no more is known than the buckets show.
 type Latency struct {
-	Name   string `json:"name"`   // of the catalogue, or else of the server
-	Origin string `json:"origin"` // measured, reported
+	Name   string // member of reports if it was measured, or else as of an event.Histogram
+	Origin string // measured, reported; "": reported before the session
 	Distribution
-	Edges  []float64 `json:"edges_s,omitempty"` // upper ends of the buckets; the last bucket has none. Nil: no buckets, or they have changed
-	Counts []uint64  `json:"counts,omitempty"`  // one more than Edges
+	Edges  []float64 // upper ends of the buckets; the last bucket has none. Nil: no buckets, or they have changed
+	Counts []uint64  // one more than Edges
 }
 
 // Distribution describes times in s. Percentiles of measured times are accurate to 1/64 of their value. Percentiles in
@@ -32,21 +31,26 @@ type Distribution struct {
 	P95    event.Reading      `json:"p95"`
 	P99    event.Reading      `json:"p99"`
 	Max    event.Reading      `json:"max"`
-	AtMost map[string]float64 `json:"at_most,omitempty"`
-	Above  map[string]float64 `json:"above,omitempty"`
+	AtMost map[string]float64 `json:"-"`
+	Above  map[string]float64 `json:"-"`
 }
 
-// latencies returns all latencies of a session: those that llmtop measured, then those that the server counts.
-func latencies(s *store.Snapshot) []Latency {
-	out := []Latency{}
+// latencies returns the latencies of a session that llmtop measured.
+func latencies(s *store.Snapshot) (out Latencies) {
 	for id := range store.Latencies {
 		row := &store.Latencies[id]
 		if d := distribution(row.In(&s.Latency)[session]); d != nil {
 			out = append(out, Latency{Name: row.JSON, Origin: event.Measured.String(), Distribution: *d})
 		}
 	}
-	for _, h := range s.Histograms() {
-		l := counted(h.Name, h.Summary(session))
+	return out
+}
+
+// countedLatencies returns the latencies of a session that a server counts.
+func countedLatencies(all []store.WindowedHistogram) []Latency {
+	out := []Latency{}
+	for _, h := range all {
+		l := Latency{Name: h.Name, Origin: event.Reported.String(), Distribution: newDistribution(h.Summary(session))}
 		bounds, counts := h.Session()
 		for l.Counts = counts; len(l.Edges) < len(bounds); {
 			l.Edges = append(l.Edges, float64(bounds[len(l.Edges)])/1e9)
@@ -56,48 +60,27 @@ func latencies(s *store.Snapshot) []Latency {
 	return out
 }
 
-// counted returns what a server counts of a latency.
-func counted(name string, d metric.Distribution) Latency {
-	json := name + "_s"
-	for id := range store.Latencies {
-		if store.Latencies[id].Server == name {
-			json = store.Latencies[id].JSON
-		}
-	}
-	return Latency{Name: json, Origin: event.Reported.String(), Distribution: newDistribution(d)}
-}
-
 // title returns the name of a latency for people: that of the catalogue if it was measured, or else that of servers.
 func (l *Latency) title() string {
-	i := slices.IndexFunc(store.Latencies[:], func(row store.LatencyRow) bool { return row.JSON == l.Name })
-	switch {
-	case i >= 0 && l.Origin == event.Measured.String():
+	if i := slices.IndexFunc(store.Latencies[:], func(row store.LatencyRow) bool { return row.JSON == l.Name }); i >= 0 {
 		return store.Latencies[i].Name
-	case i >= 0 && store.Latencies[i].Server != "":
-		return store.Latencies[i].Server
 	}
-	return strings.TrimSuffix(l.Name, "_s")
+	return l.Name
 }
 
 // Latency returns the distribution of a latency: the measured one if there is one, or else that of the server; nil
 // without values.
 func (r *Report) Latency(id store.LatencyID) *Latency {
-	for i := range r.Latencies {
-		if l := &r.Latencies[i]; l.Name == id.Row().JSON && l.Count > 0 {
-			return l
+	row := id.Row()
+	for _, from := range []struct {
+		name string
+		list []Latency
+	}{{row.JSON, r.Latencies}, {row.Server, r.Reported.Latencies}} {
+		if i := slices.IndexFunc(from.list, func(l Latency) bool { return l.Name == from.name && l.Count > 0 }); i >= 0 {
+			return &from.list[i]
 		}
 	}
 	return nil
-}
-
-// latenciesOf returns the latencies with an origin.
-func (r *Report) latenciesOf(origin event.Origin) (out []Latency) {
-	for _, l := range r.Latencies {
-		if l.Origin == origin.String() {
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // newDistribution converts a distribution to s.
@@ -109,25 +92,30 @@ func newDistribution(d metric.Distribution) Distribution {
 	for _, p := range []struct {
 		name string
 		q    metric.Quantile
-		to   *event.Reading
-	}{{"p50", d.P50, &out.P50}, {"p90", d.P90, &out.P90}, {"p95", d.P95, &out.P95}, {"p99", d.P99, &out.P99}, {"max", d.Max, &out.Max}} {
-		switch p.q.Edge {
-		case metric.Within, metric.Exact:
-			*p.to = nanos(p.q.At)
-		case metric.Below:
-			setEdge(&out.AtMost, p.name, p.q)
-		case metric.Above:
-			setEdge(&out.Above, p.name, p.q)
+	}{{"p50", d.P50}, {"p90", d.P90}, {"p95", d.P95}, {"p99", d.P99}, {"max", d.Max}} {
+		if p.q.Edge != metric.NoQuantile {
+			out.setPercentile(p.name, float64(p.q.At)/1e9, boundName(p.q.Edge))
 		}
 	}
 	return out
 }
 
-func setEdge(edges *map[string]float64, name string, q metric.Quantile) {
-	if *edges == nil {
-		*edges = make(map[string]float64)
+// setPercentile sets what percentile returns.
+func (d *Distribution) setPercentile(name string, v float64, bound string) {
+	edges := map[string]*map[string]float64{boundBelow: &d.AtMost, boundAbove: &d.Above}[bound]
+	switch {
+	case edges == nil:
+		*d.exact(name) = event.DerivedValue(v)
+	case *edges == nil:
+		*edges = map[string]float64{name: v}
+	default:
+		(*edges)[name] = v
 	}
-	(*edges)[name] = float64(q.At) / 1e9
+}
+
+// exact returns a percentile or the largest value by its name.
+func (d *Distribution) exact(name string) *event.Reading {
+	return map[string]*event.Reading{"p50": &d.P50, "p90": &d.P90, "p95": &d.P95, "p99": &d.P99, "max": &d.Max}[name]
 }
 
 // distribution converts a summary to s; nil if nothing was recorded. A single value has no standard deviation.
@@ -150,7 +138,7 @@ func (d *Distribution) percentile(name string) (v float64, bound string) {
 	if v, ok := d.Above[name]; ok {
 		return v, boundAbove
 	}
-	n := map[string]event.Reading{"p50": d.P50, "p90": d.P90, "p95": d.P95, "p99": d.P99, "max": d.Max}[name]
+	n := d.exact(name)
 	if !n.OK() {
 		return 0, ""
 	}
@@ -169,14 +157,17 @@ func (d *Distribution) cells(names ...string) (out []string) {
 	return out
 }
 
+// countedPercentiles are the percentiles of latencies that a server counts.
+var countedPercentiles = [...]string{"p50", "p90", "p95", "p99"}
+
 // countedHeader are the columns of countedCells.
-var countedHeader = []string{"samples", "mean", "p50", "p90", "p95", "p99"}
+var countedHeader = append([]string{"samples", "mean"}, countedPercentiles[:]...)
 
 const countedNote = "Means are exact, percentiles are interpolated within the server's buckets; < and > mark percentiles in the first and the last bucket."
 
 // countedCells returns what a server counts as text.
 func (d *Distribution) countedCells() []string {
-	return append([]string{metric.Count(float64(d.Count)), short(d.Mean, metric.Seconds)}, d.cells("p50", "p90", "p95", "p99")...)
+	return append([]string{metric.Count(float64(d.Count)), short(d.Mean, metric.Seconds)}, d.cells(countedPercentiles[:]...)...)
 }
 
 // countedSection returns a table of latencies that a server counts.
@@ -194,7 +185,7 @@ func latencySection(r *Report) section {
 	if r.Bench != nil {
 		s.title += " of all requests of the session, including the warm-up"
 	}
-	for _, d := range r.latenciesOf(event.Measured) {
+	for _, d := range r.Latencies {
 		cells := []string{d.title(), fmt.Sprint(d.Count)}
 		for _, n := range []struct {
 			v     event.Reading
@@ -222,8 +213,8 @@ func latencySection(r *Report) section {
 // latencyCharts draws the latencies that are counted in buckets.
 func latencyCharts(r *Report) (out []chart) {
 	for _, id := range []store.LatencyID{store.TTFT, store.ITL, store.TPOT, store.E2EL} {
-		for _, l := range r.Latencies {
-			if l.Name == id.Row().JSON && len(l.Edges) > 0 && len(l.Counts) == len(l.Edges)+1 {
+		for _, l := range r.Reported.Latencies {
+			if l.Name == id.Row().Server && len(l.Edges) > 0 && len(l.Counts) == len(l.Edges)+1 {
 				out = append(out, l.chart(id))
 			}
 		}
@@ -260,17 +251,16 @@ func (l *Latency) bucket(i int) string {
 	return fmt.Sprintf("%s to %s", metric.Seconds(l.Edges[i-1]), metric.Seconds(l.Edges[i]))
 }
 
-// rows yields the rows of a latency in the CSV of numbers.
+// rows yields the rows of a latency that a server counts in the CSV of numbers.
 func (l *Latency) rows(row func(name string, v float64, bound, origin string)) {
-	name := strings.TrimSuffix(l.Name, "_s")
-	row(name+"_count", float64(l.Count), boundWithin, l.Origin)
+	row(l.Name+"_count", float64(l.Count), boundWithin, l.Origin)
 	origin := event.Derived.String() // what llmtop computes from the buckets
 	if l.Mean.OK() {
-		row(name+"_mean_s", l.Mean.V, boundWithin, origin)
+		row(l.Name+"_mean_s", l.Mean.V, boundWithin, origin)
 	}
-	for _, p := range []string{"p50", "p90", "p95", "p99", "max"} {
+	for _, p := range countedPercentiles {
 		if v, bound := l.percentile(p); bound != "" {
-			row(name+"_"+p+"_s", v, bound, origin)
+			row(l.Name+"_"+p+"_s", v, bound, origin)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(doc.Bytes())
 	f.Add([]byte(`{"schema_version": 1, "requests": [{"ttft_components_s": {"a": 1e999}}]}`))
 	f.Add([]byte(`{"schema_version": 1, "fleet": {"replicas": [{"report": null}]}}`))
-	f.Add([]byte(`{"schema_version": 1, "latencies": [{"name": "ttft_s", "counts": [1, 2], "edges_s": null}]}`))
+	f.Add([]byte(`{"schema_version": 1, "reported": {"times": [{"name": "ttft", "counts": [1, 2], "bounds_s": null, "p50": {"value_s": 1}}]}}`))
 	var fleetDoc bytes.Buffer
 	if err := BuildFleet(Meta{Version: "1"}, []Member{replica("a", time.Second, event.LinkConnected), replica("b", 0, event.LinkStale)}).WriteJSON(&fleetDoc); err != nil {
 		f.Fatal(err)

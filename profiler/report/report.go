@@ -46,8 +46,8 @@ type Report struct {
 	Model         *Model            `json:"model"`
 	Requests      []Request         `json:"requests"`
 	Totals        Totals            `json:"totals"`
-	Latencies     []Latency         `json:"latencies"`
-	Undistributed map[string]string `json:"latencies_absent,omitempty"` // why latencies that requests have are not in Latencies
+	Latencies     Latencies         `json:"percentiles"`                  // measured ones
+	Undistributed map[string]string `json:"percentiles_absent,omitempty"` // why latencies that requests have are not in Latencies
 	Groups        []Group           `json:"groups"`
 	Throughput    Numbers           `json:"throughput"` // rates, of the last 10 s but for those of the session
 	KV            KV                `json:"kv"`

@@ -12,10 +12,10 @@ import (
 
 // RunUsage is the resource use of the machine and of two processes over all samples: means over time, peaks, and sums.
 type RunUsage struct {
-	Machine Numbers   `json:"machine"`
-	Engine  Numbers   `json:"engine"`
-	Self    Numbers   `json:"llmtop"`
-	GPUs    []Numbers `json:"gpus"`
+	Machine Numbers
+	Engine  Numbers
+	Self    Numbers
+	GPUs    []Numbers
 }
 
 // runUsage returns the use of a machine; nil: no samples.
