@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/llmtop/llmtop/theme"
@@ -98,7 +99,13 @@ func (a Area) Fade() {
 }
 
 // Text draws sanitised text from (x, y) to the area's right edge and returns its width in cells.
-func (a Area) Text(x, y int, st Style, s string) int { return a.Clip(x, y, a.W-x, st, s) }
+// Text that does not fit ends with an ellipsis.
+func (a Area) Text(x, y int, st Style, s string) int {
+	if Width(s) > a.W-x { // spaces at the end may be cut
+		s = strings.TrimRight(s, " ")
+	}
+	return a.Elide(x, y, a.W-x, st, s, '…')
+}
 
 // Clip draws sanitised text in at most w cells and returns the number of cells used. It drops a wide character that
 // fits only half.

@@ -16,7 +16,7 @@ func TestWideCharacters(t *testing.T) {
 		draw       func(Area)
 	}{
 		{"fit", "日本  ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本") }},
-		{"half is dropped", " 日本 ", func(a Area) { a.Text(1, 0, Fg(theme.Text), "日本語") }},
+		{"half is dropped", " 日本…", func(a Area) { a.Text(1, 0, Fg(theme.Text), "日本語") }},
 		{"left half overwritten", "x 本  ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本"); a.Cell(0, 0, Fg(theme.Text), 'x') }},
 		{"right half overwritten", " x本  ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本"); a.Cell(1, 0, Fg(theme.Text), 'x') }},
 		{"wide over two halves", " 語   ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本"); a.Text(1, 0, Fg(theme.Text), "語") }},

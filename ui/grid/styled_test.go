@@ -44,7 +44,7 @@ func TestLinesAreClipped(t *testing.T) {
 	var g Grid
 	g.Reset(6, 4)
 	g.Area(Rect{1, 1, 3, 2}).Lines(Styled("a日本\nb\nc"))
-	if got, want := g.Plain(), "      \n a日  \n b    \n      \n"; got != want {
+	if got, want := g.Plain(), "      \n a…   \n b    \n      \n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

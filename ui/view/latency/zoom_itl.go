@@ -28,8 +28,9 @@ func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	third := b.W / 3
 	drawWindows(b.Sub(0, 0, third-2, b.H), s, f)
 	pane.DrawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), f, s.Current)
-	drawHistogram(b.Sub(third, 0, third-2, b.H), f, s.Current)
-	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, f, selected)
+	stalls := max(b.W-2*third, min(stallsWidth(s), b.W-third-leastHistogram))
+	drawHistogram(b.Sub(third, 0, b.W-third-stalls-2, b.H), f, s.Current)
+	drawStalls(b.Sub(b.W-stalls, 0, stalls, b.H), s, f, selected)
 	drawChartKey(a, f)
 }
 
@@ -104,6 +105,21 @@ func drawHistogram(a grid.Area, f *pane.Frame, r *store.Request) {
 	}
 }
 
+// leastHistogram is the width that the distribution of gaps keeps beside the causes of stalls.
+const leastHistogram = 24
+
+// stallsWidth returns the width in which drawStalls cuts no cause.
+func stallsWidth(s *store.Snapshot) (w int) {
+	for i := range s.Latency.Stalls {
+		v := &s.Latency.Stalls[i]
+		w = max(w, len("00:00:00  1.00 ms  #")+len(strconv.Itoa(int(v.Request)))+len(stallToken)+len(" 1000  ")+grid.Width(v.Words()))
+	}
+	return w
+}
+
+// stallToken stands before the number of a token where it takes no room from a cause.
+const stallToken = " token"
+
 // drawStalls lists the last stalls with their causes, newest first, and marks the selected one.
 func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	a.Text(0, 0, pane.Heading, "Stalls, newest first")
@@ -111,13 +127,13 @@ func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 		a.Text(0, 1, pane.Good, string(f.Skin.Glyphs.Good)+" none")
 		return
 	}
-	first := max(selected-(a.H-2), 0)
+	first, whole := max(selected-(a.H-2), 0), stallsWidth(s)
 	for i := range min(len(s.Latency.Stalls)-first, a.H-1) {
 		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-first-i]
 		l := a.Line(0, 1+i)
 		l.Put(pane.Dim, pane.Clock(pane.SessionTime(s, v.At))).Tail(9, pane.Bad, metric.Duration(int64(v.Gap))).Put(pane.Dim, "  #"+strconv.Itoa(int(v.Request)))
-		if a.W >= 46 {
-			l.Put(pane.Dim, " token")
+		if a.W >= whole {
+			l.Put(pane.Dim, stallToken)
 		}
 		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), f.Skin.Glyphs.Ellipsis)
