@@ -110,19 +110,22 @@ func Only(ctx context.Context) (at, name string, err error) {
 		return "", "", exit.Usagef("attach: without a terminal it needs an address, because $%s is off", DiscoverVariable)
 	}
 	var found, commands []string
-	for _, f := range discover.Find(ctx, discover.Options{NoServers: mode == "sockets"}).Engines {
+	all := discover.Find(ctx, discover.Options{NoServers: mode == "sockets"})
+	for _, f := range all.Engines {
 		if f.Known() && f.Address != "" && f.State != discover.Silent {
-			at, name = f.Address, string(f.Kind)
+			at, name = f.Address, clean.Line(string(f.Kind))
 			found, commands = append(found, name+" at "+at), append(commands, "llmtop attach "+at)
 		}
 	}
 	switch {
+	case len(found) == 0 && len(all.Notes) > 0:
+		return "", "", exit.Usagef("attach: no engine found on this machine: %s", clean.Line(strings.Join(all.Notes, "; ")))
 	case len(found) == 0:
 		return "", "", exit.Usagef("attach: no engine found on this machine: start one, or wait for an event socket by its name: llmtop attach NAME")
 	case len(found) > 1:
 		return "", "", exit.Usagef("attach: %d engines found, name one: %s", len(found), clean.Line(strings.Join(found, ", ")))
 	case strings.HasPrefix(at, "pid:"):
-		return "", "", exit.Usagef("attach: only probes can watch the only engine found, %s: run %s", clean.Line(name), commands[0])
+		return "", "", exit.Usagef("attach: only probes can watch the only engine found, %s: run %s", name, commands[0])
 	}
 	return at, name, nil
 }

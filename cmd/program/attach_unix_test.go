@@ -4,6 +4,7 @@ package program_test
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,6 +110,16 @@ func TestAttachTheOnlyEngine(t *testing.T) {
 		c := exec.Command(path, args...)
 		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+folder, "LLMTOP_DISCOVER=sockets")
 		return c
+	}
+	sockets := filepath.Join(folder, "llmtop")
+	if err := errors.Join(os.Mkdir(sockets, 0o700), os.Chmod(sockets, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := in("attach", "--headless", "--for", "10ms").CombinedOutput(); err == nil || !strings.Contains(string(out), "other users may write to it") {
+		t.Errorf("with an untrusted folder: %v\n%s", err, out)
+	}
+	if err := os.Chmod(sockets, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	for n, want := range []string{"no engine found on this machine", "the only engine found: native", "2 engines found, name one: native at unix:"} {
 		if n > 0 {

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -21,7 +22,9 @@ func findSockets(ctx context.Context, opt Options) (found []Found, notes []strin
 	for _, s := range all {
 		f := Found{Kind: engine.Kind(s.Engine.Name), Version: s.Engine.Version, Model: s.Model.Name, Address: s.Address, PID: s.Engine.PID, How: BySocket}
 		switch {
-		case s.Refused:
+		case errors.Is(s.Refused, socket.ErrVersion):
+			f.Kind, f.State, f.Why = unnamed, Silent, s.Refused.Error()
+		case s.Refused != nil:
 			f.Kind, f.State, f.Why = unnamed, NeedsKey, "it needs a token: set --token-file"
 		case s.Engine.Name == "":
 			f.Kind, f.State, f.Why = unnamed, Silent, "does not introduce itself"

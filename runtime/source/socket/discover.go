@@ -21,7 +21,7 @@ import (
 type Found struct {
 	Address string
 	Engine  event.EngineInfo // Name is "" if it does not answer, or only with a token
-	Refused bool             // it requires a token
+	Refused error            // ErrToken: it requires one; ErrVersion; nil if it answers
 	Synced  bool             // its state was received; Model and Live are part of it
 	Model   event.Model
 	Live    map[event.RequestID]int64 // tokens so far, by live request
@@ -94,7 +94,13 @@ func look(ctx context.Context, a address, state bool) *Found {
 			return f
 		}
 		session, err := d.Decode(line, func(e event.Event) { f.hear(&e) })
-		if f.Synced, f.Refused = session.Type == wire.Synced, session.Type == wire.Auth; err != nil || f.Synced || f.Refused || !state {
+		switch {
+		case session.Type == wire.Auth:
+			f.Refused = ErrToken
+		case errors.Is(err, ErrVersion):
+			f.Refused = err
+		}
+		if f.Synced = session.Type == wire.Synced; err != nil || f.Synced || f.Refused != nil || !state {
 			return f
 		}
 	}

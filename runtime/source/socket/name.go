@@ -101,7 +101,7 @@ func (c *Client) successor(ctx context.Context) (address, error) {
 		f := look(ctx, a, false)
 		cancel()
 		switch {
-		case f == nil, f.Engine.Name == "" && !f.Refused: // it has ended, does not listen yet, or is slow
+		case f == nil, f.Engine.Name == "" && f.Refused == nil: // it has ended, does not listen yet, or is slow
 		case !f.named(name):
 			others = append(others, file)
 		case c.Claim == nil || c.Claim(a.String()):
@@ -111,10 +111,10 @@ func (c *Client) successor(ctx context.Context) (address, error) {
 	return address{}, nil
 }
 
-// named reports whether an engine has a name. One that requires a token has that of its socket, NAME-PID.sock, in which
-// emitters replace some characters.
+// named reports whether an engine has a name. One that refuses to introduce itself has that of its socket, NAME-PID.sock,
+// in which emitters replace some characters.
 func (f *Found) named(name string) bool {
-	if !f.Refused {
+	if f.Refused == nil {
 		return strings.EqualFold(f.Engine.Name, name)
 	}
 	plain := func(r rune) rune {

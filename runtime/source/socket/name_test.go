@@ -1,8 +1,10 @@
 package socket
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	goruntime "runtime"
 	"sync"
@@ -55,6 +57,31 @@ func TestIsName(t *testing.T) {
 		if IsName(text) != want {
 			t.Errorf("IsName(%q) is %v", text, !want)
 		}
+	}
+}
+
+// TestNewerEngineIsRefused: a client does not wait for an engine of its name whose protocol is too new.
+func TestNewerEngineIsRefused(t *testing.T) {
+	ownFolder(t)
+	if err := os.MkdirAll(Folder(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(Folder(), "my-engine-1.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			_, _ = fmt.Fprintln(conn, `{"t":"hello","v":"9.0","name":"my-engine","a":1}`)
+		}
+	}()
+	c, err := Dial("my-engine", "", engine.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Run(t.Context(), new(log)); !errors.Is(err, ErrVersion) {
+		t.Errorf("ended with %v", err)
 	}
 }
 
