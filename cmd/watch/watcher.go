@@ -243,7 +243,7 @@ func (w *watcher) watch(ctx context.Context, s *session.Session, at string) erro
 	case err == nil, refused && len(w.opt.Addresses) != 1:
 		return nil
 	case refused && s.Store.Snapshot().NeverReached():
-		return exit.Usage(fmt.Errorf("attach %s: %w", at, err))
+		return exit.Usage(err) // it names the address
 	case refused && w.opt.shown:
 		return nil
 	}
