@@ -140,22 +140,25 @@ func derivesKV(s *state) bool {
 	return !s.engine.Caps.Has(event.CapKV) && !s.kv.reported && reportsItself(s.engine)
 }
 
-// held returns the prompt and generated tokens of the running requests; false if those of one are unknown.
-func held(s *state) (tokens int64, known bool) {
+// held returns the prompt and generated tokens of the running requests; known is false if those of one are unknown, whole
+// also if there may be more of them.
+func held(s *state) (tokens int64, known, whole bool) {
 	if running, _, anyQueued := occupancy(s); s.requests.overflow.openCount() > 0 || anyQueued || running > s.requests.count(event.StateDispatched) {
-		return 0, false // one that is not known may hold cells
+		return 0, false, false // one that is not known may hold cells
 	}
+	whole = true
 	for l := range s.requests.newestFirst() {
 		v := &l.view
 		if l.done != nil || v.State != event.StateDispatched {
 			continue
 		}
 		if v.PromptTokens == 0 {
-			return 0, false
+			return 0, false, false
 		}
+		whole = whole && !l.promptStaged
 		tokens += int64(v.PromptTokens + v.Generated)
 	}
-	return tokens, true
+	return tokens, true, whole
 }
 
 // deriveResidency records how long an ended request held its part of the KV cache, if it is known when it began, and the

@@ -451,3 +451,18 @@ func TestResidencyIsDerived(t *testing.T) {
 		}
 	}
 }
+
+// TestCellsOfAStagedPrompt checks that no cells are derived of a prompt of which only the part that was processed is known.
+func TestCellsOfAStagedPrompt(t *testing.T) {
+	for _, prompt := range []int{0, 40} {
+		p := newSession()
+		p.attached(event.CapTokens|event.CapQueue, 1)
+		p.state(0, 1, event.StateQueued, &event.Request{PromptTokens: prompt})
+		p.state(ms, 1, event.StateDispatched, nil)
+		p.stage(1, event.StagePrompt, 10*ms, 8) // the other 32 came from a cache
+		p.token(ms, 1, 1)
+		if k := p.store.Snapshot().KV; k.Derived != (prompt > 0) || k.Derived && k.Used != 41 {
+			t.Errorf("a prompt of %d tokens: %d cells, derived %t", prompt, k.Used, k.Derived)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func applyKV(s *state, at event.Time, p *event.KV) {
 	if at <= s.derived.met || c.frees || !reportsItself(s.engine) {
 		return
 	}
-	cells, known := held(s)
+	cells, known, _ := held(s)
 	switch most := cells + int64(s.requests.count(event.StateDispatched))*max(p.Page-1, 0); {
 	case !known:
 	case c.Used <= most:
@@ -63,7 +63,7 @@ func (c *kvCache) report(p *event.Aggregates) {
 // hold.
 func kvNow(s *state) KV {
 	v := s.kv.KV
-	if held, known := held(s); known && derivesKV(s) {
+	if held, _, whole := held(s); whole && derivesKV(s) {
 		v.Used, v.Derived = held, true
 	}
 	return v

@@ -25,6 +25,7 @@ type liveRequest struct {
 	load            modelLoad // the last one before the first token
 	foundCold       bool      // Cold was found, the engine did not say it: TTFT has only the part of the load that it waited for
 	promptCounted   bool      // its prompt is counted in the rates, see derivePrompt
+	promptStaged    bool      // its prompt tokens are those of a stage, which leaves out cached ones
 	missedStart     bool      // its start was not received: there are no times before Dispatched or First
 	predatesClock   bool      // it started before the clock's epoch, see beforeClock
 	bounded         bool      // Options.Keep has no room for some of its tokens

@@ -276,8 +276,8 @@ func (s *state) applyStage(e *event.Event) {
 		return
 	}
 	l.stageTime[e.Stage] = event.Add(l.stageTime[e.Stage], e.Dur)
-	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
-		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
+	if n := int(e.N); n > l.view.PromptTokens && (e.Stage == event.StagePrompt || e.Stage == event.StageTokenize) {
+		l.view.PromptTokens, l.promptStaged = n, e.Stage == event.StagePrompt
 	}
 	if e.Stage == event.StagePrompt {
 		l.view.Computed = clampTokens(l.view.Computed + max(int(e.N), 0))
