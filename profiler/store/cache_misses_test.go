@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // TestCacheMisses checks what is missed of prompts of 400 tokens, of which the engine computed some in 100 ms.
@@ -51,5 +52,27 @@ func TestCacheMisses(t *testing.T) {
 	}
 	if k := m.Kinds[0]; k.Kind != event.BreakTimestamp || k.Requests != 2 || k.Tokens != 360 || k.Place != stamp.Place || k.Lost+m.Kinds[1].Lost != m.Lost {
 		t.Errorf("%+v", k)
+	}
+}
+
+// A prompt cache that costs most of prefill stands in the insights, and degrades the health.
+func TestABrokenPromptCacheIsAVerdict(t *testing.T) {
+	stamp := event.Reuse{With: 1, Kind: event.BreakTimestamp, Place: "messages[0].content", At: 7, Common: 100, Same: 800, Bytes: 1000}
+	p := newSession()
+	p.engine(event.CapTokens | event.CapStages)
+	for id := event.RequestID(1); id <= 14; id++ { // 3 s of them settle the verdict
+		p.state(0, id, event.StateQueued, nil)
+		p.stage(id, event.StagePrompt, 100*ms, 400)
+		p.token(0, id, 1)
+		p.state(0, id, event.StateFinished, &event.Outcome{Reason: "stop", Prompt: 400, Cached: 40, Generated: 1, Reuse: stamp})
+		p.now += event.Time(500 * ms)
+	}
+	s := p.store.Snapshot()
+	i := slices.IndexFunc(s.Verdicts, func(v verdict.Verdict) bool { return v.Topic == "prompt cache" })
+	if i < 0 || s.Health.Status != verdict.Degraded || s.Health.Verdict.Topic != "prompt cache" {
+		t.Fatalf("health %+v with the verdicts %+v", s.Health, s.Verdicts)
+	}
+	if v := s.Verdicts[i]; v.Text != "Cache misses are 89 % of prefill, 1.24 s in 14 requests of the last minute: a timestamp differs" || v.Evidence != "messages[0].content, character 7" {
+		t.Errorf("%+v", v)
 	}
 }

@@ -51,6 +51,7 @@ func (v *Snapshot) collect(e *verdict.Evidence) {
 	}
 	v.ttftEvidence(e)
 	v.queueEvidence(e)
+	v.cacheEvidence(e)
 	v.targetEvidence(e)
 	v.expertEvidence(e)
 	if v.AggregateOnly() {
@@ -103,6 +104,19 @@ func (v *Snapshot) queueEvidence(e *verdict.Evidence) {
 			e.Queue.Requests++
 			e.Queue.Wait, e.Queue.TTFTs = e.Queue.Wait+wait, e.Queue.TTFTs+int64(r.TTFT.V*second)
 		}
+	}
+}
+
+// cacheEvidence adds what misses of the prompt cache cost in the last minute, as the Latency view shows it.
+func (v *Snapshot) cacheEvidence(e *verdict.Evidence) {
+	m := SumCacheMisses(v.CountedIn(metric.Minute, false))
+	if m.Lost <= 0 {
+		return
+	}
+	e.CacheLost, e.CachePrefill = m.Lost, m.Prefill
+	e.CacheWhy, e.CachePlace = m.Kinds[0].Words(), m.Kinds[0].Where()
+	for i := range m.Kinds {
+		e.CacheMissed += m.Kinds[i].Requests
 	}
 }
 

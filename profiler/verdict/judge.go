@@ -24,6 +24,11 @@ type Evidence struct {
 	Warm         metric.Distribution // TTFT of warm requests of the last minute, or of all as a server counts it
 	Queue        Queued              // of these requests
 	ITLs, E2ELs  Judged              // against their targets
+	CacheLost    time.Duration       // prefill of the last minute for what a prompt cache could have kept
+	CachePrefill time.Duration       // prefill of the last minute
+	CacheMissed  int                 // requests that lost it
+	CacheWhy     string              // why, of most of it
+	CachePlace   string              // where the costliest prompt differs from an earlier one; "": the engine did not reuse the same text
 	Slots        int                 // maximum number of concurrent requests; 0: unknown
 	Dominant     string              // name of the largest TTFT component: of Request, or of the mean that a server counts
 	DomShare     float64             // its share
@@ -74,6 +79,7 @@ var rules = []rule{
 	unmeasured,
 	ttft,
 	queueing,
+	promptCache,
 	missed,
 	servedTTFT,
 	queued,

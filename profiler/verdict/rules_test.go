@@ -114,6 +114,23 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.ITL.P99.At-- },
 		},
 		{
+			name: "prompt cache", topic: "prompt cache", severity: Watch, try: "keep the start of prompts the same",
+			text:     []string{"50 % of prefill, 100 ms in 5 requests", "a timestamp differs"},
+			evidence: []string{"messages[0].content"},
+			fires: func(e *Evidence) {
+				e.CacheLost, e.CachePrefill, e.CacheMissed = 100*time.Millisecond, 200*time.Millisecond, 5
+				e.CacheWhy, e.CachePlace = "a timestamp differs", "messages[0].content, character 7"
+			},
+			silent: func(e *Evidence) { e.CachePrefill++ },
+		},
+		{
+			name: "prompt cache of few requests", topic: "prompt cache", severity: Watch, text: []string{"was not reused"},
+			fires: func(e *Evidence) {
+				e.CacheLost, e.CachePrefill, e.CacheMissed, e.CacheWhy = time.Second, time.Second, 5, "the same text was not reused"
+			},
+			silent: func(e *Evidence) { e.CacheMissed = 4 },
+		},
+		{
 			name: "missed targets", topic: "targets", severity: Bad,
 			text: []string{"p99 ITL misses the target of 10.0 ms in 3 of 5 requests, E2EL misses the target of 200 ms in 9 of 9 requests of the last minute"},
 			fires: func(e *Evidence) {

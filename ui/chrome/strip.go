@@ -18,7 +18,7 @@ import (
 // insights of the overview have the evidence of all.
 var evidenceViews = map[string][]string{
 	"TTFT": {"Requests", "Latency"}, "queue": {"Requests"}, "token gaps": {"Latency"}, "targets": {"Latency"}, "lost time": {"System", "Latency"}, "decode": {"Latency"},
-	"memory": {"System"}, "KV cache": {"Requests"}, "preemptions": {"Requests"}, "engine": {"Engines"}, "speculation": {"Latency"}, "bound": {"System"},
+	"memory": {"System"}, "KV cache": {"Requests"}, "prompt cache": {"Latency"}, "preemptions": {"Requests"}, "engine": {"Engines"}, "speculation": {"Latency"}, "bound": {"System"},
 }
 
 // Offers returns the key of a view by its name, "" if it is on the screen; false if the view is not offered.
