@@ -171,7 +171,7 @@ func commands(t *testing.T) map[string]struct {
 		"run: config":                       {[]string{"run", "--headless", "-p", "x", "--config", file("config.toml", q+" = 1\n")}, true},
 		"run: alert":                        {[]string{"run", "--headless", "-p", "x", "--config", file("alerts.toml", "[[alert]]\nname = "+q+"\nwhen = \"nothing > 1\"\n")}, false},
 		"serve: architecture":               {[]string{"serve", weights}, true},
-		"record: script":                    {[]string{"record", "--cast", filepath.Join(dir, "c"), "--script", file("script.toml", "[[do]]\nkey = "+q+"\n")}, false},
+		"cast: script":                      {[]string{"cast", "--cast", filepath.Join(dir, "c"), "--script", file("script.toml", "[[do]]\nkey = "+q+"\n")}, false},
 		"bench: prompts":                    {[]string{"bench", "--prompts", file("prompts", `{"prompt":"x",`+q+`:1}`)}, false},
 		"engine: argument":                  {[]string{"engine", evil[:20]}, true},
 		"engine install: argument":          {[]string{"engine", "install", evil[:20]}, true},
@@ -285,7 +285,7 @@ func TestErrorsAreShort(t *testing.T) {
 		"a value of the config": {"run", "--headless", "-p", "x", "--config", file("value.toml", "threads = \""+long+"\"\n")},
 		"broken TOML":           {"run", "--headless", "-p", "x", "--config", file("broken.toml", long+"\n")},
 		"an alert":              {"run", "--headless", "-p", "x", "--config", file("alert.toml", "[[alert]]\nname = \"a\"\nwhen = \"queued > 3\"\n"+long+" = 1\n")},
-		"a script":              {"record", "--cast", filepath.Join(dir, "c"), "--script", file("script.toml", "[[step]]\nkey = \""+long[:10_000]+"\"\n")},
+		"a script":              {"cast", "--cast", filepath.Join(dir, "c"), "--script", file("script.toml", "[[step]]\nkey = \""+long[:10_000]+"\"\n")},
 		"a field of a prompt":   {"bench", "--prompts", file("prompts", `{"prompt":"x","`+long[:500_000]+`":1}`)},
 		"a number in a prompt":  {"bench", "--prompts", file("numbers", `{"prompt":"x","max_tokens":`+strings.Repeat("9", 500_000)+`}`)},
 	} {
