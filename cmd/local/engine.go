@@ -110,7 +110,7 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 	}
 	e.Sampler, e.Inspector = host.New(sampled), host.NewInspector(process.Alive)
 	if e.Samples = e.Inspector.In(e); process.PID != os.Getpid() {
-		e.Machine.Watch(e.Session, e.Clock, func() (int, bool) { return process.Alive(), true }, e.Samples)
+		e.Machine.Watch(e.Session, e.Clock, session.Known(process.Alive), e.Samples) // an engine that ended keeps its last sample
 		e.Samples = &e.Machine
 	}
 	e.Add("run engine", session.WithReason(r.reasons(of.why), run))
