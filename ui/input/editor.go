@@ -229,7 +229,7 @@ func (e *Editor) DrawText(in grid.Area, ascii bool) int {
 		before = before[n:]
 	}
 	x := grid.Width(before)
-	n := in.Text(0, 0, grid.Fg(theme.Data), before+after)
+	n := in.Clip(0, 0, in.W, grid.Fg(theme.Data), before+after) // the cut is the cursor's window
 	if x < in.W {
 		in.Paint(x, 0, 1, theme.Background, grid.Reverse)
 	}
