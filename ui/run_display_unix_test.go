@@ -3,8 +3,8 @@
 package ui
 
 import (
+	"bufio"
 	"context"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -73,8 +73,9 @@ func TestTerminalShowsTheLastFrame(t *testing.T) {
 	screen := vt10x.New(vt10x.WithSize(80, 24))
 	read := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(screen, master)
-		close(read)
+		defer close(read)
+		for in := bufio.NewReader(master); screen.Parse(in) == nil; { // a read may end within a character
+		}
 	}()
 	resize := func(w, h int) {
 		screen.Resize(w, h)
