@@ -77,9 +77,6 @@ func run(ctx context.Context, cfg Config, s screen, sent *throttle) error {
 	d.enter()
 	defer d.leave()
 	defer onSignals(ctx, l.program)()
-	if d.size() != size { // it changed before anybody listened for that
-		go l.program.Send(tea.WindowSizeMsg{})
-	}
 	// The program quits with ctx instead of being killed by it, so that the goroutine that reads the terminal ends too.
 	defer context.AfterFunc(ctx, l.program.Quit)()
 	_, err := l.program.Run()
