@@ -57,7 +57,7 @@ func spellOut(root *cobra.Command, args []string) []string {
 		return slices.Concat([]string{"cast"}, out, rest)
 	case args[at] == "record" && ending == files.Recording:
 		verb := "attach"
-		if of := firstOperand(root, rest); of >= 0 && verbOf(rest[of]) == "run" || of < 0 && prompted(rest) {
+		if of := firstOperand(root, rest); of >= 0 && verbOf(rest[of]) == "run" || of < 0 && slices.ContainsFunc(rest, func(arg string) bool { return onlyRuns(root, arg) }) {
 			verb = "run"
 		}
 		return slices.Concat([]string{verb, "--headless"}, out, rest)
@@ -65,10 +65,9 @@ func spellOut(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// prompted reports whether flags are there that only a model takes.
-func prompted(args []string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return slices.Contains([]string{"-p", "--prompt", "-f", "--file", "-"}, name)
-	})
+// onlyRuns reports whether an argument is one that run takes and attach does not: its flags, and - for a prompt.
+func onlyRuns(root *cobra.Command, arg string) bool {
+	run, _, _ := root.Find([]string{"run"}) // both exist
+	attach, _, _ := root.Find([]string{"attach"})
+	return arg == "-" || flagOf(run, arg) != nil && flagOf(attach, arg) == nil
 }

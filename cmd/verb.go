@@ -65,20 +65,27 @@ func firstOperand(root *cobra.Command, args []string) int {
 
 // takesNext reports whether the value of a flag is the next argument.
 func takesNext(root *cobra.Command, arg string) bool {
-	name, long := strings.CutPrefix(arg, "--")
-	if strings.Contains(name, "=") {
+	if strings.Contains(arg, "=") {
 		return false
 	}
 	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
-		f := c.Flags().Lookup(name)
-		if !long {
-			f = c.Flags().ShorthandLookup(name[len(name)-1:])
-		}
-		if f != nil {
-			return f.NoOptDefVal == "" && (long || len(name) == 2)
+		if f := flagOf(c, arg); f != nil {
+			return f.NoOptDefVal == "" && (strings.HasPrefix(arg, "--") || len(arg) == 2)
 		}
 	}
 	return false
+}
+
+// flagOf returns the flag of a command that an argument sets, of several short ones the last; nil: none.
+func flagOf(c *cobra.Command, arg string) *pflag.Flag {
+	if name, long := strings.CutPrefix(arg, "--"); long {
+		name, _, _ = strings.Cut(name, "=")
+		return c.Flags().Lookup(name)
+	}
+	if len(arg) < 2 || arg[0] != '-' {
+		return nil
+	}
+	return c.Flags().ShorthandLookup(arg[len(arg)-1:])
 }
 
 // suggestions returns what a misspelt word may mean as the end of an error: ": did you mean …?"; "" without a guess.

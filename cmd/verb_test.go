@@ -33,7 +33,7 @@ func TestVerbs(t *testing.T) {
 		"-p 8080 weights": "run", "-n 8 weights": "run", "-n8 weights": "run", "bench.gguf": "run",
 		"session --speed 10": "replay", "missing.llmtop": "replay", "trace.jsonl.gz": "replay", "report.json": "report",
 		"record x.llmtop 8080": "attach", "record x.llmtop": "attach", "record --for 3s x.llmtop http://gpu1:8000": "attach",
-		"record x.llmtop weights": "run", "record X.LLMTOP -p hello": "run", "--theme light record x.llmtop 8080": "attach",
+		"record x.llmtop weights": "run", "record x.llmtop --seed=7 -n 8": "run", "record x.llmtop --for=3s --plain": "attach", "record X.LLMTOP -p hello": "run", "--theme light record x.llmtop 8080": "attach",
 		"cast x.cast": "cast", "cast --for 3s x.svg 8080": "cast", "record x.cast": "", "record": "", "record x.llmtop --help": "", "cast x.llmtop": "",
 		"": "", "--theme light": "", "run 8080": "", "attach 8080": "", "help run": "", "completion bash": "", "run": "", "rum": "", "notes": "",
 		"short": "", "folder.d": "", "-- 8080": "", "-p 8080": "", "__complete 8080": "", "70000": "", "-": "", "-x 8080": "attach",
