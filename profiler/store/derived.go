@@ -14,7 +14,7 @@ type derived struct {
 	busyUntil           event.Time // up to which the time with a running request is counted
 	full                bool       // as many requests as the engine has slots have generated at once
 
-	// What tells the first request of an engine from the later ones.
+	// What identifies the first request of an engine.
 	met      event.Time // when the engine introduced itself
 	restarts int
 	marks    bool       // the engine says itself which request is cold

@@ -172,8 +172,8 @@ func unchanged(pid int, path string, mapped bool) error {
 	return nil
 }
 
-// halfKV reports whether a process surely keeps keys and values as 16-bit floats: it is a llama-server or an Ollama that
-// nothing tells otherwise.
+// halfKV reports whether a process surely keeps keys and values as 16-bit floats: it is a llama-server or an Ollama whose
+// arguments and environment leave their types alone.
 func halfKV(pid int) bool {
 	args, env := arguments(pid, "cmdline"), arguments(pid, "environ")
 	if len(args) == 0 || len(env) == 0 {

@@ -266,8 +266,8 @@ func (d *Decoder) readObject(p any) {
 	}
 }
 
-// readMembers reads the members of the open object into the struct that p points to, and skips others. The time of a line
-// is none of the struct's.
+// readMembers reads the members of the open object into the struct that p points to, and skips others. The struct has no
+// member for the time of a line.
 func (d *Decoder) readMembers(p any) {
 	s, of, next := &d.scan, reflect.ValueOf(p).Elem(), 0
 	list := membersOf(of.Type())

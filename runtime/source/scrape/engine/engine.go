@@ -118,7 +118,7 @@ var (
 	}
 )
 
-// draftPositions is the number of positions of a draft that are told apart.
+// draftPositions is the number of positions of a draft that are counted separately.
 const draftPositions = 8
 
 // draftAliases are the metrics of speculation that vLLM and llama.cpp have.
