@@ -40,7 +40,9 @@ func overlay(w, h int, ascii bool) *app {
 // The overview in every colour profile, which shows all roles of a theme; the profile without colours uses ASCII.
 func TestGoldenProfiles(t *testing.T) {
 	for p := theme.NoColour; p < theme.NumProfiles; p++ {
-		goldenColours(t, "profile_"+p.String(), open(viewtest.LiveSnapshot(), p, p == theme.NoColour, 120, 36))
+		t.Run(p.String(), func(t *testing.T) {
+			goldenColours(t, "profile_"+p.String(), open(viewtest.LiveSnapshot(), p, p == theme.NoColour, 120, 36))
+		})
 	}
 }
 

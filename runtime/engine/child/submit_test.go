@@ -29,6 +29,9 @@ func TestSteering(t *testing.T) {
 		t.Errorf("at another pace: %+v", result)
 	}
 	r.SetPace(0.01)
+	if _, err := r.Encode(t.Context(), "a"); err != nil { // the pace is set: requests take another way to the engine
+		t.Fatal(err)
+	}
 	h = r.ask(t, "Call me Ishmael.", 20)
 	eventtest.Wait(t, "running", func() bool { return len(r.OfKind(event.KindToken)) > 20 })
 	r.Cancel(h.ID)
