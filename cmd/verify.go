@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +23,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/placement"
-	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // expertsVerify holds the flags of the experts verify command.
@@ -39,8 +40,7 @@ func newExpertsVerifyCommand() *cobra.Command {
 		Short: "Run llama.cpp with and without a plan, and show what it gains",
 		Long: `verify plans like llmtop experts plan --for llamacpp, and then runs llama.cpp's llama-bench in
 turns: with all experts in the slower memory, and with those of the plan on the faster device. It
-prints the speed of decoding of one request, and the predicted gain: at most what reading fewer
-bytes from the slower memory saves, at the speed at which as many threads read it.`,
+prints the speed of decoding of one request, and the gain with its range over the turns.`,
 		Example: `  llmtop experts verify session.llmtop --budget 8GB
   llmtop experts verify report.json --budget 25% --llama-bench ~/llama.cpp/build/bin/llama-bench`,
 		Args: takes(1, 1, "experts verify needs one report, recording or imatrix file: llmtop experts verify FILE"),
@@ -85,42 +85,54 @@ func (o *expertsVerify) run(ctx context.Context, name string, out, notes io.Writ
 	if o.model == "" {
 		return exit.Usagef("%s does not name a model that is still there: add --model FILE.gguf", name)
 	}
-	t, sides, err := o.try(ctx, program, in, notes)
+	t, err := o.try(ctx, program, in, notes)
 	if err != nil {
 		return err
 	}
-	return o.print(out, t, sides)
+	return t.print(out)
 }
 
-// try runs llama-bench in turns without and with the plan, and returns the arguments of both.
-func (o *expertsVerify) try(ctx context.Context, program string, in *placement.Input, notes io.Writer) (t *placement.Trial, sides [2][]string, err error) {
-	without, with := in.WholeLayers(0), in.WholeLayers(o.bytes(in))
-	sides = [2][]string{in.LlamaArgs(without), in.LlamaArgs(with)}
-	t = &placement.Trial{SlowBytes: [2]float64{without.SlowBytes, with.SlowBytes}}
+// trial is what llama-bench measured in turns: with all experts in the slower memory, and with those of the plan on the device.
+type trial struct {
+	device string // which is faster; "": llama.cpp has none, so that the plan moves nothing
+	sides  [2]struct {
+		args      string
+		slowBytes float64   // of experts that a token reads from the slower memory, by the plan
+		speeds    []float64 // tokens/s of one request, one per turn
+	}
+}
+
+// try runs llama-bench in turns without and with the plan.
+func (o *expertsVerify) try(ctx context.Context, program string, in *placement.Input, notes io.Writer) (*trial, error) {
 	devices, err := output(ctx, program, "--list-devices")
 	if err != nil {
-		return nil, sides, err
+		return nil, err
 	}
-	t.Device = firstDevice(devices)
-	t.ReadRate = host.ReadBandwidth(o.threads)
+	t := &trial{device: firstDevice(devices)}
+	var args [2][]string
+	for i, capacity := range [2]float64{0, o.bytes(in)} {
+		plan := in.WholeLayers(capacity)
+		args[i] = in.LlamaArgs(plan)
+		t.sides[i].args, t.sides[i].slowBytes = strings.Join(args[i], " "), plan.SlowBytes
+	}
 	for turn := range o.turns {
 		fmt.Fprintf(notes, "turn %d of %d\n", turn+1, o.turns)
 		for i := range 2 {
 			side := (turn + i) % 2 // each goes first in every second turn
 			raw, err := output(ctx, program, append([]string{
 				"-m", o.model, "-p", "0", "-n", strconv.Itoa(o.tokens), "-r", "1", "-t", strconv.Itoa(o.threads), "-o", "json",
-			}, sides[side]...)...)
+			}, args[side]...)...)
 			if err != nil {
-				return nil, sides, err
+				return nil, err
 			}
 			speed, err := benchSpeed(raw)
 			if err != nil {
-				return nil, sides, fmt.Errorf("read answer of %s: %w", program, err)
+				return nil, fmt.Errorf("read answer of %s: %w", program, err)
 			}
-			t.Speeds[side] = append(t.Speeds[side], speed)
+			t.sides[side].speeds = append(t.sides[side].speeds, speed)
 		}
 	}
-	return t, sides, nil
+	return t, nil
 }
 
 // output runs a program and returns what it writes to stdout.
@@ -164,25 +176,41 @@ func benchSpeed(raw []byte) (float64, error) {
 	return tests[0].Speed, nil
 }
 
-func (o *expertsVerify) print(out io.Writer, t *placement.Trial, sides [2][]string) error {
-	device := t.Device
-	if device == "" {
-		device = "none: all memory is the same"
-	}
-	fmt.Fprintf(out, "faster device  %s\n", device)
-	for side, name := range [...]string{"without the plan", "with the plan"} {
-		least, most := t.Speeds[side][0], t.Speeds[side][0]
-		for _, v := range t.Speeds[side] {
-			least, most = min(least, v), max(most, v)
-		}
+func (t *trial) print(out io.Writer) error {
+	fmt.Fprintf(out, "faster device  %s\n", cmp.Or(t.device, "none: all memory is the same"))
+	for i, name := range [...]string{"without the plan", "with the plan"} {
+		s := &t.sides[i]
 		fmt.Fprintf(out, "%-17s %s tokens/s (%s to %s, %d turns)  %s per token from the slower memory  %s\n", name,
-			metric.Rate(metric.Median(t.Speeds[side])), metric.Rate(least), metric.Rate(most), o.turns, metric.Bytes(t.SlowBytes[side]), strings.Join(sides[side], " "))
+			metric.Rate(metric.Median(s.speeds)), metric.Rate(slices.Min(s.speeds)), metric.Rate(slices.Max(s.speeds)), len(s.speeds), metric.Bytes(s.slowBytes), s.args)
 	}
-	median, low, high := t.Measured()
-	fmt.Fprintf(out, "measured gain     %s (%s to %s)\n", metric.Rate(median), metric.Rate(low), metric.Rate(high))
-	if gain, ok := t.Predicted(); ok {
-		fmt.Fprintf(out, "predicted gain    %s at most, at %s with %d threads\n", metric.Rate(gain), metric.BytesPerSecond(t.ReadRate), o.threads)
-	}
-	_, err := fmt.Fprintln(out, t.Verdict())
+	_, err := fmt.Fprintln(out, gainWords(t.device, t.gains()))
 	return err
+}
+
+// gains returns how many times as fast each turn was with the plan.
+func (t *trial) gains() []float64 {
+	gains := make([]float64, len(t.sides[0].speeds))
+	for i, without := range t.sides[0].speeds {
+		gains[i] = t.sides[1].speeds[i] / without
+	}
+	return gains
+}
+
+// byChance is the difference in speed that turns may show by chance, even if all show it.
+const byChance = 0.05
+
+// gainWords says what the turns show: a gain or a loss if all of them agree on it.
+func gainWords(device string, gains []float64) string {
+	median := metric.Median(gains)
+	words := fmt.Sprintf("%s times as fast with the plan (%s to %s)", metric.Rate(median), metric.Rate(slices.Min(gains)), metric.Rate(slices.Max(gains)))
+	differs := median < 1-byChance && slices.Max(gains) < 1 || median > 1+byChance && slices.Min(gains) > 1
+	switch {
+	case device == "" && differs:
+		words += ": llama.cpp has no faster device here, but stores the experts of the plan in another form"
+	case device == "":
+		words += ": llama.cpp has no faster device here, so the plan moves nothing"
+	case !differs:
+		words += ": no difference that these turns show"
+	}
+	return words
 }

@@ -19,7 +19,7 @@ func TestVerifyWithLlamaBench(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, notes)
 	}
-	for _, want := range []string{"faster device  none", "--n-cpu-moe 8\n", "--n-cpu-moe 6\n", "measured gain", "predicted gain    1.00", "no faster device here"} {
+	for _, want := range []string{"faster device  none", "--n-cpu-moe 8\n", "--n-cpu-moe 6\n", "times as fast with the plan", "no faster device here"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -50,9 +50,28 @@ func TestVerifyWithDevice(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, notes)
 	}
-	for _, want := range []string{"faster device  TEST0: a device", "10.5 tokens/s (10.5 to 10.5, 3 turns)", "21.0 tokens/s", "measured gain     2.00 (2.00 to 2.00)", "predicted gain    1.0", "more than predicted"} {
+	for _, want := range []string{"faster device  TEST0: a device", "10.5 tokens/s (10.5 to 10.5, 3 turns)", "21.0 tokens/s", "\n2.00 times as fast with the plan (2.00 to 2.00)\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// TestGainWords plants gains of three turns.
+func TestGainWords(t *testing.T) {
+	for want, c := range map[string]struct {
+		device string
+		gains  []float64
+	}{
+		"1.41 times as fast with the plan (1.35 to 1.42)":                                                    {"GPU", []float64{1.41, 1.35, 1.42}},
+		"0.700 times as fast with the plan (0.690 to 0.710)":                                                 {"GPU", []float64{0.7, 0.71, 0.69}},
+		"1.01 times as fast with the plan (0.980 to 1.02): no difference that these turns show":              {"GPU", []float64{0.98, 1.01, 1.02}},
+		"1.41 times as fast with the plan (0.990 to 1.42): no difference that these turns show":              {"GPU", []float64{1.41, 0.99, 1.42}},
+		"1.01 times as fast with the plan (0.980 to 1.02): llama.cpp has no faster device here, so the":      {"", []float64{0.98, 1.01, 1.02}},
+		"0.700 times as fast with the plan (0.690 to 0.710): llama.cpp has no faster device here, but store": {"", []float64{0.7, 0.71, 0.69}},
+	} {
+		if got := gainWords(c.device, c.gains); !strings.HasPrefix(got, want) || c.device != "" && got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
