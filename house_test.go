@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 const module = "github.com/llmtop/llmtop/"
@@ -281,5 +282,44 @@ func TestTheHouseFitsItsBudgets(t *testing.T) {
 	})
 	if lines > maxLines || types > maxTypes || len(packages) > maxPackages {
 		t.Errorf("%d lines, %d types and %d packages; at most %d, %d and %d", lines, types, len(packages), maxLines, maxTypes, maxPackages)
+	}
+}
+
+// maxWords is the maximum number of words of the documents, without what tests generate from the program.
+const maxWords = 49_250
+
+// generated matches the parts of a document that a test writes.
+var generated = regexp.MustCompile(`(?s)<!-- [a-z ]+ -->\n.*?<!-- /[a-z ]+ -->`)
+
+// TestTheDocsFitTheirBudget counts the words of README.md, CONTRIBUTING.md and docs.
+func TestTheDocsFitTheirBudget(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := 0
+	for _, name := range slices.Concat([]string{"README.md", "CONTRIBUTING.md"}, files, starts) {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, n := generated.ReplaceAllString(string(page), ""), 0
+		if name == filepath.Join("docs", "keys.md") {
+			text, _, _ = strings.Cut(text, "| key | action |\n") // the rest is the table
+		}
+		for word := range strings.FieldsSeq(text) {
+			if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+				n++
+			}
+		}
+		t.Logf("%5d %s", n, name)
+		words += n
+	}
+	if words > maxWords || words == 0 {
+		t.Errorf("the documents have %d words, at most %d: shorten a page, or link to the one that says it already", words, maxWords)
 	}
 }
