@@ -259,7 +259,7 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 113_850 // of Go, without tests and generated files
+	maxLines    = 113_900 // of Go, without tests and generated files
 	maxTypes    = 1_228
 	maxPackages = 92
 )

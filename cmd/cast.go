@@ -43,6 +43,9 @@ func castScreen(c *cobra.Command, r *local.Run, args []string) error {
 	if !r.Camera.Enabled() {
 		return exit.Usagef("cast needs the file to write: llmtop cast FILE.cast or FILE.svg; to record events: llmtop record FILE%s", files.Recording)
 	}
+	if err := r.Camera.CheckNew(); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(args, address.IsEngine) {
 		return castEngines(c, r, args)
 	}
@@ -55,17 +58,14 @@ func castScreen(c *cobra.Command, r *local.Run, args []string) error {
 	return r.Start(c)
 }
 
-// castEngines records the screen of attached engines. It refuses flags for running a model.
+// castEngines records the screen of attached engines. It refuses the flags of run that attach does not have.
 func castEngines(c *cobra.Command, r *local.Run, args []string) error {
 	if i := slices.IndexFunc(args, func(arg string) bool { return !address.IsEngine(arg) }); i >= 0 {
 		return exit.Usagef("%q: cast takes one model file, or addresses (unix:PATH, tcp:HOST:PORT, http://HOST:PORT, HOST:PORT, PORT, pid:PROCESS)", args[i])
 	}
 	var misplaced string
-	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	new(local.Settings).BindEngine(set)
-	new(files.Prompts).Bind(set)
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if set.Lookup(f.Name) != nil {
+		if onlyRuns(c.Root(), "--"+f.Name) {
 			misplaced = f.Name
 		}
 	})

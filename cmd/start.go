@@ -22,13 +22,6 @@ import (
 	"github.com/llmtop/llmtop/ui"
 )
 
-// Values of --discover.
-const (
-	discoverAll     = "all"
-	discoverSockets = "sockets" // event sockets only: no processes, no ports
-	discoverOff     = "off"
-)
-
 // discoverFlags are the flags of llmtop without a command that concern running engines.
 type discoverFlags struct {
 	discover string
@@ -37,19 +30,23 @@ type discoverFlags struct {
 
 func (s *discoverFlags) bind(set *pflag.FlagSet) {
 	watch.BindTraces(set, &s.traces)
-	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(address.DiscoverVariable), discoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+address.DiscoverVariable+")")
+	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(address.DiscoverVariable), address.DiscoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+address.DiscoverVariable+")")
 }
 
-func (s *discoverFlags) check() error {
-	if !slices.Contains([]string{discoverAll, discoverSockets, discoverOff}, s.discover) {
-		return exit.Usagef("--discover %q: must be all, sockets or off", s.discover)
+func (s *discoverFlags) check(set *pflag.FlagSet) error {
+	name := "--discover"
+	if !set.Changed("discover") {
+		name = "$" + address.DiscoverVariable
+	}
+	if err := address.CheckDiscover(name, s.discover); err != nil {
+		return err
 	}
 	return watch.CheckTraces(s.traces)
 }
 
 // wanted reports whether to look for engines: there is a screen, and no flag is set for running the built-in model.
 func (s *discoverFlags) wanted(set *pflag.FlagSet, v *screen.View) bool {
-	return s.discover != discoverOff && !hasRunFlag(set) && v.Visible()
+	return s.discover != address.DiscoverOff && !hasRunFlag(set) && v.Visible()
 }
 
 // hasRunFlag reports whether a flag is set that is about running the built-in model, not about the screen.
@@ -65,7 +62,7 @@ func hasRunFlag(set *pflag.FlagSet) (about bool) {
 // begin runs llmtop without a command: on the only engine found, on those that the user chooses, or on the built-in
 // model.
 func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
-	if err := s.check(); err != nil {
+	if err := s.check(c.Flags()); err != nil {
 		return err
 	}
 	if s.traces != "" {
@@ -75,7 +72,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	if !s.wanted(c.Flags(), &r.View) {
 		return showBuiltIn(c, r)
 	}
-	look := &discover.Watch{Options: discover.Options{NoServers: s.discover == discoverSockets}}
+	look := &discover.Watch{Options: discover.Options{NoServers: s.discover == address.DiscoverSockets}}
 	found := look.Look(c.Context())
 	engines := slices.DeleteFunc(slices.Clone(found.Engines), func(f discover.Found) bool { return !f.Known() })
 	attach := func(addresses []string, note string) error {

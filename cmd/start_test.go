@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
@@ -68,11 +71,11 @@ func TestCandidates(t *testing.T) {
 // terminal.
 func TestDiscoverWanted(t *testing.T) {
 	root := NewRoot()
-	s := discoverFlags{discover: discoverAll}
+	s := discoverFlags{discover: address.DiscoverAll}
 	if s.wanted(root.Flags(), &screen.View{}) {
 		t.Error("engines are looked for without a terminal")
 	}
-	if err := (&discoverFlags{discover: "some"}).check(); err == nil {
+	if err := (&discoverFlags{discover: "some"}).check(new(pflag.FlagSet)); err == nil {
 		t.Error("--discover takes anything")
 	}
 	for flags, want := range map[string]bool{"": true, "--theme=light --fps=5": true, "--pace=3": false, "--record=x": false, "--discover=sockets": true, "-n 3": false} {

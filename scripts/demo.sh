@@ -10,5 +10,6 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 go build -o "$scratch/bin/llmtop" .
+rm -f docs/demo.cast docs/demo.svg
 XDG_CONFIG_HOME=$scratch TZ=UTC "$scratch/bin/llmtop" cast docs/demo.cast --out docs/demo.svg \
 	--script docs/demo.toml --size 120x36 --text --parallel 2

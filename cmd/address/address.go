@@ -2,6 +2,7 @@
 package address
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -98,19 +99,36 @@ func Named(ctx context.Context, text string) (string, error) {
 	return "", exit.Usagef("attach %s: %d engines have this name: name one by its address: %s", text, len(at), strings.Join(at, ", "))
 }
 
-// DiscoverVariable is the environment variable that says where to look for engines that were not named: all, sockets or
-// off.
+// DiscoverVariable is the environment variable that says where to look for engines that were not named.
 const DiscoverVariable = "LLMTOP_DISCOVER"
+
+// Values of --discover and of the variable.
+const (
+	DiscoverAll     = "all"
+	DiscoverSockets = "sockets" // event sockets only: no processes, no ports
+	DiscoverOff     = "off"
+)
+
+// CheckDiscover refuses an unknown value of the flag or variable of this name.
+func CheckDiscover(name, mode string) error {
+	if !slices.Contains([]string{DiscoverAll, DiscoverSockets, DiscoverOff}, mode) {
+		return exit.Usagef("%s %q: must be %s, %s or %s", name, mode, DiscoverAll, DiscoverSockets, DiscoverOff)
+	}
+	return nil
+}
 
 // Only returns the address of the only engine found on this machine, and its name. It fails if there are several, or none.
 // Probes are not attached to a process that was not named.
 func Only(ctx context.Context) (at, name string, err error) {
-	mode := os.Getenv(DiscoverVariable)
-	if mode == "off" {
+	mode := cmp.Or(os.Getenv(DiscoverVariable), DiscoverAll)
+	if err := CheckDiscover("$"+DiscoverVariable, mode); err != nil {
+		return "", "", err
+	}
+	if mode == DiscoverOff {
 		return "", "", exit.Usagef("attach: without a terminal it needs an address, because $%s is off", DiscoverVariable)
 	}
 	var found, commands []string
-	all := discover.Find(ctx, discover.Options{NoServers: mode == "sockets"})
+	all := discover.Find(ctx, discover.Options{NoServers: mode == DiscoverSockets})
 	for _, f := range all.Engines {
 		if f.Known() && f.Address != "" && f.State != discover.Silent {
 			at, name = f.Address, clean.Line(string(f.Kind))

@@ -68,3 +68,16 @@ func TestParseAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestDiscoverVariable checks that an unknown value of $LLMTOP_DISCOVER is refused, not read as all.
+func TestDiscoverVariable(t *testing.T) {
+	for value, want := range map[string]string{
+		"bogus": `$LLMTOP_DISCOVER "bogus": must be all, sockets or off`,
+		"off":   "attach: without a terminal it needs an address, because $LLMTOP_DISCOVER is off",
+	} {
+		t.Setenv(DiscoverVariable, value)
+		if _, _, err := Only(context.Background()); exit.Code(err) != exit.CodeUsage || err.Error() != want {
+			t.Errorf("%s: %v, want %s", value, err, want)
+		}
+	}
+}

@@ -76,6 +76,17 @@ func (c *Camera) Check() (err error) {
 	return nil
 }
 
+// CheckNew refuses files that exist: a screen that was recorded live cannot be recorded again.
+func (c *Camera) CheckNew() error {
+	for _, ending := range []string{files.Cast, files.SVG} {
+		info, err := os.Stat(c.out.Name(ending))
+		if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			return exit.Usagef("record screen to %s: it exists: choose another name, or remove it", c.out.Name(ending))
+		}
+	}
+	return nil
+}
+
 // Shot describes one recording of the screen.
 type Shot struct {
 	Screen ui.Config

@@ -47,6 +47,8 @@ func (g *Group) Listen(ctx context.Context, s *Session, l *ListenFlags, engine e
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return "", context.Cause(ctx)
+	case errors.Is(err, socket.ErrToken) && secret == "":
+		return "", exit.Usagef("%w: set --token-file FILE or $LLMTOP_TOKEN", err)
 	case err != nil:
 		return "", exit.Usage(err)
 	}

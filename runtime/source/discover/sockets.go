@@ -25,7 +25,7 @@ func findSockets(ctx context.Context, opt Options) (found []Found, notes []strin
 		case errors.Is(s.Refused, socket.ErrVersion):
 			f.Kind, f.State, f.Why = unnamed, Silent, s.Refused.Error()
 		case s.Refused != nil:
-			f.Kind, f.State, f.Why = unnamed, NeedsKey, "it needs a token: set --token-file"
+			f.Kind, f.State, f.Why = unnamed, NeedsKey, "it needs a token: set --token-file FILE or $LLMTOP_TOKEN"
 		case s.Engine.Name == "":
 			f.Kind, f.State, f.Why = unnamed, Silent, "does not introduce itself"
 		case s.Engine.State == event.EngineLoading, s.Engine.State == event.EngineStarting && s.Model.Name == "":

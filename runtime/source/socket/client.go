@@ -205,7 +205,7 @@ func (c *Client) session(conn net.Conn, s *wire.Session) error {
 		return c.login(conn)
 	case wire.Bye:
 		if s.Reason == wrongToken {
-			return fmt.Errorf("wrong %w", ErrToken)
+			return fmt.Errorf("wrong %w: check --token-file or $LLMTOP_TOKEN", ErrToken)
 		}
 		if s.Reason == "" {
 			s.Reason = "the engine closed the connection"
@@ -222,7 +222,7 @@ func (c *Client) session(conn net.Conn, s *wire.Session) error {
 // login sends the token.
 func (c *Client) login(conn net.Conn) error {
 	if c.token == "" {
-		return fmt.Errorf("the engine needs a %w", ErrToken)
+		return fmt.Errorf("the engine needs a %w: set --token-file FILE or $LLMTOP_TOKEN", ErrToken)
 	}
 	line, err := wire.AppendControl(nil, &wire.Control{Type: wire.Login, Token: c.token})
 	if err != nil {

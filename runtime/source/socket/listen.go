@@ -32,7 +32,7 @@ const maxLockWait = 10 * shortTimeout
 func open(ctx context.Context, a address, token string) (net.Listener, error) {
 	if a.network == "tcp" {
 		if !a.loopback() && token == "" {
-			return nil, fmt.Errorf("listen at %v: %w: needed because other machines can reach this address", a, ErrToken)
+			return nil, fmt.Errorf("listen at %v: other machines can reach this address, so it needs a %w", a, ErrToken)
 		}
 		l, err := net.Listen("tcp", a.path)
 		if err != nil {

@@ -134,6 +134,8 @@ func TestTokens(t *testing.T) {
 		eventtest.Wait(t, "an answer", func() bool { return got.remote().Link != event.LinkNone })
 		if r := got.remote(); r.Link != want {
 			t.Errorf("with token %q the connection is %+v", token, r)
+		} else if want == event.LinkRefused && !(strings.Contains(r.Reason, "--token-file") && strings.Contains(r.Reason, "$LLMTOP_TOKEN")) {
+			t.Errorf("with token %q the reason %q does not say how to set one", token, r.Reason)
 		}
 		if e := got.OfKind(event.KindEngine)[0].Data.(*event.EngineInfo); want == event.LinkRefused && e.Name != "" {
 			t.Errorf("with token %q the engine introduces itself as %q", token, e.Name)
