@@ -259,9 +259,9 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 113_900 // of Go, without tests and generated files
-	maxTypes    = 1_228
-	maxPackages = 92
+	maxLines    = 112_820 // of Go, without tests and generated files
+	maxTypes    = 1_224
+	maxPackages = 91
 )
 
 // TestTheHouseFitsItsBudgets counts the lines, types and packages of the tree.

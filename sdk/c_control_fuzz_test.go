@@ -1,4 +1,4 @@
-package c
+package sdk
 
 import (
 	"bufio"
@@ -28,7 +28,7 @@ func FuzzControl(f *testing.F) {
 			flags = append(flags, "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 		}
 	}
-	cmd := exec.Command(build(f, languageC, "testdata/control.c", flags...))
+	cmd := exec.Command(buildC(f, languageC, "c/testdata/control.c", flags...))
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		f.Fatal(err)

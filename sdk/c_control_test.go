@@ -1,4 +1,4 @@
-package c
+package sdk
 
 import (
 	"bufio"
@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
 // asker is a connection that sends control messages.
@@ -66,18 +64,18 @@ func (a asker) answer(line string) string {
 	return fmt.Sprint(k["c"], " ", k["ok"], " ", k["why"], " ", k["r"])
 }
 
-func controlled(t *testing.T, variables ...string) *harness.Program {
+func controlled(t *testing.T, variables ...string) *Program {
 	t.Helper()
-	return harness.Start(t, build(t, languageC, languageC.source), append([]string{"ADDRESS=unix:" + harness.Socket(t), "CONTROL=1"}, variables...)...)
+	return Start(t, buildC(t, languageC, languageC.source), append([]string{"ADDRESS=unix:" + Socket(t), "CONTROL=1"}, variables...)...)
 }
 
-func TestControl(t *testing.T) {
+func TestControlOfC(t *testing.T) {
 	t.Parallel()
 	obeys(t, controlled(t))
 }
 
 // obeys sends control messages to an engine, and ends it.
-func obeys(t *testing.T, p *harness.Program) {
+func obeys(t *testing.T, p *Program) {
 	t.Helper()
 	a := ask(t, p.Address)
 	caps, _ := a.until("hello")["caps"].([]any)
@@ -174,7 +172,7 @@ func TestMalformedControl(t *testing.T) {
 	p.End()
 }
 
-func TestToken(t *testing.T) {
+func TestTokenOfC(t *testing.T) {
 	t.Parallel()
 	p := controlled(t, "ADDRESS=tcp:0.0.0.0:0", "TOKEN=sesame")
 	address := strings.Replace(p.Address, "0.0.0.0", "127.0.0.1", 1)
@@ -197,7 +195,6 @@ func TestToken(t *testing.T) {
 		t.Errorf("the answer is %s", got)
 	}
 	w := watch(t, address, "sesame")
-	w.await("the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkConnected })
 	p.Go()
 	w.await("the end of the work", func(s *store.Snapshot) bool { return len(s.Log) > 0 && s.Counts.Finished == 3 })
 	p.Done()

@@ -1,4 +1,4 @@
-package c
+package sdk
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/socket"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// watcher is a store that the client of llmtop feeds.
+// watcher is a store fed by the client of llmtop.
 type watcher struct {
 	t testing.TB
 	*store.Store
+	client *socket.Client
 }
 
 func watch(t testing.TB, address, token string) watcher {
@@ -29,7 +29,7 @@ func watch(t testing.TB, address, token string) watcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := watcher{t, store.New(store.Options{Now: clock.Now, Wall: time.Now})}
+	w := watcher{t, store.New(store.Options{Now: clock.Now, Wall: time.Now}), client}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.Run(ctx) })
@@ -38,6 +38,7 @@ func watch(t testing.TB, address, token string) watcher {
 		cancel()
 		running.Wait()
 	})
+	w.await("the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkConnected })
 	return w
 }
 
@@ -63,12 +64,11 @@ const (
 
 // shown compares llmtop's data of an engine with its work, and with the times on the wire.
 func shown(t *testing.T, binary string) {
-	address := "ADDRESS=unix:" + harness.Socket(t)
-	p := harness.Start(t, binary, address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
-	wire := harness.Connect(t, p.Address, check())
+	address := "ADDRESS=unix:" + Socket(t)
+	p := Start(t, binary, address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
+	wire := Connect(t, p.Address, check)
 	wire.Read("synced")
 	w := watch(t, p.Address, "")
-	w.await("the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkConnected })
 	p.Go()
 	wire.Read("log")
 	p.Done()
@@ -80,7 +80,7 @@ func shown(t *testing.T, binary string) {
 	}
 	p.Kill()
 	w.await("the loss of the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkDisconnected })
-	next := harness.Start(t, binary, address)
+	next := Start(t, binary, address)
 	s = w.await("the next run", func(s *store.Snapshot) bool {
 		return s.Engine.Remote.Link == event.LinkConnected && s.Engine.PID == next.PID()
 	})
@@ -135,7 +135,7 @@ func checkTotals(t *testing.T, s *store.Snapshot) {
 }
 
 // checkRequest compares a request with the plan, and each of its times with the stamps on the wire.
-func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
+func checkRequest(t *testing.T, wire *Reader, r *store.Request) {
 	t.Helper()
 	if r.State != event.StateFinished || r.Reason != "length" || r.Group != `adapter-"x"` || r.Label != "chat" || r.MaxTokens != 64 {
 		t.Errorf("request %d is %v, %q, group %q, label %q, at most %d tokens", r.ID, r.State, r.Reason, r.Group, r.Label, r.MaxTokens)
@@ -181,9 +181,9 @@ type stamps struct {
 	stages map[string]int64
 }
 
-func stampsOf(wire *harness.Reader, id event.RequestID) stamps {
+func stampsOf(wire *Reader, id event.RequestID) stamps {
 	s := stamps{stages: map[string]int64{}}
-	at := func(l harness.Line) int64 { return int64(l.Keys["a"].(float64)) }
+	at := func(l Line) int64 { return int64(l.Keys["a"].(float64)) }
 	for _, l := range wire.Of("req", float64(id)) {
 		if l.Keys["state"] == "queued" {
 			s.queued = at(l)

@@ -1,4 +1,4 @@
-package harness
+package sdk
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Readme returns the engine of README.md with the given number of lines that call the SDK, which match calls.
+// Readme returns the engine of a language's README.md with the given number of lines that call the SDK, which match calls.
 func Readme(t testing.TB, lines int, language, calls string) string {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile(filepath.Join(language, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package llmtop_test
+package sdk
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime/source/socket"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 	llmtop "github.com/llmtop/llmtop/sdk/go"
 )
 
@@ -25,18 +24,18 @@ func check(line []byte) error {
 	return err
 }
 
-// TestEnginesOfReadme watches the engines with 5, 20 and 60 lines.
-func TestEnginesOfReadme(t *testing.T) {
+// TestEnginesOfReadmeInGo watches the engines with 5, 20 and 60 lines.
+func TestEnginesOfReadmeInGo(t *testing.T) {
 	t.Parallel()
-	if why := harness.Supported(); why != "" {
+	if why := Supported(); why != "" {
 		t.Skip(why)
 	}
-	model, err := os.ReadFile(filepath.Join("testdata", "model.go"))
+	model, err := os.ReadFile("go/testdata/model.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for lines, want := range harness.Engines {
-		program := harness.Readme(t, lines, "go", `\b(llmtop\.Serve|(top|r|s)\.([ABD-Z]\w*|Count|Cancel)\b)`)
+	for lines, want := range Engines {
+		program := Readme(t, lines, "go", `\b(llmtop\.Serve|(top|r|s)\.([ABD-Z]\w*|Count|Cancel)\b)`)
 		dir := t.TempDir()
 		files := map[string]string{"main.go": program, "model.go": string(model)}
 		args := []string{"build", "-o", filepath.Join(dir, "engine")}
@@ -50,27 +49,27 @@ func TestEnginesOfReadme(t *testing.T) {
 		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 			t.Fatalf("%d lines: %v\n%s", lines, err, out)
 		}
-		harness.WatchReadme(t, filepath.Join(dir, "engine"), check, want)
+		WatchReadme(t, filepath.Join(dir, "engine"), check, want)
 	}
 }
 
-func serve(t *testing.T, o llmtop.Options) (*llmtop.Emitter, *harness.Reader) {
+func serve(t *testing.T, o llmtop.Options) (*llmtop.Emitter, *Reader) {
 	t.Helper()
-	if why := harness.Supported(); why != "" {
+	if why := Supported(); why != "" {
 		t.Skip(why)
 	}
-	o.Address = "unix:" + harness.Socket(t)
+	o.Address = "unix:" + Socket(t)
 	top, err := llmtop.Serve("test", o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = top.Close() })
-	r := harness.Connect(t, top.Address(), check)
+	r := Connect(t, top.Address(), check)
 	r.Read("synced")
 	return top, r
 }
 
-func end(t *testing.T, top *llmtop.Emitter, r *harness.Reader) {
+func end(t *testing.T, top *llmtop.Emitter, r *Reader) {
 	t.Helper()
 	if err := top.Close(); err != nil {
 		t.Error(err)
@@ -235,9 +234,9 @@ func TestWithoutSocket(t *testing.T) {
 	}
 }
 
-// BenchmarkEmit measures what a token costs the engine, and a pass with its token, without a reader.
-func BenchmarkEmit(b *testing.B) {
-	top, err := llmtop.Serve("bench", llmtop.Options{Address: "unix:" + harness.Socket(b)})
+// BenchmarkGo measures what a token costs the engine, and a pass with its token, without a reader.
+func BenchmarkGo(b *testing.B) {
+	top, err := llmtop.Serve("bench", llmtop.Options{Address: "unix:" + Socket(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

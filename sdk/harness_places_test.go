@@ -1,4 +1,4 @@
-package harness
+package sdk
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func (s Suite) reclaimed(t *testing.T) {
 	}
 	p.Kill()
 	next := Start(t, s.Binary, address)
-	if Connect(t, next.Address, s.Check).Read("hello").Keys["pid"] != float64(next.PID()) {
+	if Connect(t, next.Address, check).Read("hello").Keys["pid"] != float64(next.PID()) {
 		t.Error("another engine answers")
 	}
 	next.Go()
@@ -89,7 +89,7 @@ func (s Suite) untrusted(t *testing.T, folder, place string) {
 
 func (s Suite) loopback(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=tcp:127.0.0.1:0")
-	Connect(t, p.Address, s.Check).Read("synced")
+	Connect(t, p.Address, check).Read("synced")
 	p.Go()
 	p.Done()
 	p.End()

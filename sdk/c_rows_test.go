@@ -1,4 +1,4 @@
-package c
+package sdk
 
 import (
 	"encoding/csv"
@@ -6,18 +6,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// TestRows writes the stages of more requests than are kept: the engine reports how many are missing. Its own stages
+// TestRowsOfC writes the stages of more requests than are kept: the engine reports how many are missing. Its own stages
 // and those of live requests are always included.
-func TestRows(t *testing.T) {
+func TestRowsOfC(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 16
 	name := filepath.Join(t.TempDir(), "rows.csv")
-	cmd := exec.Command(build(t, languageC, "testdata/rows.c"), name)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(harness.Socket(t)))
+	cmd := exec.Command(buildC(t, languageC, "c/testdata/rows.c"), name)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(Socket(t)))
 	out, err := cmd.CombinedOutput()
 	if want := "65538 rows, 3 missing\n65538 rows, 3 missing\n-1\n"; err != nil || string(out) != want {
 		t.Errorf("%v, the engine prints %q, want %q", err, out, want)

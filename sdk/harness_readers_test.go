@@ -1,4 +1,4 @@
-package harness
+package sdk
 
 import (
 	"io"
@@ -9,14 +9,14 @@ import (
 // late joins an engine after its work, with one request that has not ended, and reads the state.
 func (s Suite) late(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "HELD=1")
-	early := Connect(t, p.Address, s.Check)
+	early := Connect(t, p.Address, check)
 	early.Read("synced")
 	p.Go()
 	early.Read("log") // the last line without a request: nothing waits to be sent
 	p.Done()
 	var readers []*Reader
 	for range 3 {
-		r := Connect(t, p.Address, s.Check)
+		r := Connect(t, p.Address, check)
 		r.Read("synced")
 		readers = append(readers, r)
 	}
@@ -47,7 +47,7 @@ func (s Suite) late(t *testing.T) {
 // stalled has one stalled reader and one that keeps up while the engine works.
 func (s Suite) stalled(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "REQUESTS=40", "TOKENS=500", "THREADS=4", "RING=1024", "BACKLOG=65536", "PAUSE_US=50")
-	slow, fast := Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)
+	slow, fast := Connect(t, p.Address, check), Connect(t, p.Address, check)
 	slow.Read("synced")
 	fast.Read("synced")
 	p.Go()
@@ -70,7 +70,7 @@ func (s Suite) stalled(t *testing.T) {
 // killed kills an engine within a line that is longer than a socket's buffer.
 func (s Suite) killed(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "LAYERS=256", "EXPERTS=2048", "BACKLOG=8388608")
-	readers := []*Reader{Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)}
+	readers := []*Reader{Connect(t, p.Address, check), Connect(t, p.Address, check)}
 	for _, r := range readers {
 		r.Read("synced")
 	}
@@ -103,7 +103,7 @@ func (s Suite) hostile(t *testing.T) {
 			_, _ = io.WriteString(conn, input) // the engine may hang up
 		}()
 	}
-	r := Connect(t, p.Address, s.Check)
+	r := Connect(t, p.Address, check)
 	r.Read("synced")
 	p.Go()
 	r.Settle(emitted(20, 50))

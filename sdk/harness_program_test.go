@@ -1,8 +1,9 @@
-// Package harness runs example engines of any language and checks their output against docs/event-protocol.md.
+// Package sdk holds the tests of the emitters for engines in C, C++, Rust and Go: it runs example engines of these
+// languages and checks their output against docs/event-protocol.md.
 //
 // An example engine opens its socket, prints the address, waits for a line "go" on standard input, works, prints
 // "done", waits for "end", and ends. If it cannot open its socket, it prints the reason as one line on standard error
-// and exits with 1. Environment variables configure it; testdata/engine.c shows the events:
+// and exits with 1. Environment variables configure it; c/testdata/engine.c shows the events:
 //
 //	ADDRESS            unix:PATH or tcp:HOST:PORT; default: in the default folder
 //	REQUESTS, TOKENS   number of requests and tokens of each, default 3 and 5
@@ -14,7 +15,7 @@
 //	HELD=1             request 9000 is queued, dispatched and has ten tokens before the address is printed; it never ends
 //	LAYERS, EXPERTS    of the model, default 2 and 4
 //	RING, BACKLOG      capacity of the emitter in events and bytes
-package harness
+package sdk
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package c
+package sdk
 
 import (
 	"fmt"
@@ -9,14 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
 // snippets returns the programs in the README, with their languages.
 func snippets(t *testing.T) (programs []string, languages []language) {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile("c/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,15 +28,15 @@ func snippets(t *testing.T) (programs []string, languages []language) {
 	return programs, languages
 }
 
-// TestReadme compiles and runs the programs in the README, with and without a usable socket folder.
-func TestReadme(t *testing.T) {
+// TestReadmeOfC compiles and runs the programs in the README, with and without a usable socket folder.
+func TestReadmeOfC(t *testing.T) {
 	programs, languages := snippets(t)
 	for i, program := range programs {
 		t.Run(fmt.Sprint(i, languages[i].compiler), func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			binary := build(t, languages[i], written(t, languages[i], program), "-Itestdata", "-Wno-missing-field-initializers", "-lm")
-			for _, place := range []string{filepath.Dir(harness.Socket(t)), "/dev/null"} {
+			binary := buildC(t, languages[i], writtenC(t, languages[i], program), "-Ic/testdata", "-Wno-missing-field-initializers", "-lm")
+			for _, place := range []string{filepath.Dir(Socket(t)), "/dev/null"} {
 				cmd := exec.Command(binary)
 				cmd.Dir, cmd.Env = folder, append(os.Environ(), "XDG_RUNTIME_DIR="+place)
 				if out, err := cmd.CombinedOutput(); err != nil {
@@ -52,20 +50,20 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestEnginesOfReadme watches the engines with 5, 20 and 60 lines.
-func TestEnginesOfReadme(t *testing.T) {
-	for lines, want := range harness.Engines {
+// TestEnginesOfReadmeInC watches the engines with 5, 20 and 60 lines.
+func TestEnginesOfReadmeInC(t *testing.T) {
+	for lines, want := range Engines {
 		t.Run(fmt.Sprint(lines), func(t *testing.T) {
 			t.Parallel()
-			program := harness.Readme(t, lines, "c", `\b(llmtop_(open|queued|dispatched|step\w*|part\w*|picks|kv|ops|begin|end|ended|stage|add|counter|log|state|sample_host)\(|LLMTOP_(STEP|PART)\()`)
-			binary := build(t, languageC, written(t, languageC, program), "-Itestdata", "-Wno-missing-field-initializers", "-lm")
-			harness.WatchReadme(t, binary, check(), want)
+			program := Readme(t, lines, "c", `\b(llmtop_(open|queued|dispatched|step\w*|part\w*|picks|kv|ops|begin|end|ended|stage|add|counter|log|state|sample_host)\(|LLMTOP_(STEP|PART)\()`)
+			binary := buildC(t, languageC, writtenC(t, languageC, program), "-Ic/testdata", "-Wno-missing-field-initializers", "-lm")
+			WatchReadme(t, binary, check, want)
 		})
 	}
 }
 
-// written writes a program to a file.
-func written(t *testing.T, l language, program string) string {
+// writtenC writes a program to a file.
+func writtenC(t *testing.T, l language, program string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "program"+filepath.Ext(l.source))
 	if err := os.WriteFile(name, []byte(program), 0o600); err != nil {
@@ -96,7 +94,7 @@ func TestDeclarations(t *testing.T) {
 		languageC:   {"-Wstrict-prototypes", "-Wmissing-prototypes"},
 		languageCPP: {"-Wold-style-cast", "-Weffc++", "-Wzero-as-null-pointer-constant"},
 	} {
-		build(t, l, written(t, l, program), append(flags, "-c")...)
+		buildC(t, l, writtenC(t, l, program), append(flags, "-c")...)
 	}
 }
 
@@ -104,19 +102,19 @@ func TestDeclarations(t *testing.T) {
 func TestNewerStandards(t *testing.T) {
 	t.Parallel()
 	for _, l := range []language{{"cc", "-std=c17", languageC.source}, {"c++", "-std=c++20", languageCPP.source}} {
-		build(t, l, l.source, "-fsyntax-only")
+		buildC(t, l, l.source, "-fsyntax-only")
 	}
 }
 
 // TestUnsupported: on unsupported systems the header causes a clear compiler error.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	build(t, languageC, written(t, languageC, "int main(void) { return 0; }\n")) // skips if there is no compiler
+	buildC(t, languageC, writtenC(t, languageC, "int main(void) { return 0; }\n")) // skips if there is no compiler
 	for program, want := range map[string]string{
 		"#define _WIN32\n#include \"llmtop.h\"\n":                                   "Linux and macOS only",
 		"#include <time.h>\n#define LLMTOP_IMPLEMENTATION\n#include \"llmtop.h\"\n": "include it before other headers",
 	} {
-		out, err := exec.Command("cc", "-std=c11", "-I.", "-fsyntax-only", written(t, languageC, program)).CombinedOutput()
+		out, err := exec.Command("cc", "-std=c11", "-Ic", "-fsyntax-only", writtenC(t, languageC, program)).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s is compiled with %v, want %q: %.300s", program, err, want, out)
 		}

@@ -1,4 +1,4 @@
-package harness
+package sdk
 
 import (
 	"fmt"
@@ -95,7 +95,7 @@ func (s Suite) sampled(t *testing.T) {
 		t.Skip("/proc exists only on Linux")
 	}
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "SAMPLED=1")
-	r := Connect(t, p.Address, s.Check)
+	r := Connect(t, p.Address, check)
 	k := r.Read("host").Keys
 	p.Go()
 	p.Done()

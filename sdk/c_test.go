@@ -1,5 +1,4 @@
-// Package c holds the tests of llmtop.h, the emitter for engines in C and C++.
-package c
+package sdk
 
 import (
 	"os"
@@ -7,52 +6,40 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
 // language is a language of the example engine, with its compiler.
 type language struct{ compiler, standard, source string }
 
 var (
-	languageC   = language{"cc", "-std=c11", "testdata/engine.c"}
-	languageCPP = language{"c++", "-std=c++17", "testdata/engine.cc"}
+	languageC   = language{"cc", "-std=c11", "c/testdata/engine.c"}
+	languageCPP = language{"c++", "-std=c++17", "c/testdata/engine.cc"}
 )
 
-// build compiles an example engine without warnings, or skips the test.
-func build(t testing.TB, l language, source string, flags ...string) string {
+// buildC compiles an example engine without warnings, or skips the test.
+func buildC(t testing.TB, l language, source string, flags ...string) string {
 	t.Helper()
-	if why := harness.Supported(); why != "" {
+	if why := Supported(); why != "" {
 		t.Skip(why)
 	}
 	if _, err := exec.LookPath(l.compiler); err != nil {
 		t.Skipf("no compiler: %v", err)
 	}
 	binary := filepath.Join(t.TempDir(), "engine")
-	args := append([]string{l.standard, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1", "-g", "-I.", source, "-o", binary, "-pthread"}, flags...)
+	args := append([]string{l.standard, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1", "-g", "-Ic", source, "-o", binary, "-pthread"}, flags...)
 	if out, err := exec.Command(l.compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", l.compiler, strings.Join(args, " "), err, out)
 	}
 	return binary
 }
 
-// check returns a function that decodes lines as llmtop does.
-func check() func([]byte) error {
-	return func(line []byte) error {
-		_, err := new(wire.Decoder).Decode(line, func(event.Event) {})
-		return err
-	}
-}
-
-// TestEngines checks engines in both languages against the protocol, and compares llmtop's data with their work.
-func TestEngines(t *testing.T) {
+// TestEnginesInC checks engines in both languages against the protocol, and compares llmtop's data with their work.
+func TestEnginesInC(t *testing.T) {
 	for _, l := range []language{languageC, languageCPP} {
 		t.Run(l.compiler, func(t *testing.T) {
 			t.Parallel()
-			binary := build(t, l, l.source)
-			harness.Suite{Binary: binary, Check: check()}.Run(t)
+			binary := buildC(t, l, l.source)
+			Suite{Binary: binary}.Run(t)
 			t.Run("shown", func(t *testing.T) { shown(t, binary) })
 		})
 	}
@@ -83,10 +70,10 @@ func TestSanitizers(t *testing.T) {
 			t.Run(l.compiler+" "+sanitizer, func(t *testing.T) {
 				t.Parallel()
 				sanitized(t, l, sanitizer)
-				binary := build(t, l, l.source, "-fsanitize="+sanitizer, "-fno-sanitize-recover=all")
-				harness.Suite{Binary: binary, Check: check()}.Short(t)
+				binary := buildC(t, l, l.source, "-fsanitize="+sanitizer, "-fno-sanitize-recover=all")
+				Suite{Binary: binary}.Short(t)
 				if l == languageC { // which has the handlers
-					obeys(t, harness.Start(t, binary, "ADDRESS=unix:"+harness.Socket(t), "CONTROL=1"))
+					obeys(t, Start(t, binary, "ADDRESS=unix:"+Socket(t), "CONTROL=1"))
 				}
 			})
 		}

@@ -1,5 +1,4 @@
-// Package rust holds the tests of llmtop.rs, the emitter for engines in Rust.
-package rust
+package sdk
 
 import (
 	"bytes"
@@ -13,16 +12,12 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// supported skips the test if there is no compiler.
-func supported(t testing.TB) {
+// rustc skips the test if there is no compiler.
+func rustc(t testing.TB) {
 	t.Helper()
-	if why := harness.Supported(); why != "" {
+	if why := Supported(); why != "" {
 		t.Skip(why)
 	}
 	if out, err := exec.Command("rustc", "--version").CombinedOutput(); err != nil { // rustup's may have no toolchain
@@ -30,8 +25,8 @@ func supported(t testing.TB) {
 	}
 }
 
-// compile runs rustc, which must report no warnings.
-func compile(args ...string) error {
+// compileRust runs rustc, which must report no warnings.
+func compileRust(args ...string) error {
 	out, err := exec.Command("rustc", append([]string{"-D", "warnings"}, args...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("rustc %s: %w\n%s", strings.Join(args, " "), err, out)
@@ -39,12 +34,12 @@ func compile(args ...string) error {
 	return nil
 }
 
-// build compiles a program.
-func build(t testing.TB, source string, flags ...string) string {
+// buildRust compiles a program.
+func buildRust(t testing.TB, source string, flags ...string) string {
 	t.Helper()
-	supported(t)
+	rustc(t)
 	binary := filepath.Join(t.TempDir(), "program")
-	if err := compile(append(flags, "--edition", "2021", source, "-o", binary)...); err != nil {
+	if err := compileRust(append(flags, "--edition", "2021", source, "-o", binary)...); err != nil {
 		t.Fatal(err)
 	}
 	return binary
@@ -55,7 +50,7 @@ var folder string
 
 var compiled = sync.OnceValues(func() (binary string, err error) {
 	binary = filepath.Join(folder, "engine")
-	return binary, compile("-O", "--edition", "2021", "testdata/engine.rs", "-o", binary)
+	return binary, compileRust("-O", "--edition", "2021", "rust/testdata/engine.rs", "-o", binary)
 })
 
 func TestMain(m *testing.M) {
@@ -72,7 +67,7 @@ func TestMain(m *testing.M) {
 // exampleEngine is the compiled example engine.
 func exampleEngine(t testing.TB) string {
 	t.Helper()
-	supported(t)
+	rustc(t)
 	binary, err := compiled()
 	if err != nil {
 		t.Fatal(err)
@@ -80,32 +75,24 @@ func exampleEngine(t testing.TB) string {
 	return binary
 }
 
-// check returns a function that decodes lines as llmtop does.
-func check() func([]byte) error {
-	return func(line []byte) error {
-		_, err := new(wire.Decoder).Decode(line, func(event.Event) {})
-		return err
-	}
-}
-
-// TestUnits runs the tests inside llmtop.rs.
-func TestUnits(t *testing.T) {
+// TestUnitsOfRust runs the tests inside llmtop.rs.
+func TestUnitsOfRust(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command(build(t, "llmtop.rs", "--test")).CombinedOutput()
+	out, err := exec.Command(buildRust(t, "rust/llmtop.rs", "--test")).CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("test result: ok")) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
 
-func TestEngine(t *testing.T) {
+func TestEngineInRust(t *testing.T) {
 	t.Parallel()
-	harness.Suite{Binary: exampleEngine(t), Check: check()}.Run(t)
+	Suite{Binary: exampleEngine(t)}.Run(t)
 }
 
 // TestSchema validates lines of all types with the schema.
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open("../../docs/event.schema.json")
+	file, err := os.Open("../docs/event.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +106,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := c.MustCompile("event.schema.json")
-	p := harness.Start(t, exampleEngine(t), "ADDRESS=unix:"+harness.Socket(t), "TEXT=1", "HELD=1", "TOKENIZER=1", "RARITIES=1")
+	p := Start(t, exampleEngine(t), "ADDRESS=unix:"+Socket(t), "TEXT=1", "HELD=1", "TOKENIZER=1", "RARITIES=1")
 	valid := func(line []byte) error {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
 		if err != nil {
@@ -127,12 +114,12 @@ func TestSchema(t *testing.T) {
 		}
 		return form.Validate(doc)
 	}
-	early := harness.Connect(t, p.Address, valid)
+	early := Connect(t, p.Address, valid)
 	early.Read("synced")
 	p.Go()
 	early.Read("log")
 	p.Done()
-	late := harness.Connect(t, p.Address, valid)
+	late := Connect(t, p.Address, valid)
 	late.Read("synced")
 	early.Read("clock")
 	p.End()
@@ -148,11 +135,11 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestOtherSystems compiles the variant without Unix sockets, and with the newer edition.
-func TestOtherSystems(t *testing.T) {
+// TestRustOnOtherSystems compiles the variant without Unix sockets, and with the newer edition.
+func TestRustOnOtherSystems(t *testing.T) {
 	t.Parallel()
-	supported(t)
-	source, err := os.ReadFile("llmtop.rs")
+	rustc(t)
+	source, err := os.ReadFile("rust/llmtop.rs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,17 +149,17 @@ func TestOtherSystems(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := compile("--edition", edition, "--crate-type", "lib", "--emit", "metadata", "--out-dir", t.TempDir(), name); err != nil {
+		if err := compileRust("--edition", edition, "--crate-type", "lib", "--emit", "metadata", "--out-dir", t.TempDir(), name); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// written writes a program with its modules, and returns its main file.
-func written(t *testing.T, dir, program string) string {
+// writtenRust writes a program with its modules, and returns its main file.
+func writtenRust(t *testing.T, dir, program string) string {
 	t.Helper()
 	files := map[string]string{"main.rs": program}
-	for name, from := range map[string]string{"llmtop.rs": "llmtop.rs", "model.rs": "testdata/model.rs"} {
+	for name, from := range map[string]string{"llmtop.rs": "rust/llmtop.rs", "model.rs": "rust/testdata/model.rs"} {
 		source, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
@@ -187,21 +174,21 @@ func written(t *testing.T, dir, program string) string {
 	return filepath.Join(dir, "main.rs")
 }
 
-// TestEnginesOfReadme watches the engines with 5, 20 and 60 lines.
-func TestEnginesOfReadme(t *testing.T) {
+// TestEnginesOfReadmeInRust watches the engines with 5, 20 and 60 lines.
+func TestEnginesOfReadmeInRust(t *testing.T) {
 	t.Parallel()
-	supported(t)
-	for lines, want := range harness.Engines {
-		program := harness.Readme(t, lines, "rust", `\b(Emitter::open|(top|s|load|tokenize|part|seen)\.(queued|dispatched|step_begin|part|end|token\w*|span|picks|kv|ops|finished|cancelled|counter|add|log|close|sample_host)\()`)
-		harness.WatchReadme(t, build(t, written(t, t.TempDir(), program)), check(), want)
+	rustc(t)
+	for lines, want := range Engines {
+		program := Readme(t, lines, "rust", `\b(Emitter::open|(top|s|load|tokenize|part|seen)\.(queued|dispatched|step_begin|part|end|token\w*|span|picks|kv|ops|finished|cancelled|counter|add|log|close|sample_host)\()`)
+		WatchReadme(t, buildRust(t, writtenRust(t, t.TempDir(), program)), check, want)
 	}
 }
 
-// TestReadme compiles and runs the programs in the README.
-func TestReadme(t *testing.T) {
+// TestReadmeOfRust compiles and runs the programs in the README.
+func TestReadmeOfRust(t *testing.T) {
 	t.Parallel()
-	supported(t)
-	readme, err := os.ReadFile("README.md")
+	rustc(t)
+	readme, err := os.ReadFile("rust/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +198,8 @@ func TestReadme(t *testing.T) {
 	}
 	for _, program := range programs {
 		dir := t.TempDir()
-		cmd := exec.Command(build(t, written(t, dir, program[1])))
-		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(harness.Socket(t)))
+		cmd := exec.Command(buildRust(t, writtenRust(t, dir, program[1])))
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(Socket(t)))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s\n%s", err, out, program[1])
 		}

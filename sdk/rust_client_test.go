@@ -1,66 +1,19 @@
-package rust
+package sdk
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/source/socket"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
-
-// watcher is a store fed by the client of llmtop.
-type watcher struct {
-	t testing.TB
-	*store.Store
-	client *socket.Client
-}
-
-func watch(t testing.TB, address, token string) watcher {
-	t.Helper()
-	clock := engine.NewClock()
-	client, err := socket.Dial(address, token, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := watcher{t, store.New(store.Options{Now: clock.Now, Wall: time.Now}), client}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = w.Run(ctx) })
-	running.Go(func() { _ = client.Run(ctx, w) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	w.await("the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkConnected })
-	return w
-}
-
-// await waits until a snapshot satisfies a condition.
-func (w watcher) await(what string, condition func(*store.Snapshot) bool) *store.Snapshot {
-	w.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		s := w.Snapshot()
-		if condition(s) {
-			return s
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("timed out waiting for %s; engine %+v, counts %+v, dropped %v", what, s.Engine, s.Counts, s.Drops)
-		}
-	}
-}
 
 // request waits until a request satisfies a condition.
 func (w watcher) request(id event.RequestID, condition func(*store.Request) bool) (found *store.Request) {
@@ -75,12 +28,12 @@ func (w watcher) request(id event.RequestID, condition func(*store.Request) bool
 	return found
 }
 
-// TestShown compares llmtop's data of an engine with its work, also after the engine is killed and restarted.
-func TestShown(t *testing.T) {
+// TestShownOfRust compares llmtop's data of an engine with its work, also after the engine is killed and restarted.
+func TestShownOfRust(t *testing.T) {
 	t.Parallel()
 	const requests, tokens = 6, 50
-	address := "ADDRESS=unix:" + harness.Socket(t)
-	p := harness.Start(t, exampleEngine(t), address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
+	address := "ADDRESS=unix:" + Socket(t)
+	p := Start(t, exampleEngine(t), address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
 	w := watch(t, p.Address, "")
 	p.Go()
 	p.Done()
@@ -107,7 +60,7 @@ func TestShown(t *testing.T) {
 	}
 	p.Kill()
 	w.await("the loss of the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkDisconnected })
-	next := harness.Start(t, exampleEngine(t), address)
+	next := Start(t, exampleEngine(t), address)
 	s = w.await("the next run", func(s *store.Snapshot) bool {
 		return s.Engine.Remote.Link == event.LinkConnected && s.Engine.PID == next.PID()
 	})
@@ -116,10 +69,10 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestControl sends control messages to the engine.
-func TestControl(t *testing.T) {
+// TestControlOfRust sends control messages to the engine.
+func TestControlOfRust(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, exampleEngine(t), "ADDRESS=unix:"+harness.Socket(t), "CONTROL=1", "HELD=1")
+	p := Start(t, exampleEngine(t), "ADDRESS=unix:"+Socket(t), "CONTROL=1", "HELD=1")
 	w := watch(t, p.Address, "")
 	const all = event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks | event.CapSample
 	if !w.client.Offers().Has(all) {
@@ -162,7 +115,7 @@ func TestControl(t *testing.T) {
 	if err := w.client.Sample(ctx, 1000); err == nil || !strings.Contains(err.Error(), "panicked") {
 		t.Errorf("a function that panics: %v", err)
 	}
-	lines := harness.Connect(t, p.Address, check())
+	lines := Connect(t, p.Address, check)
 	lines.Read("synced")
 	p.Go()
 	if every := lines.Read("experts").Keys["every"]; every != 4.0 {
@@ -176,10 +129,10 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestToken: over TCP, only readers with the token are accepted and may control.
-func TestToken(t *testing.T) {
+// TestTokenOfRust: over TCP, only readers with the token are accepted and may control.
+func TestTokenOfRust(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, exampleEngine(t), "ADDRESS=tcp:127.0.0.1:0", "TOKEN=sésame", "CONTROL=1")
+	p := Start(t, exampleEngine(t), "ADDRESS=tcp:127.0.0.1:0", "TOKEN=sésame", "CONTROL=1")
 	if w := watch(t, p.Address, "sésame"); !w.client.Offers().Has(event.CapPrompt | event.CapPause) {
 		t.Errorf("it offers %v", w.client.Offers())
 	}
@@ -188,11 +141,11 @@ func TestToken(t *testing.T) {
 		strings.Repeat(" ", 2000): "a line is too long",
 		"":                        "no token",
 	} {
-		if why := refused(t, p.Address, line); why != want {
+		if why := turnedAway(t, p.Address, line); why != want {
 			t.Errorf("%.30q is answered with %q, not %q", line, why, want)
 		}
 	}
-	open := harness.Start(t, exampleEngine(t), "ADDRESS=tcp:127.0.0.1:0", "CONTROL=1")
+	open := Start(t, exampleEngine(t), "ADDRESS=tcp:127.0.0.1:0", "CONTROL=1")
 	w := watch(t, open.Address, "")
 	if o := w.client.Offers(); o&(event.CapPrompt|event.CapPause|event.CapCancel) != 0 {
 		t.Errorf("without a token it offers %v over TCP", o)
@@ -217,8 +170,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// refused sends a line to an engine that requires a token, and returns why it hangs up.
-func refused(t *testing.T, address, line string) string {
+// turnedAway sends a line to an engine that requires a token, and returns why it hangs up.
+func turnedAway(t *testing.T, address, line string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "tcp:"))
 	if err != nil {
@@ -240,11 +193,11 @@ func refused(t *testing.T, address, line string) string {
 	return bye.Why
 }
 
-// TestTokenizer compares the tokenizer statistics in llmtop with those of the engine.
-func TestTokenizer(t *testing.T) {
+// TestTokenizerOfRust compares the tokenizer statistics in llmtop with those of the engine.
+func TestTokenizerOfRust(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, exampleEngine(t), "ADDRESS=unix:"+harness.Socket(t), "TOKENIZER=1")
-	r := harness.Connect(t, p.Address, check())
+	p := Start(t, exampleEngine(t), "ADDRESS=unix:"+Socket(t), "TOKENIZER=1")
+	r := Connect(t, p.Address, check)
 	r.Read("synced")
 	p.Go()
 	r.Read("log")

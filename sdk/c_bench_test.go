@@ -1,4 +1,4 @@
-package c
+package sdk
 
 import (
 	"bufio"
@@ -16,7 +16,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/socket"
-	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
 // turns is the number of repetitions of each measurement.
@@ -26,7 +25,7 @@ const turns = 40
 // dropped if the writer gets a core between two bursts.
 var bursts = map[string]int64{"clock": 4096, "token": 4096, "span": 4096, "apart": 512}
 
-// meter is a running testdata/bench.c, with its reader.
+// meter is a running bench.c or bench.rs, with its reader.
 type meter struct {
 	in      io.Writer
 	out     *bufio.Reader
@@ -40,7 +39,7 @@ type meter struct {
 func startMeter(b *testing.B, binary string) *meter {
 	b.Helper()
 	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), "ADDRESS=unix:"+harness.Socket(b))
+	cmd.Env = append(os.Environ(), "ADDRESS=unix:"+Socket(b))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -111,15 +110,15 @@ func (m *meter) measure(b *testing.B, kind string, reads bool) {
 	time.Sleep(5 * time.Millisecond)
 }
 
-// BenchmarkEmit measures the cost of an event for an engine in C: tokens and scoped timers in a burst, and tokens 20 us
+// BenchmarkC measures the cost of an event for an engine in C: tokens and scoped timers in a burst, and tokens 20 us
 // apart; without a reader, with the client of llmtop, and with a stalled reader. All alternate; the results are
 // medians. Reading the clock is measured for comparison: a token includes one reading, a timer two, and the measurement
 // of a token apart one more.
-func BenchmarkEmit(b *testing.B) {
-	binary := build(b, languageC, "testdata/bench.c", "-O2")
+func BenchmarkC(b *testing.B) {
+	binary := buildC(b, languageC, "c/testdata/bench.c", "-O2")
 	meters := map[string]*meter{"absent": startMeter(b, binary), "attached": startMeter(b, binary), "stalled": startMeter(b, binary)}
 	meters["attached"].attach(b)
-	harness.Connect(b, meters["stalled"].address, check()).Read("synced")
+	Connect(b, meters["stalled"].address, check).Read("synced")
 	kinds := slices.Sorted(maps.Keys(bursts))
 	for b.Loop() {
 		for range turns {

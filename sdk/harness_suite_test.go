@@ -1,4 +1,4 @@
-package harness
+package sdk
 
 import (
 	"encoding/csv"
@@ -10,11 +10,8 @@ import (
 	"testing"
 )
 
-// Suite checks an example engine against the protocol. check is another decoder of lines.
-type Suite struct {
-	Binary string
-	Check  func([]byte) error
-}
+// Suite checks an example engine against the protocol.
+type Suite struct{ Binary string }
 
 // Run runs all tests.
 func (s Suite) Run(t *testing.T) {
@@ -49,7 +46,7 @@ func emitted(requests, tokens uint64) map[string]uint64 {
 func (s Suite) watched(t *testing.T, variables ...string) *Reader {
 	t.Helper()
 	p := Start(t, s.Binary, append(variables, "ADDRESS=unix:"+Socket(t))...)
-	r := Connect(t, p.Address, s.Check)
+	r := Connect(t, p.Address, check)
 	r.Read("synced")
 	p.Go()
 	r.Read("log") // the last line that it sends without a request
