@@ -273,7 +273,7 @@ var (
 		{
 			Key: "pss", JSON: "pss_bytes", Metric: "llmtop.process.proportional_memory", Unit: "By",
 			Name: "PSS", Help: "proportional set size: each resident page / number of processes that share it; press i to measure",
-			Detail: "From smaps_rollup. Reading it takes time in proportion to the memory, so it is measured only when `i` is pressed in the System view",
+			Detail: "From smaps_rollup, only when `i` is pressed in the System view",
 			Own:    Series{GaugePSS, "engine PSS", "pss"}, At: func(p *Process) *Reading { return &p.PSS },
 		},
 		{

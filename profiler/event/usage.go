@@ -65,7 +65,7 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "faults", Unit: "{fault}",
 		Name: "major faults", Help: "page faults of the process that waited for storage",
-		Detail: "A fault on a page that the kernel already reads ahead waits as well, but is a minor one: see *read from storage* and *blocked on storage*",
+		Detail: "A page that the kernel already reads ahead is a minor one",
 		At:     func(u *Usage) *Reading { return &u.Faults },
 	},
 	{
@@ -76,13 +76,13 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "reread", Unit: "By",
 		Name: "read again", Help: "bytes from storage that the system had evicted from memory before",
-		Detail: "`workingset_refault_file` of the memory control group of the process; where it has none that of the machine, marked *derived*",
+		Detail: "`workingset_refault_file` of its control group, else of the machine (*derived*)",
 		At:     func(u *Usage) *Reading { return &u.Reread },
 	},
 	{
 		Key: "blocked", Unit: "ns",
 		Name: "blocked on storage", Help: "time in which some task waited for storage",
-		Detail: "PSI of I/O, line `some`, of the control group of the process; where the group has none that of the machine, marked *derived*",
+		Detail: "PSI of I/O, line `some`, of its control group, else of the machine (*derived*)",
 		At:     func(u *Usage) *Reading { return &u.Blocked },
 	},
 	{
@@ -94,7 +94,7 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "stopped", Unit: "ns",
 		Name: "stopped", Help: "time that the process was stopped by a signal or a debugger",
-		Detail: "From its state at both ends of the interval; of one end, the part in which no thread ran or waited for a core. Of llmtop's own process: the delay of the sample, if SIGCONT arrived",
+		Detail: "From its state at both ends of the interval; of llmtop's own process the delay of the sample, if SIGCONT arrived",
 		At:     func(u *Usage) *Reading { return &u.Stopped },
 	},
 	{
@@ -105,7 +105,7 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "limit_hits", Unit: "{event}",
 		Name: "memory limit reached", Help: "times that a control group of the process reached its memory limit",
-		Detail: "`memory.failcnt` of version 1, `max` and `high` of `memory.events` of version 2; of all groups with a limit",
+		Detail: "`memory.failcnt`, or `max` and `high` of `memory.events`",
 		At:     func(u *Usage) *Reading { return &u.LimitHits },
 	},
 	{

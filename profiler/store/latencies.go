@@ -92,7 +92,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	TTFT: {
 		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", Server: event.HistogramTTFT, GenAI: true, Bounds: FirstBounds,
 		Help:   "time to first token: first token - enqueued, of warm requests",
-		Detail: "warm are all requests that are not cold. One that came while the model was loading counts with that wait, which is its component *model load*; `run --headless` and `bench` send their prompts after the load. Percentiles never mix warm and cold",
+		Detail: "warm: not [cold](#numbers-of-one-request). One that came while the model was loading counts with that wait",
 		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
@@ -100,7 +100,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
 		Help:   "time to first token of the cold request, including the model load if it is reported",
-		Detail: "cold (`cold`) is the first request since the load began. The part of the load that was over before it came is added, so that TTFT holds the whole load, unless llmtop [found](#derived-numbers) that the request is cold: then only the part in which it waited counts. In a request it is `ttft_s` too",
+		Detail: "cold (`cold`) is the first request since the load began; the part of the load before it came is added. In a request it is `ttft_s`",
 		Absent: "before the first token; no token came", Practical: 5e-3,
 		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
@@ -108,7 +108,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
 		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without other stages, model load and pacing of others",
-		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop. Where only `waits` show it (`queue_inferred`), it is in no percentile: requests that did not wait have none",
+		Detail: "the engine's own value if it reports one. Where only `waits` show it (`queue_inferred`), it is in no percentile",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.QueueInferred(), r.STIL) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },

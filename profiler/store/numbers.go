@@ -67,26 +67,26 @@ var Rates = []Number{
 	{
 		Name: "memory, achieved bandwidth", Title: "memory", JSON: "throughput.bandwidth_bytes_per_s", Metric: "llmtop.memory.bandwidth", Alert: "bandwidth", Unit: "By/s",
 		Help:   "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's read bandwidth",
-		Detail: "(bytes of weights that a pass touches + KV bytes of all cells in use) x decode passes / their time, last 10 s. The tokens of a batch touch more experts than one token: as many as counted below, or if single picks are not reported, those of one token, a lower bound",
+		Detail: "(bytes of weights that a pass touches + KV bytes of all cells in use) x decode passes / their time, last 10 s",
 		Absent: "the model's sizes are unknown",
 		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Bandwidth },
 	},
 	{
 		Name: "experts per pass", Title: "experts per pass", JSON: "throughput.experts_per_pass", Metric: "llmtop.experts.pass", Alert: "pass_experts", Unit: "{expert}",
 		Help:   "experts that a decode pass reads, of all layers: each one once, however many tokens of the batch picked it",
-		Detail: "mean over the decode passes of the last 10 s. Of passes with several tokens, those whose tokens all have picks stand for all", Absent: "not a mixture of experts, or picks of single tokens are not reported",
+		Detail: "mean over the decode passes of the last 10 s whose tokens all have picks", Absent: "not a mixture of experts, or picks of single tokens are not reported",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.PassExperts },
 	},
 	{
 		Name: "read bandwidth", JSON: "throughput.read_bandwidth_bytes_per_s", Metric: "llmtop.memory.read_bandwidth", Unit: "By/s",
 		Help:   "bytes/s that as many threads as the engine has read from memory",
-		Detail: "measured once in a separate process, after the first second in which the machine was at most 20 % busy, with 1, 2, 4, … threads and all cores; with a number between them the next one, with an unknown number all cores", Absent: "until it was measured; the engine does not say that it computes on the CPU",
+		Detail: "measured once, after the first second in which the machine was at most 20 % busy", Absent: "until it was measured; the engine does not say that it computes on the CPU",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.ReadBandwidth },
 	},
 	{
 		Name: "share of read bandwidth", Title: "of read bandwidth", JSON: "throughput.read_share", Metric: "llmtop.memory.read_share", Alert: "read_share", Unit: "1",
 		Help:   "decode bandwidth / read bandwidth: how near decoding is to the limit of memory",
-		Detail: "above 1 the weights come from caches. What limits decoding below 60 % is told from the engine's threads: see *bound*", Absent: "one of the two is unknown",
+		Detail: "above 1 the weights come from caches; see [bound](#insights)", Absent: "one of the two is unknown",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.ReadShare },
 	},
 	{
@@ -121,7 +121,7 @@ var Rates = []Number{
 	{
 		Name: "imbalance of expert ranks", Title: "rank imbalance", JSON: "reported.expert_ranks.imbalance", Metric: "llmtop.expert.rank_imbalance", Alert: "rank_imbalance",
 		Help:   "picks of the busiest rank of each layer, summed over layers / the mean picks of a rank; 1 is balanced",
-		Detail: "last 10 s, of reports the session: all ranks wait for the busiest one in each layer, so a pass computes experts as many times longer", Absent: "the server does not report picks by rank; there were none",
+		Detail: "last 10 s, in reports the session; see [Experts](experts.md#experts-spread-over-ranks)", Absent: "the server does not report picks by rank; there were none",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading {
 			load := s.Aggregates.RankLoad
 			if load == nil {
@@ -133,7 +133,7 @@ var Rates = []Number{
 	{
 		Name: "expert imbalance", Title: "imbalance", JSON: "experts.imbalance", Metric: "llmtop.expert.imbalance", Alert: "imbalance",
 		Help:   "max/mean of the most imbalanced layer while decoding; 1 is balanced",
-		Detail: "of the layers with at least 16 picks per expert in the window, because few picks are uneven by chance. Reports have the session, alerts their window. `experts.imbalance_trend`: each second of the last minute, of the 10 s before it",
+		Detail: "of layers with at least 16 picks per expert in the window; reports have the session, alerts their window",
 		Absent: "too few picks; the engine does not report picks",
 		Of:     func(s *Snapshot, w metric.Window) event.Reading { _, v := Imbalance(s, w); return v },
 	},

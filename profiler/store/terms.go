@@ -22,19 +22,19 @@ var Terms = [...]struct {
 		{Name: "probe", JSON: "`probe`", Help: "a request of llmtop's own, made to measure", Detail: "For a watched server it is in no percentile and no total"},
 		{
 			Name: "prefill time", JSON: "`prefill_s`", Unit: "s", Help: "time of the forward passes that processed the prompt, without embedding lookup and LM head",
-			Detail: "The component *prompt*. For an engine that does not stamp it: first token - dispatched, without the other stages in that time. Without a dispatch [derived](#derived-numbers)",
+			Detail: "The component *prompt*; if it is not stamped, first token - dispatched without other stages, or [derived](#derived-numbers)",
 			Absent: "nothing of this was stamped",
 		},
 		{Name: "decode time, token generation time", JSON: "`decode_s`", Unit: "s", Help: "last token - first token - pacing", Absent: "n < 2"},
 		{Name: "paced", JSON: "`paced_s`", Unit: "s", Help: "time waited on purpose between tokens"},
 		{
 			Name: "prefill", Title: "prefill", JSON: "`prefill_tokens_per_s`", Unit: "tokens/s", Help: "computed prompt tokens (cached tokens excluded) / prefill time",
-			Detail: "Until its end, computed are the tokens that its prompt stages cover. Of a request that came to an idle engine [derived](#derived-numbers) if cached tokens are not reported",
+			Detail: "[Derived](#derived-numbers) for a request that came to an idle engine, if cached tokens are not reported",
 			Absent: "the prefill time is absent; the number of cached tokens is unknown",
 		},
 		{
 			Name: "decode", Title: "decode", JSON: "`decode_tokens_per_s`", Unit: "tokens/s", Help: "the tokens that TPOT counts / decode time = 1 / TPOT",
-			Detail: "Not generated / decode time: the first token belongs to TTFT. Of a request with several choices the sum over all", Absent: "TPOT is absent",
+			Detail: "The first token belongs to TTFT. With several choices the sum over all", Absent: "TPOT is absent",
 		},
 		{
 			Name: "TPS", Title: "TPS", JSON: "`tps`", Unit: "tokens/s", Help: "tokens per second of a request or group: generated tokens / E2EL of its requests",
@@ -43,7 +43,7 @@ var Terms = [...]struct {
 		{Name: "overall throughput", JSON: "`overall_tokens_per_s`", Unit: "tokens/s", Help: "(prompt + n) / E2EL", Absent: "no token came; the number of prompt tokens is unknown"},
 		{Name: "prompt", JSON: "`prompt_tokens`", Unit: "tokens", Help: "tokens of the prompt, cached ones included", Absent: "the request ended before the server reported them"},
 		{Name: "cached", JSON: "`cached_tokens`", Unit: "tokens", Help: "prompt tokens whose keys and values came from a cache and were not computed", Absent: "not reported, and there may be a cache; in totals: of one request"},
-		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice; TPOT is the sum over choices of the time from first to last token / that of their tokens after the first", Absent: "one choice"},
+		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice", Absent: "one choice"},
 		{Name: "padding", JSON: "`padding_tokens`", Unit: "tokens", Help: "tokens that only fill up a batch", Detail: "The built-in engine needs none: 0"},
 		{Name: "generated", JSON: "`generated_tokens`", Unit: "tokens", Help: "n, the token that ends the text included"},
 		{Name: "enqueued", JSON: "`enqueued_s`", Unit: "s", Help: "since the session began"},
@@ -79,19 +79,19 @@ var Terms = [...]struct {
 		{
 			Name: "routing drift since a mark", Title: "drift", Unit: "0..1",
 			Help:   "routing drift since the mark, per layer: half the sum of the differences of the experts' shares; 0: identical, 1: no expert in common",
-			Detail: "Total variation distance, as in `llmtop compare`. The current window against the window at the mark; or, while both hold the same picks, the picks since the mark against that window. `M` shows it for the session, decode and prompt together. The mean is over layers",
+			Detail: "Total variation distance: the current window against that at the mark, or the picks since it",
 		},
 		{
 			Name: "chance", Title: "chance", Unit: "0..1", Help: "mean drift without any change",
-			Detail: "The sum over experts of sqrt(2/pi x m (1-m) (1/a + 1/b)) / 2, with m the mean of both shares, of a and b picks. It assumes independent picks. Picks of consecutive tokens are not independent, so drift of up to twice that is not marked",
+			Detail: "Drift of up to twice that is not marked",
 		},
 		{
 			Name: "budget", Title: "budget", Unit: "experts, B", Help: "capacity of the faster device, in experts of all layers",
-			Detail: "In steps of 1/32; bytes as `expert_bytes` [below](#benchmarks)",
+			Detail: "In steps of 1/32; bytes as `expert_bytes`",
 		},
 		{
 			Name: "routing covered", Title: "covered", Unit: "0..1", Help: "picks of the N most picked experts / all picks: share of routing served by a device with a capacity of N experts",
-			Detail: "As `coverage_share` below. `kept`: how many of a layer are among them",
+			Detail: "`kept`: how many of a layer are among them",
 		},
 		{
 			Name: "expert cache", Title: "static LRU LFU", Unit: "0..1",
@@ -110,7 +110,7 @@ var Terms = [...]struct {
 		},
 		{
 			Name: "picked together", Title: "picked together", Help: "share of tokens that picked both experts: those / all tokens with reported picks",
-			Detail: "Exact for up to 4,194,304 pairs in all layers (94 layers of 256 experts), beyond that not counted; the 20 most frequent of each layer. With 65,536 pairs or more, only the first 64 tokens of each second are counted; the view shows how many tokens that is",
+			Detail: "The 20 most frequent of each layer; from 65,536 pairs on of the first 64 tokens of each second, beyond 4,194,304 not counted",
 		},
 		{
 			Name: "lift", Title: "lift", Help: "ratio to independent picks: share of tokens that picked both / product of their shares; 1 is independent",
@@ -135,17 +135,17 @@ var Terms = [...]struct {
 var Components = [...]Term{
 	{
 		Name: "model load", Title: "load", JSON: "`model_load`", Unit: "s", Help: "opening and mapping the model's file, tokenizer, tensors, warm-up; of the cold request all of it",
-		Detail: "Also what was over before it came. Of a later request that came while the model was loading, its wait for that",
+		Detail: "Of a later request, its wait for a load",
 	},
 	{
 		Name: "receiving", Title: "receive", JSON: "`receive`", Unit: "s", Help: "from the first byte of the request to its tokenization",
-		Detail: "Of requests that [probes](probes.md) matched to their connection. Includes parsing and the chat template",
+		Detail: "By [probes](probes.md), parsing and chat template included",
 	},
 	{Name: "queue", Title: "queue", JSON: "`queue`", Unit: "s", Help: "waiting for a slot after the model was ready, without the time paced by others"},
 	{
 		Name: "paced by others", Title: "paced wait", JSON: "`paced_by_others`", Unit: "s",
 		Help:   "waiting for a slot while paced requests held them all and waited on purpose (`--pace`)",
-		Detail: "Or while the engine was paused. Nothing was computed. It alternates with the queue, and is drawn as one part after it",
+		Detail: "or while the engine was paused",
 	},
 	{Name: "tokenization", Title: "tokenize", JSON: "`tokenize`", Unit: "s", Help: "converting the prompt's text into token ids"},
 	{Name: "embedding lookup", Title: "embed", JSON: "`embed`", Unit: "s", Help: "looking up the embeddings of the prompt's tokens"},
@@ -161,7 +161,7 @@ var Components = [...]Term{
 	{Name: "transfer from the device", Title: "from device", JSON: "`device_to_host`", Unit: "s", Help: "copying from the GPU to memory"},
 	{
 		Name: "sending", Title: "send", JSON: "`send`", Unit: "s", Help: "from the first token to the next byte of its answer that leaves the process",
-		Detail: "Of streamed answers that [probes](probes.md) matched to their connection. TTFT then ends with that byte",
+		Detail: "By [probes](probes.md), for streamed answers; TTFT then ends with that byte",
 	},
 	{Name: "other", Title: "other", JSON: "`other`", Unit: "s", Help: "TTFT minus all named components; always shown"},
 }
