@@ -19,6 +19,7 @@ var dynamoEngine = Engine{
 		{Metric: "input_sequence_tokens_sum", Role: gather.Ratio, Name: "prompt_tokens_per_request", Of: "input_sequence_tokens_count"},
 		{Metric: "cached_tokens_sum", Role: gather.PromptCached},
 		{Metric: "requests", Role: gather.Finished, Label: "status", Values: "success"},
+		{Metric: "requests", Role: gather.Cancelled, Label: "error_type", Values: "cancelled|canceled"}, // since 2026-04, of status error
 		{Metric: "requests", Role: gather.Failed, Label: "status", Values: "error"},
 		{Metric: "time_to_first_token_seconds", Histogram: "ttft"},
 		{Metric: "inter_token_latency_seconds", Histogram: "itl"},

@@ -146,7 +146,7 @@ ttft: 128 of 222 ms
 itl: 500 of 18.74 ms
 `},
 	{"Triton", "2.60.0", "tensorrt_llm", "/metrics", "triton", map[string]string{"/v2": `{"name":"triton","version":"2.60.0"}`}, `reported: running 5, waiting 4, kv 0.25
-derived: used 96000, total 384000, finished 90, failed 3
+derived: used 96000, total 384000, finished 90, failed 1
 not reported: decode, prefill, hits, in, cached, out
 `},
 }

@@ -57,6 +57,46 @@ func TestSGLangLoadsOfRanks(t *testing.T) {
 	}
 }
 
+// TestIdleLoads: an idle rank keeps the rate and the cache hits of its last batch, which do not count.
+func TestIdleLoads(t *testing.T) {
+	one := func(rank, running int, rate, hits float64) string {
+		return fmt.Sprintf(`{"dp_rank":%d,"num_running_reqs":%d,"gen_throughput":%v,"cache_hit_rate":%v,"token_usage":0}`, rank, running, rate, hits)
+	}
+	const none = -1
+	for _, c := range []struct {
+		loads        []string
+		decode, hits float64
+	}{
+		{[]string{one(0, 0, 66, 0.9), one(1, 4, 31, 0.25), one(2, 0, 0, 0)}, 31, 0.25},
+		{[]string{one(0, 0, 66, 0.9), one(1, 0, 31, 0.25)}, 0, none},
+		{[]string{one(0, 1, 66, 0.5), one(1, 2, 31, 0)}, 97, 0.25},
+	} {
+		f := newFake(t, map[string]string{
+			"/v1/models": modelList("sglang"), "/v1/loads?include=core": `{"loads":[` + strings.Join(c.loads, ",") + `]}`,
+			"/server_info": `{"version":"0.5.17","enable_metrics":false}`,
+		})
+		w := startPoller(t, Options{Address: f.URL})
+		p, _ := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
+		if p.Decode.V != c.decode || p.CacheHits.OK() != (c.hits != none) || p.CacheHits.OK() && p.CacheHits.V != c.hits || p.KVUsage.V != 0 {
+			t.Errorf("%v: %v tokens/s, hits %v", c.loads, p.Decode, p.CacheHits)
+		}
+	}
+}
+
+// TestIdleTensorRTRank: a rank that has looked nothing up does not lower the share of cache hits.
+func TestIdleTensorRTRank(t *testing.T) {
+	const record = `{"attentionDpRank":%d,"iter":1,"numActiveRequests":%d,"kvCacheStats":{"usedNumBlocks":1,"maxNumBlocks":100,"tokensPerBlock":32,"cacheHitRate":%v}}`
+	f := newFake(t, map[string]string{
+		"/v1/models": modelList("tensorrt_llm"), "/version": `{"version":"1.3.0"}`,
+		"/metrics": "[" + fmt.Sprintf(record, 0, 6, 0.75) + "," + fmt.Sprintf(record, 1, 0, 0.0) + "," + fmt.Sprintf(record, 2, 1, 0.25) + "]",
+	})
+	w := startPoller(t, Options{Address: f.URL, Drain: true})
+	p, _ := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
+	if p.CacheHits.V != 0.5 || p.Running.V != 7 {
+		t.Errorf("hits %v of %v requests, want 0.5 of 7", p.CacheHits, p.Running)
+	}
+}
+
 // TestBalancedAddress: of several processes that answer in turn nothing is reported but the reason, from no endpoint.
 func TestBalancedAddress(t *testing.T) {
 	for kind, pages := range map[string]map[string]string{

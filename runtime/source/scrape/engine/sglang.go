@@ -21,16 +21,24 @@ var sglangEngine = Engine{
 	Metrics: gather.NewTable([]string{"sglang:"}, "dp_rank", []gather.Alias{
 		{Metric: "num_running_reqs", Role: gather.Running},
 		{Metric: "num_queue_reqs", Role: gather.Waiting},
+		{Metric: "num_grammar_queue_reqs", Role: gather.Queue, Name: "waiting_grammar"},
+		{Metric: "num_prefill_bootstrap_queue_reqs", Role: gather.Queue, Name: "waiting_prefill_bootstrap"},
+		{Metric: "num_prefill_prealloc_queue_reqs", Role: gather.Queue, Name: "waiting_prefill_bootstrap"}, // older name
+		{Metric: "num_prefill_inflight_queue_reqs", Role: gather.Queue, Name: "waiting_prefill_transfer"},
+		{Metric: "num_decode_prealloc_queue_reqs", Role: gather.Queue, Name: "waiting_decode_prealloc"},
+		{Metric: "num_decode_transfer_queue_reqs", Role: gather.Queue, Name: "waiting_decode_transfer"},
+		{Metric: "num_bootstrap_failed_reqs", Role: gather.OtherCount, Name: "kv_bootstrap_failed"},
+		{Metric: "num_transfer_failed_reqs", Role: gather.OtherCount, Name: "kv_transfer_failed"},
 		{Metric: "token_usage", Role: gather.KVUsage},
 		{Metric: "num_used_tokens", Role: gather.KVUsed},
 		{Metric: "eplb_gpu_physical_count_bucket", Role: gather.RankPicks},
 		// Of a summary: mean rank / busiest rank, mean over layers and passes.
 		{Metric: "eplb_balancedness_sum", Role: gather.Ratio, Name: "expert_rank_balance_share", Of: "eplb_balancedness_count"},
 		{Metric: "max_total_num_tokens", Role: gather.KVTotal},
-		{Metric: "gen_throughput", Role: gather.DecodeRate},
-		{Metric: "cache_hit_rate", Role: gather.CacheHitShare},
-		{Metric: "spec_accept_rate", Role: gather.DraftAcceptShare},
-		{Metric: "spec_accept_length", Role: gather.OtherMean, Name: "accepted_draft_length"},
+		{Metric: "gen_throughput", Role: gather.DecodeRate, Batch: true},
+		{Metric: "cache_hit_rate", Role: gather.CacheHitShare, Batch: true},
+		{Metric: "spec_accept_rate", Role: gather.DraftAcceptShare, Batch: true},
+		{Metric: "spec_accept_length", Role: gather.OtherMean, Name: "accepted_draft_length", Batch: true},
 		{Metric: "utilization", Role: gather.OtherMean, Name: "utilization_share"},
 		{Metric: "fwd_occupancy", Role: gather.OtherPercent, Name: "forward_occupancy_share"},
 		{Metric: "kv_evictable_tokens", Role: gather.OtherSum, Name: "kv_evictable_tokens"},
@@ -199,33 +207,41 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 		if one.Rank != nil {
 			seen[*one.Rank] = true
 		}
-		l.Loads = append(l.Loads, one)
-	}
-	n := float64(len(l.Loads))
-	sum := func(field func(i int) *float64, divisor float64) event.Reading {
-		total, found := 0.0, false
-		for i := range l.Loads {
-			if v := field(i); v != nil && *v >= 0 {
-				total, found = total+*v, true
+		if one.Running != nil && *one.Running == 0 { // an idle rank keeps the values of its last batch
+			one.HitShare = nil
+			if one.Rate != nil {
+				one.Rate = new(float64)
 			}
 		}
-		if !found {
-			return event.Reading{}
+		l.Loads = append(l.Loads, one)
+	}
+	sum := func(field func(i int) *float64, mean bool) event.Reading {
+		total, n := 0.0, 0.0
+		for i := range l.Loads {
+			if v := field(i); v != nil && *v >= 0 {
+				total, n = total+*v, n+1
+			}
 		}
-		return event.ReportedValue(total / divisor)
+		switch {
+		case n == 0:
+			return event.Reading{}
+		case mean:
+			total /= n
+		}
+		return event.ReportedValue(total)
 	}
 	for _, f := range []struct {
 		into *event.Reading
 		from event.Reading
 		only bool // only if the metrics do not have it
 	}{
-		{&report.Running, sum(func(i int) *float64 { return l.Loads[i].Running }, 1), false},
-		{&report.Waiting, sum(func(i int) *float64 { return l.Loads[i].Waiting }, 1), false},
-		{&report.KVUsed, sum(func(i int) *float64 { return l.Loads[i].Used }, 1), false},
-		{&report.KVTotal, sum(func(i int) *float64 { return l.Loads[i].Total }, 1), false},
-		{&report.KVUsage, sum(func(i int) *float64 { return l.Loads[i].Usage }, n), false},
-		{&report.Decode, sum(func(i int) *float64 { return l.Loads[i].Rate }, 1), true},
-		{&report.CacheHits, sum(func(i int) *float64 { return l.Loads[i].HitShare }, n), true},
+		{&report.Running, sum(func(i int) *float64 { return l.Loads[i].Running }, false), false},
+		{&report.Waiting, sum(func(i int) *float64 { return l.Loads[i].Waiting }, false), false},
+		{&report.KVUsed, sum(func(i int) *float64 { return l.Loads[i].Used }, false), false},
+		{&report.KVTotal, sum(func(i int) *float64 { return l.Loads[i].Total }, false), false},
+		{&report.KVUsage, sum(func(i int) *float64 { return l.Loads[i].Usage }, true), false},
+		{&report.Decode, sum(func(i int) *float64 { return l.Loads[i].Rate }, false), true},
+		{&report.CacheHits, sum(func(i int) *float64 { return l.Loads[i].HitShare }, true), true},
 	} {
 		if f.from.OK() && !(f.only && f.into.OK()) {
 			*f.into = f.from

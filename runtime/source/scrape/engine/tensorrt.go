@@ -143,18 +143,24 @@ func (t *tensorRT) drain(ctx context.Context, s *Poller, report *event.Aggregate
 		last = last[:1] // all ranks report the same
 	}
 	report.Histograms = append(report.Histograms, event.Histogram{Name: "iteration", Count: count, Sum: int64(min(sum, 1e12) * 1e6)})
-	active, used, total, usedBlocks, blocks, hits := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	active, used, total, usedBlocks, blocks, hits, looked := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, it := range last {
 		active += max(it.Active, 0)
 		if kv := it.KV; kv != nil && kv.Max > 0 {
 			used, total = used+kv.Used*kv.Tokens, total+kv.Max*kv.Tokens
-			usedBlocks, blocks, hits = usedBlocks+kv.Used, blocks+kv.Max, hits+kv.HitRate*kv.Max
+			usedBlocks, blocks = usedBlocks+kv.Used, blocks+kv.Max
+			if it.Active > 0 || kv.HitRate > 0 { // an idle rank has looked nothing up
+				hits, looked = hits+kv.HitRate*kv.Max, looked+kv.Max
+			}
 		}
 	}
 	report.Running = event.ReportedValue(active)
 	if blocks > 0 {
 		report.KVUsed, report.KVTotal = event.ReportedValue(used), event.ReportedValue(total)
-		report.KVUsage, report.CacheHits = event.DerivedValue(usedBlocks/blocks), event.ReportedValue(hits/blocks)
+		report.KVUsage = event.DerivedValue(usedBlocks / blocks)
+	}
+	if looked > 0 {
+		report.CacheHits = event.ReportedValue(hits / looked)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ var tgiEngine = Engine{
 		{Metric: "batch_current_size", Role: gather.Running},
 		{Metric: "queue_size", Role: gather.Waiting},
 		{Metric: "request_success", Role: gather.Finished},
+		{Metric: "request_failure", Role: gather.Cancelled, Label: "err", Values: "dropped"},
 		{Metric: "request_failure", Role: gather.Failed},
 		{Metric: "request_generated_tokens_sum", Role: gather.Generated, AtEnd: true}, // sum of a histogram
 		{Metric: "request_generated_tokens_sum", Role: gather.Ratio, Name: "generated_tokens_per_request", Of: "request_generated_tokens_count"},

@@ -20,6 +20,7 @@ var tritonEngine = Engine{
 		{Metric: "kv_cache_block_metrics", Role: gather.KVBlocksUsed, Label: "kv_cache_block_type", Values: "used"},
 		{Metric: "kv_cache_block_metrics", Role: gather.KVBlockSize, Label: "kv_cache_block_type", Values: "tokens_per"},
 		{Metric: "request_success", Role: gather.Finished},
+		{Metric: "request_failure", Role: gather.Cancelled, Label: "reason", Values: "CANCELED"},
 		{Metric: "request_failure", Role: gather.Failed},
 	}),
 }

@@ -34,7 +34,7 @@ var vllmEngine = Engine{
 		{Metric: "gpu_prefix_cache_hits", Role: gather.CacheHits}, // until 2025-11
 		{Metric: "request_success", Role: gather.Finished, Label: "finished_reason", Values: "stop|length|repetition"},
 		{Metric: "request_success", Role: gather.Failed, Label: "finished_reason", Values: "error"},
-		{Metric: "request_success", Role: gather.Cancelled, Label: "finished_reason", Values: "abort"},
+		{Metric: "request_success", Role: gather.Cancelled, Label: "finished_reason", Values: "abort", MayLack: true}, // always 0 since 0.13
 		{Metric: "request_success", Role: gather.OtherCount, Name: "finished_stop", Label: "finished_reason", Values: "stop"},
 		{Metric: "request_success", Role: gather.OtherCount, Name: "finished_length", Label: "finished_reason", Values: "length"},
 		{Metric: "request_success", Role: gather.OtherCount, Name: "finished_repetition", Label: "finished_reason", Values: "repetition"},

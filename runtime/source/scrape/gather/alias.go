@@ -17,13 +17,14 @@ const (
 	Running                      // requests
 	InFlight                     // requests, waiting ones included
 	Waiting                      // requests
+	Queue                        // requests in a further queue, under the alias's name: they wait, too
 	KVUsage                      // 0..1
 	KVUsed                       // cells
 	KVTotal                      // cells
 	KVBlocks                     // total
 	KVBlocksUsed                 // blocks
 	KVBlockSize                  // cells per block
-	KVConfig                     // in its labels block_size and num_gpu_blocks
+	KVConfig                     // in its labels: see configuredCells
 	DecodeRate                   // tokens/s
 	CacheHitShare                // share of prompt tokens that came from a cache, 0..1
 	DraftAcceptShare             // share of drafted tokens that were accepted, 0..1
@@ -42,7 +43,7 @@ const (
 	CacheQueries   // prompt tokens looked up in a prefix cache
 	CacheHits      // of CacheQueries
 	Finished       // requests
-	Failed         // requests
+	Failed         // requests, without those that another metric counts as Cancelled
 	Cancelled      // requests, by their client
 	DeviceBusy     // device time in s
 	DecodeTime     // decode time in s, summed over requests
@@ -72,6 +73,8 @@ type Alias struct {
 	Of        string // name of the counter by which a ratio is divided, after the stem
 	Histogram string // name of an event.Histogram; "": the metric is not a histogram
 	AtEnd     bool   // tokens are counted when their request ends
+	Batch     bool   // of the last batch, also while no request runs
+	MayLack   bool   // 0 may mean that the server does not count it
 	Label     string // use only samples in which this label has one of the values (separated by |); "": all samples
 	Values    string
 }

@@ -275,7 +275,8 @@ kv 0.25 reported
 used 9.6e+04 derived
 total 3.84e+05 derived
 finished 90 derived
-failed 3 derived
+failed 1 derived
+cancelled 2 derived
 `},
 		{"dynamo", engine.Dynamo, `running 5 derived
 waiting 2 reported

@@ -230,6 +230,10 @@ func (g *Gatherer) addGauges(m *metric) {
 		}
 	}
 	g.shown = list
+	if list = g.dropIdle(m, list); len(list) == 0 && m.Role == DecodeRate {
+		m.n, m.sum = len(g.shown), 0
+		return
+	}
 	m.n, m.sum = len(list), 0
 	for _, s := range list {
 		m.sum += s.value
@@ -253,6 +257,49 @@ func (g *Gatherer) addGauges(m *metric) {
 		}
 		m.sum += v
 	}
+}
+
+// dropIdle returns the series of a gauge without those that say nothing: an engine without running requests keeps the
+// values of its last batch, or has 0 as the share of nothing, and 0 drafts are no drafts.
+func (g *Gatherer) dropIdle(m *metric, list []*series) []*series {
+	if len(list) == 0 || !m.Batch && m.Role != CacheHitShare {
+		return list
+	}
+	shared := make(map[uint64]bool) // labels of running requests that the metric has, too
+	for i := range list[0].set.pairs {
+		p := &list[0].set.pairs[i]
+		shared[p.name] = !p.ofProcess && g.requestLabels[p.name]
+	}
+	key := func(set *labelSet) (key uint64) {
+		for i := range set.pairs {
+			if p := &set.pairs[i]; shared[p.name] {
+				key += p.hash
+			}
+		}
+		return key
+	}
+	running := make(map[uint64]float64)
+	for i := range g.metrics {
+		r := &g.metrics[i]
+		if r.Role != Running && r.Role != InFlight || r.round != g.round {
+			continue
+		}
+		for _, s := range r.series {
+			if s.round == g.round && s.of == nil {
+				running[key(s.set)] += s.next
+			}
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(list), func(s *series) bool {
+		if n, known := running[key(s.set)]; known && n == 0 {
+			return m.Batch || s.value == 0
+		}
+		return s.value == 0 && m.Role != CacheHitShare
+	})
+	if len(kept) == 0 && !m.Batch {
+		return list
+	}
+	return kept
 }
 
 // engineKey returns a hash of the labels that name the engine: not those of its processes, and for a property of the

@@ -38,7 +38,7 @@ func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
 		}
 		v := m.sum / float64(m.n)
 		switch m.Role {
-		case OtherSum:
+		case OtherSum, Queue:
 			v = m.sum
 		case OtherMean:
 		case OtherPercent:
@@ -119,14 +119,10 @@ func (g *Gatherer) setAdapters(at float64, l prom.Labels) {
 // maxRanks limits the number of ranks.
 const maxRanks = 64
 
-// rankValues are the roles of which ranks have their own values.
-var rankValues = [...]Role{Running, Waiting, KVUsage}
-
 // rankStates returns the state of each rank; nil if there is only one.
 func (g *Gatherer) rankStates() (out []event.Rank) {
 	var list []*series
-	for i, role := range rankValues {
-		m := g.metricOf(role)
+	for _, m := range append(append([]*metric{g.metricOf(Running)}, g.queues()...), g.metricOf(KVUsage)) {
 		if m == nil || m.problem != "" {
 			continue
 		}
@@ -146,11 +142,13 @@ func (g *Gatherer) rankStates() (out []event.Rank) {
 				at = len(out)
 				out = append(out, event.Rank{Name: s.set.rank})
 			}
-			v := [...]*event.Reading{&out[at].Running, &out[at].Waiting, &out[at].KVUsage}[i]
-			if role.isMean() {
-				*v = event.ReportedValue(max(v.V, s.value))
-			} else {
-				*v = event.ReportedValue(v.V + s.value)
+			switch r := &out[at]; m.Role {
+			case Running:
+				r.Running = event.ReportedValue(r.Running.V + s.value)
+			case KVUsage:
+				r.KVUsage = event.ReportedValue(max(r.KVUsage.V, s.value))
+			default:
+				r.Waiting = event.ReportedValue(r.Waiting.V + s.value)
 			}
 		}
 	}

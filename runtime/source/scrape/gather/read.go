@@ -45,10 +45,14 @@ func (g *Gatherer) Read(r io.Reader) error {
 // readLine processes a line with a sample. It reports whether the sample counts.
 func (g *Gatherer) readLine() (counts bool) {
 	g.label = ""
+	cancelled := false
 	for _, t := range g.named[string(g.scan.Name())] {
-		if m := &g.metrics[t.metric]; g.applies(m) {
-			counts = g.sample(m, t.part) || counts
+		m := &g.metrics[t.metric]
+		if !g.applies(m) || m.Role == Failed && cancelled {
+			continue
 		}
+		counts = g.sample(m, t.part) || counts
+		cancelled = cancelled || m.Role == Cancelled
 	}
 	return counts
 }

@@ -40,11 +40,20 @@ func (g *Gatherer) Asleep() bool { return g.gauge(SleepState).V > 0 }
 // Models returns the model names in the last text.
 func (g *Gatherer) Models() []string { return g.models }
 
-// configuredCells returns the size of a KV cache in cells, from its configuration.
+// configuredCells returns the size of a KV cache in cells, from its configuration; 0: unknown. Layers of hybrid models
+// share the blocks: only the server knows for how many tokens they suffice.
 func configuredCells(l prom.Labels) float64 {
-	blocks, _ := strconv.Atoi(l.Get("num_gpu_blocks"))
-	size, _ := strconv.Atoi(l.Get("block_size"))
-	return max(float64(blocks)*float64(size), 0)
+	number := func(label string) float64 {
+		n, _ := strconv.Atoi(l.Get(label))
+		return max(float64(n), 0)
+	}
+	if tokens := number("kv_cache_size_tokens"); tokens > 0 { // since 2026-05
+		return tokens
+	}
+	if number("mamba_page_size_padded") > 0 {
+		return 0
+	}
+	return number("num_gpu_blocks") * number("block_size")
 }
 
 // metricOf returns the metric of a role: the first one in the last text; nil if the text has no such metric.
@@ -69,6 +78,31 @@ func (g *Gatherer) gauge(r Role) event.Reading {
 	return event.ReportedValue(m.sum)
 }
 
+// waiting returns the requests in all queues.
+func (g *Gatherer) waiting() event.Reading {
+	all := g.gauge(Waiting)
+	for _, m := range g.queues() {
+		if m.Role == Queue {
+			all = event.DerivedValue(all.V + m.sum)
+		}
+	}
+	return all
+}
+
+// queues returns the metrics of waiting requests. One of several names of a queue follows the other.
+func (g *Gatherer) queues() (list []*metric) {
+	if m := g.metricOf(Waiting); m != nil && m.problem == "" {
+		list = append(list, m)
+	}
+	for _, i := range g.roles[Queue] {
+		m := &g.metrics[i]
+		if m.round == g.lastComplete && m.n > 0 && m.problem == "" && (len(list) == 0 || list[len(list)-1].Name != m.Name) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // increaseOf returns the increase of a counter since the last report.
 func (g *Gatherer) increaseOf(r Role, since int64) event.Reading {
 	return g.increase(g.metricOf(r), since)
@@ -76,7 +110,7 @@ func (g *Gatherer) increaseOf(r Role, since int64) event.Reading {
 
 func (g *Gatherer) increase(m *metric, since int64) event.Reading {
 	switch {
-	case m == nil || m.problem != "" || m.round != g.lastComplete || m.n == 0:
+	case m == nil || m.problem != "" || m.round != g.lastComplete || m.n == 0, m.MayLack && m.sum == 0:
 		return event.Reading{}
 	case since <= 0:
 		return event.Absent(event.NotYet)
@@ -114,7 +148,7 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 		return &event.Aggregates{Interval: max(since, 0), Void: g.void}
 	}
 	p := &event.Aggregates{
-		Interval: max(since, 0), Running: g.gauge(Running), Waiting: g.gauge(Waiting),
+		Interval: max(since, 0), Running: g.gauge(Running), Waiting: g.waiting(),
 		Finished: g.increaseOf(Finished, since), Failed: g.increaseOf(Failed, since), Cancelled: g.increaseOf(Cancelled, since),
 		Prompt: g.increaseOf(Prompt, since), Cached: g.increaseOf(PromptCached, since), Generated: g.increaseOf(Generated, since),
 	}
@@ -207,7 +241,9 @@ func (g *Gatherer) fillTokens(p *event.Aggregates, since int64) {
 	p.Prefill, p.Decode = prefill, g.perSecond(Generated, since)
 	if m := g.metricOf(Generated); m == nil || m.AtEnd {
 		if now := g.gauge(DecodeRate); now.OK() {
-			p.Decode = now
+			if p.Decode = now; now.V == 0 && p.Generated.V > 0 { // of requests that ended since the last report
+				p.Decode = event.Reading{}
+			}
 		}
 	}
 	p.CacheHits = ratio(hits, g.increaseOf(CacheQueries, since))
