@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"testing"
 	"time"
-
-	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // settling is how long servers are watched before measuring, so that the last minute is full.
@@ -57,7 +55,7 @@ func startUnseen(b *testing.B, args ...string) *program {
 }
 
 // reportWatching reports the resource usage of a program that watches a farm, and its real polling rate.
-func reportWatching(b *testing.B, f *peer.Farm, p *program) {
+func reportWatching(b *testing.B, f *Farm, p *program) {
 	b.Helper()
 	time.Sleep(settling)
 	polled := func() (n int) {

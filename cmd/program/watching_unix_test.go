@@ -11,17 +11,16 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
-	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // newFarm starts n servers with 30 kB of vLLM metrics each.
-func newFarm(tb testing.TB, n int) *peer.Farm {
+func newFarm(tb testing.TB, n int) *Farm {
 	tb.Helper()
 	text, err := os.ReadFile("../../runtime/source/scrape/gather/testdata/vllm.txt")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return peer.NewFarm(tb, string(text), n)
+	return NewFarm(tb, string(text), n)
 }
 
 // eventually waits for a condition.
@@ -36,8 +35,8 @@ func eventually(tb testing.TB, what string, so func() bool) {
 
 // ailing are the servers of a farm, half of which are down in different ways.
 type ailing struct {
-	*peer.Farm
-	well, down []*peer.Farmed
+	*Farm
+	well, down []*Farmed
 }
 
 func newAiling(t *testing.T, n int) (c ailing) {
@@ -48,7 +47,7 @@ func newAiling(t *testing.T, n int) (c ailing) {
 			c.well = append(c.well, s)
 			continue
 		}
-		s.Set(t, peer.Refuses+peer.Manner(i/2%5))
+		s.Set(t, Refuses+Manner(i/2%5))
 		c.down = append(c.down, s)
 	}
 	return c
@@ -70,7 +69,7 @@ var reasons = [...]string{"connection refused", "no response in time", "no respo
 var sinceWhen = regexp.MustCompile(`DISCONNECTED \d\d:\d\d:\d\d`)
 
 // row returns the line of the screen with a server, "" if absent.
-func row(screen string, s *peer.Farmed) string {
+func row(screen string, s *Farmed) string {
 	for line := range strings.Lines(screen) {
 		if strings.Contains(line, s.URL+" ") {
 			return line
@@ -96,7 +95,7 @@ func TestHalfOfTwoHundredServersAreDown(t *testing.T) {
 				return false
 			}
 		}
-		return !slices.ContainsFunc(c.well, func(s *peer.Farmed) bool { return row(shown, s) != "" })
+		return !slices.ContainsFunc(c.well, func(s *Farmed) bool { return row(shown, s) != "" })
 	})
 	p.keys(t, "\x1b")
 	p.waitFor(t, "200 replicas, by")
@@ -117,11 +116,11 @@ func TestHalfOfTwoHundredServersAreDown(t *testing.T) {
 	}
 
 	one := c.well[7]
-	one.Set(t, peer.Refuses)
+	one.Set(t, Refuses)
 	p.keys(t, "/disconnected\r")
 	p.waitFor(t, "101 of 200 replicas")
 	eventually(t, "it is named as well", func() bool { return sinceWhen.MatchString(row(p.text(), one)) })
-	one.Set(t, peer.Well)
+	one.Set(t, Well)
 	p.waitFor(t, "100 of 200 replicas")
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {

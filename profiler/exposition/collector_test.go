@@ -1,6 +1,10 @@
 package exposition
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +15,7 @@ import (
 // TestCollectorReceives pushes everything to a real OpenTelemetry Collector and checks that it takes all of it: each
 // metric by its name, and a span for each request.
 func TestCollectorReceives(t *testing.T) {
-	collector := peer.Collector(t)
+	collector := startCollector(t)
 	x := New("1.0")
 	p, err := x.Push(collector.URL, "", func(err error) { t.Error(err) })
 	if err != nil {
@@ -40,4 +44,25 @@ func TestCollectorReceives(t *testing.T) {
 	if t.Failed() {
 		t.Logf("%.4000s", log)
 	}
+}
+
+// startCollector starts an OpenTelemetry Collector that receives metrics and traces by OTLP over HTTP. Its Log has a line for
+// each point and span.
+func startCollector(tb testing.TB) *peer.Process {
+	tb.Helper()
+	path, file := peer.Path(tb, peer.CollectorEnv), filepath.Join(tb.TempDir(), "collector.yaml")
+	return peer.Start(tb, "collector", "/v1/traces", func(port int) *exec.Cmd {
+		config := fmt.Sprintf(`receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:%d"}}}}
+exporters: {debug: {verbosity: normal, use_internal_logger: false}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    metrics: {receivers: [otlp], exporters: [debug]}
+    traces: {receivers: [otlp], exporters: [debug]}
+`, port)
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return exec.Command(path, "--config=file:"+file)
+	})
 }

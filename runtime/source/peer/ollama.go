@@ -24,13 +24,13 @@ const OllamaModel = "llmtop-demo:latest"
 func Ollama(tb testing.TB, env ...string) *Process {
 	tb.Helper()
 	path, home := Path(tb, OllamaEnv), tb.TempDir()
-	p := start(tb, server{name: "ollama", ready: "/api/version", command: func(port int) *exec.Cmd {
+	p := Start(tb, "ollama", "/api/version", func(port int) *exec.Cmd {
 		cmd := exec.Command(path, "serve")
 		cmd.Env = append(os.Environ(), append([]string{
 			fmt.Sprintf("OLLAMA_HOST=127.0.0.1:%d", port), "HOME=" + home, "OLLAMA_MODELS=" + filepath.Join(home, "models"), "OLLAMA_NO_CLOUD=1",
 		}, env...)...)
 		return cmd
-	}})
+	})
 	if err := give(p.URL, OllamaModel, native.DemoModel()); err != nil {
 		tb.Fatalf("give ollama the model: %v\n%s", err, p.Log())
 	}

@@ -9,12 +9,10 @@
 package peer
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/engine/native"
@@ -61,9 +59,9 @@ func LlamaServer(tb testing.TB, model string, args ...string) *Process {
 	if model == "" {
 		model = Model(tb)
 	}
-	return start(tb, server{name: "llama-server", ready: "/health", command: func(port int) *exec.Cmd {
+	return Start(tb, "llama-server", "/health", func(port int) *exec.Cmd {
 		return exec.Command(path, append([]string{"--model", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port)}, args...)...)
-	}})
+	})
 }
 
 // LlamaRouter starts llama.cpp's server with several models, each the built-in one under another name. A model is
@@ -76,52 +74,7 @@ func LlamaRouter(tb testing.TB, models ...string) *Process {
 			tb.Fatal(err)
 		}
 	}
-	return start(tb, server{name: "llama-server", ready: "/health", command: func(port int) *exec.Cmd {
+	return Start(tb, "llama-server", "/health", func(port int) *exec.Cmd {
 		return exec.Command(path, "--models-dir", folder, "--no-models-autoload", "--host", "127.0.0.1", "--port", strconv.Itoa(port))
-	}})
-}
-
-// Prometheus starts Prometheus with a configuration, such as Scrape's. Its data is removed after the test.
-func Prometheus(tb testing.TB, config string) *Process {
-	tb.Helper()
-	path, folder := Path(tb, PrometheusEnv), tb.TempDir()
-	file := filepath.Join(folder, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return start(tb, server{name: "prometheus", ready: "/-/ready", command: func(port int) *exec.Cmd {
-		return exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(folder, "data"),
-			"--web.listen-address=127.0.0.1:"+strconv.Itoa(port))
-	}})
-}
-
-// Scrape returns a Prometheus configuration that scrapes targets (HOST:PORT) at /metrics every second, as the job
-// "llmtop".
-func Scrape(targets ...string) string {
-	quoted := make([]string, len(targets))
-	for i, t := range targets {
-		quoted[i] = strconv.Quote(t)
-	}
-	return "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: llmtop, static_configs: [{targets: [" + strings.Join(quoted, ", ") + "]}]}]\n"
-}
-
-// Collector starts an OpenTelemetry Collector that receives metrics and traces by OTLP over HTTP. Its Log has a line for
-// each point and span.
-func Collector(tb testing.TB) *Process {
-	tb.Helper()
-	path, file := Path(tb, CollectorEnv), filepath.Join(tb.TempDir(), "collector.yaml")
-	return start(tb, server{name: "collector", ready: "/v1/traces", command: func(port int) *exec.Cmd {
-		config := fmt.Sprintf(`receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:%d"}}}}
-exporters: {debug: {verbosity: normal, use_internal_logger: false}}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    metrics: {receivers: [otlp], exporters: [debug]}
-    traces: {receivers: [otlp], exporters: [debug]}
-`, port)
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			tb.Fatal(err)
-		}
-		return exec.Command(path, "--config=file:"+file)
-	}})
+	})
 }

@@ -81,27 +81,6 @@ func TestOllama(t *testing.T) {
 	}
 }
 
-// TestPrometheus scrapes a llama-server with Prometheus.
-func TestPrometheus(t *testing.T) {
-	Path(t, PrometheusEnv)
-	llama := LlamaServer(t, "", "--metrics")
-	p := Prometheus(t, Scrape(strings.TrimPrefix(llama.URL, "http://")))
-	for deadline := time.Now().Add(startTimeout); ; time.Sleep(100 * time.Millisecond) {
-		var answer struct {
-			Data struct {
-				Result []struct{ Value [2]any }
-			}
-		}
-		get(t, p.URL+"/api/v1/query?query=llamacpp:n_decode_total", &answer)
-		if len(answer.Data.Result) == 1 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it never had the metric: %s", p.Log())
-		}
-	}
-}
-
 // TestTap: a tap keeps what passes, message by message.
 func TestTap(t *testing.T) {
 	next := make(chan struct{})

@@ -29,8 +29,8 @@ type Process struct {
 	// PID is its process id.
 	PID int
 
+	server
 	port int
-	as   server
 	cmd  *exec.Cmd
 	log  tail
 	done chan struct{} // closed when the process has ended
@@ -62,10 +62,11 @@ type server struct {
 	ready   string                   // path that answers when it is ready, see await
 }
 
-// start runs a server on a free port and waits until it is ready. The server stops when the test ends; if the test
-// fails, the end of its log is printed.
-func start(tb testing.TB, s server) *Process {
+// Start runs a server on a free port of 127.0.0.1, by the command for it, and waits until it is ready: until it answers at
+// a path. The server stops when the test ends; if the test fails, the end of its log is printed.
+func Start(tb testing.TB, name, ready string, command func(port int) *exec.Cmd) *Process {
 	tb.Helper()
+	s := server{name, command, ready}
 	var failure error
 	for range tries {
 		port, err := freePort()
@@ -79,16 +80,16 @@ func start(tb testing.TB, s server) *Process {
 		}
 		failure = err
 	}
-	tb.Fatalf("start %s: %v", s.name, failure)
+	tb.Fatalf("start %s: %v", name, failure)
 	return nil
 }
 
 // Again restarts a killed or stopped server at the same address.
 func (p *Process) Again(tb testing.TB) *Process {
 	tb.Helper()
-	again, err := try(p.as, p.port)
+	again, err := try(p.server, p.port)
 	if err != nil {
-		tb.Fatalf("start %s again: %v", p.as.name, err)
+		tb.Fatalf("start %s again: %v", p.name, err)
 	}
 	again.endWith(tb)
 	return again
@@ -99,13 +100,13 @@ func (p *Process) endWith(tb testing.TB) {
 	tb.Cleanup(func() {
 		p.Stop()
 		if tb.Failed() {
-			tb.Logf("%s wrote at the end:\n%s", p.as.name, p.Log())
+			tb.Logf("%s wrote at the end:\n%s", p.name, p.Log())
 		}
 	})
 }
 
 func try(s server, port int) (*Process, error) {
-	p := &Process{URL: "http://127.0.0.1:" + strconv.Itoa(port), port: port, as: s, cmd: s.command(port), done: make(chan struct{})}
+	p := &Process{URL: "http://127.0.0.1:" + strconv.Itoa(port), port: port, server: s, cmd: s.command(port), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = attributes()
 	p.cmd.WaitDelay = stopTimeout

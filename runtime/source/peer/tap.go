@@ -2,7 +2,6 @@ package peer
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log"
 	"net/http"
@@ -29,7 +28,7 @@ type Tap struct {
 type Answer struct {
 	Path  string    // path of the request
 	Began time.Time // when the request arrived
-	Asked []byte    // body of the request; only of a tap over a transport, once it was answered
+	Asked []byte    // body of the request, once it was answered
 
 	mu     sync.Mutex
 	pieces []piece
@@ -60,17 +59,12 @@ func NewTap(tb testing.TB, to string) *Tap {
 	pass := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1, // at once
-		Transport:     transport,
+		Transport:     t.Over(transport),
 		ErrorLog:      log.New(io.Discard, "", 0), // clients that disconnect early are part of tests
-		ModifyResponse: func(resp *http.Response) error {
-			a := resp.Request.Context().Value(answerKey{}).(*Answer)
-			resp.Body = &tapped{ReadCloser: resp.Body, into: a}
-			return nil
-		},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // an answer may start before the request was read
-		pass.ServeHTTP(w, r.WithContext(t.begin(r)))
+		pass.ServeHTTP(w, r)
 	}))
 	tb.Cleanup(func() {
 		server.Close()
@@ -90,7 +84,10 @@ type over struct {
 
 // RoundTrip implements http.RoundTripper.
 func (o over) RoundTrip(r *http.Request) (*http.Response, error) {
-	a := o.tap.begin(r).Value(answerKey{}).(*Answer)
+	a := &Answer{Path: r.URL.Path, Began: time.Now()}
+	o.tap.mu.Lock()
+	o.tap.answers = append(o.tap.answers, a)
+	o.tap.mu.Unlock()
 	if r.Body != nil {
 		r = r.WithContext(r.Context())
 		r.Body = &heard{r.Body, a}
@@ -113,17 +110,6 @@ func (b *heard) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.into.Asked = append(b.into.Asked, p[:n]...)
 	return n, err
-}
-
-// answerKey is the context key of a request's answer.
-type answerKey struct{}
-
-func (t *Tap) begin(r *http.Request) context.Context {
-	a := &Answer{Path: r.URL.Path, Began: time.Now()}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.answers = append(t.answers, a)
-	return context.WithValue(r.Context(), answerKey{}, a)
 }
 
 // tapped is the body of an answer.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +64,7 @@ func TestRealPrometheus(t *testing.T) {
 		t.Cleanup(server.Close)
 		targets = append(targets, strings.TrimPrefix(server.URL, "http://"))
 	}
-	prometheus := peer.Prometheus(t, peer.Scrape(targets...))
+	prometheus := startPrometheus(t, scrapes(targets...))
 	f := startPoller(t, Options{Address: prometheus.URL, Match: `job="llmtop"`})
 
 	for i, want := range []struct {
@@ -93,4 +95,28 @@ func TestRealPrometheus(t *testing.T) {
 	vllm.down, vllm.n = false, -3 // the counters are lower than before, as after a restart
 	vllm.mu.Unlock()
 	f.waitForReplica(targets[0]).waitForLinkAfter(event.KindEngine, event.LinkDisconnected, event.LinkConnected)
+}
+
+// startPrometheus starts Prometheus with a configuration, such as that of scrapes. Its data is removed after the test.
+func startPrometheus(tb testing.TB, config string) *peer.Process {
+	tb.Helper()
+	path, folder := peer.Path(tb, peer.PrometheusEnv), tb.TempDir()
+	file := filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return peer.Start(tb, "prometheus", "/-/ready", func(port int) *exec.Cmd {
+		return exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(folder, "data"),
+			"--web.listen-address=127.0.0.1:"+strconv.Itoa(port))
+	})
+}
+
+// scrapes returns a Prometheus configuration that scrapes targets (HOST:PORT) at /metrics every second, as the job
+// "llmtop".
+func scrapes(targets ...string) string {
+	quoted := make([]string, len(targets))
+	for i, t := range targets {
+		quoted[i] = strconv.Quote(t)
+	}
+	return "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: llmtop, static_configs: [{targets: [" + strings.Join(quoted, ", ") + "]}]}]\n"
 }

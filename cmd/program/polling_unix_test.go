@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine
+package program_test
 
 import (
 	"context"
@@ -13,23 +13,23 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/source/peer"
+	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
 // TestNoLeaks polls servers in every state of health: connections and goroutines per server are bounded, and none
 // remains at the end.
 func TestNoLeaks(t *testing.T) {
 	const servers, each = 60, 10 // goroutines per server: the poller, two per connection on each side, and twice as many while one connection replaces another
-	farm := peer.NewFarm(t, sampleOf(t, "../../gather/testdata/vllm.txt"), servers)
+	farm := newFarm(t, servers)
 	for i, s := range farm.Servers {
-		s.Set(t, peer.Manner(i%6))
+		s.Set(t, Manner(i%6))
 	}
 	current, before := goleak.IgnoreCurrent(), goruntime.NumGoroutine()
 	ctx, stop := context.WithCancel(t.Context())
-	limits, clock := NewPollLimits(), engine.NewClock()
+	limits, clock := scrape.NewPollLimits(), engine.NewClock()
 	var running sync.WaitGroup
 	for _, at := range farm.URLs() {
-		s, err := New(Options{Address: at, Clock: clock, Limits: limits, Interval: 20 * time.Millisecond})
+		s, err := scrape.New(scrape.Options{Address: at, Clock: clock, Limits: limits, Interval: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,9 +47,9 @@ func TestNoLeaks(t *testing.T) {
 	}
 	eventually("healthy servers were polled 20 times and the others twice", func() bool {
 		for i, s := range farm.Servers {
-			switch peer.Manner(i % 6) {
-			case peer.Refuses:
-			case peer.Well:
+			switch Manner(i % 6) {
+			case Refuses:
+			case Well:
 				if s.Answered() < 20 {
 					return false
 				}
