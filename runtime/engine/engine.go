@@ -4,7 +4,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -86,6 +88,22 @@ type Hooks struct {
 // NoPick marks a missing pick in Batch.Picks: the layer has no experts, or was not computed for the row.
 const NoPick = math.MaxUint16
 
+// NewPicks returns the counts of picks of a model's router before the first pass.
+func NewPicks(layers, experts, used int) *event.Experts {
+	n := layers * experts
+	return &event.Experts{Layers: layers, Experts: experts, Used: used, Prompt: make([]uint64, n), Decode: make([]uint64, n)}
+}
+
+// CopyPicks returns a copy of counts, which are nil for a dense model.
+func CopyPicks(of *event.Experts) *event.Experts {
+	if of == nil {
+		return nil
+	}
+	c := *of
+	c.Prompt, c.Decode = slices.Clone(of.Prompt), slices.Clone(of.Decode)
+	return &c
+}
+
 // Batch is the input and output of one forward pass: rows of tokens from any number of sequences. The rows of a
 // sequence are in ascending position and continue where its slot ended.
 type Batch struct {
@@ -105,6 +123,19 @@ type Row struct {
 	Slot   int32
 	Prompt bool // the token is part of a prompt (for the router counts)
 	Logits bool // the caller wants the logits after this token
+}
+
+// Check returns an error if a batch has more rows than most, or none, or a row that is out of the ranges of an engine.
+func (b *Batch) Check(most, vocab, context, slots int) error {
+	if len(b.Rows) == 0 || len(b.Rows) > most {
+		return fmt.Errorf("compute batch: %d rows, must be 1 to %d", len(b.Rows), most)
+	}
+	for i, row := range b.Rows {
+		if row.Token < 0 || int(row.Token) >= vocab || row.Pos < 0 || int(row.Pos) >= context || row.Slot < 0 || int(row.Slot) >= slots {
+			return fmt.Errorf("compute batch: row %d has token %d at position %d of slot %d: out of range", i, row.Token, row.Pos, row.Slot)
+		}
+	}
+	return nil
 }
 
 // BatchTime is where a forward pass spent its time, in ns of wall clock on the thread that led it.

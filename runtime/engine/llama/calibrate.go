@@ -42,9 +42,7 @@ func (e *Engine) calibrate() error {
 	e.SetHooks(engine.Hooks{})
 	e.autoEvery = everyFor(slices.Min(on)/slices.Min(off) - 1) // the shortest passes are the least disturbed
 	e.passes = [2]int{}
-	if e.trace.count != nil {
-		e.trace.count = newCounts(e.trace.info) // drop the counts of calibration
-	}
+	e.trace.prepare(e.trace.info) // drops the counts of calibration
 	return nil
 }
 

@@ -215,10 +215,11 @@ func (e *Engine) SetHooks(h engine.Hooks) {
 
 // Router implements engine.Engine.
 func (e *Engine) Router() *event.Experts {
-	if e.trace.count == nil {
-		return nil
+	counted := engine.CopyPicks(e.trace.count)
+	if counted != nil {
+		counted.EveryN = e.every()
 	}
-	return e.trace.count.snapshot(e.trace.info, e.every())
+	return counted
 }
 
 // Ops implements engine.Profiled.

@@ -59,7 +59,7 @@ var observeCallback = sync.OnceValue(func() uintptr {
 
 // newWatch returns a watch for a tracer, turned off.
 func newWatch(t *tracer) *watch {
-	return &watch{callback: observeCallback(), nameAt: t.lib.tensor.name, tracer: t}
+	return &watch{callback: observeCallback(), nameAt: t.lib.nameAt, tracer: t}
 }
 
 // address returns the user data for the library's calls of filter.

@@ -43,15 +43,8 @@ func (r *batchRows) prepare(n, slots int) {
 // fill copies the rows of a batch.
 func (e *Engine) fill(rows []engine.Row) error {
 	r := &e.rows
-	if len(rows) == 0 || len(rows) > len(r.tokens) {
-		return fmt.Errorf("compute batch: %d rows, must be 1 to %d", len(rows), len(r.tokens))
-	}
 	r.wanted = r.wanted[:0]
 	for i, row := range rows {
-		if row.Token < 0 || int(row.Token) >= e.modelInfo.Vocab || row.Pos < 0 || int(row.Pos) >= e.opt.Context ||
-			row.Slot < 0 || int(row.Slot) >= e.opt.Slots {
-			return fmt.Errorf("compute batch: row %d has token %d at position %d of slot %d: out of range", i, row.Token, row.Pos, row.Slot)
-		}
 		r.tokens[i], r.positions[i], r.sequences[i], r.logits[i] = row.Token, row.Pos, &r.slots[row.Slot], 0
 		if row.Logits {
 			r.logits[i] = 1
@@ -67,6 +60,9 @@ func (e *Engine) fill(rows []engine.Row) error {
 
 // Forward implements engine.Engine.
 func (e *Engine) Forward(b *engine.Batch) error {
+	if err := b.Check(len(e.rows.tokens), e.modelInfo.Vocab, e.opt.Context, e.opt.Slots); err != nil {
+		return err
+	}
 	if err := e.fill(b.Rows); err != nil {
 		return err
 	}
@@ -156,7 +152,9 @@ func batchStats(rows []engine.Row) (prompts, slots int) {
 // end completes an observed pass.
 func (t *tracer) end(b *engine.Batch) {
 	if t.measure.Experts {
-		t.count.pass(t.rows)
+		prompts, _ := batchStats(t.rows)
+		t.count.PromptTokens += uint64(prompts)
+		t.count.DecodeTokens += uint64(len(t.rows) - prompts)
 	}
 	if t.measure.Picks {
 		per := t.info.layers * t.info.used

@@ -21,7 +21,7 @@ type library struct {
 	commit  string
 	kernels string // variant of the CPU backend, for example "zen4"; "" if there are no variants
 	layout  *layout
-	tensor  tensorLayout
+	nameAt  uintptr // offset of the name in a tensor, in bytes
 	calls
 	modelDefaults, contextDefaults block
 	loadModel                      func(path string, params block) uintptr

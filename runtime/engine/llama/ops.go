@@ -15,23 +15,18 @@ import (
 // ops holds the times of operations in the passes with Hooks.Ops. One pass in unwatchedEvery is not observed, to
 // measure the overhead of observing.
 type ops struct {
-	times  map[opKey]*opSum
+	times  map[opKey]*event.OpTime
 	layer  int // layer of the last node that named one
 	passes int
 
 	watched, unwatched duration
 }
 
-func newOps() *ops { return &ops{times: map[opKey]*opSum{}} }
+func newOps() *ops { return &ops{times: map[opKey]*event.OpTime{}} }
 
 type opKey struct {
 	op    string
 	layer int
-}
-
-type opSum struct {
-	calls int64
-	time  time.Duration
 }
 
 // duration sums the times of decode passes per row.
@@ -60,11 +55,11 @@ func (o *ops) add(op, name string, layers int, took time.Duration) {
 	k := opKey{op, o.layer}
 	sum := o.times[k]
 	if sum == nil {
-		sum = &opSum{}
+		sum = &event.OpTime{Op: op, Layer: o.layer}
 		o.times[k] = sum
 	}
-	sum.calls++
-	sum.time += took
+	sum.Calls++
+	sum.Dur += int64(took)
 	if strings.HasPrefix(name, nodeLayer) {
 		if o.layer++; o.layer >= layers {
 			o.layer = -1
@@ -111,8 +106,8 @@ func (o *ops) snapshot() *event.Ops {
 	if o.watched.n > 0 && o.unwatched.n > 0 {
 		out.Slowdown = event.MeasuredValue(o.watched.mean() / o.unwatched.mean())
 	}
-	for k, sum := range o.times {
-		out.Times = append(out.Times, event.OpTime{Op: k.op, Layer: k.layer, Calls: sum.calls, Dur: int64(sum.time)})
+	for _, sum := range o.times {
+		out.Times = append(out.Times, *sum)
 	}
 	slices.SortFunc(out.Times, func(a, b event.OpTime) int {
 		return cmp.Or(-cmp.Compare(a.Dur, b.Dur), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Layer, b.Layer))

@@ -7,9 +7,7 @@ import (
 	"unsafe"
 )
 
-// tensorLayout holds field offsets in struct ggml_tensor, in bytes. The first fields are stable: type, buffer, ne, nb.
-type tensorLayout struct{ name uintptr }
-
+// Offsets in struct ggml_tensor, in bytes. The first fields are stable: type, buffer, ne, nb.
 const (
 	tensorNE = 16 // int64[4]: number of elements in each dimension
 	tensorNB = 48 // size_t[4]: stride in bytes in each dimension
@@ -28,8 +26,8 @@ type fakeTensor struct {
 func (l *library) measureTensor() error {
 	t := &fakeTensor{ne: [4]int64{3, 5, 7, 11}, nb: [4]uintptr{4, 1 << 8, 1 << 16, 1 << 24}} // of type 0, float32
 	p := uintptr(unsafe.Pointer(t))
-	l.tensor.name = l.tensorName(p) - p
-	if l.tensorRows(p) != 5*7*11 || l.tensorBytes(p) != 4+2*4+4<<8+6<<16+10<<24 || l.tensor.name > 4096 {
+	l.nameAt = l.tensorName(p) - p
+	if l.tensorRows(p) != 5*7*11 || l.tensorBytes(p) != 4+2*4+4<<8+6<<16+10<<24 || l.nameAt > 4096 {
 		return errors.New("struct ggml_tensor is not that of a supported release")
 	}
 	return nil
@@ -43,7 +41,7 @@ func at[T any](address, offset uintptr) T { return *(*T)(pointer(address + offse
 
 // nameOf returns a tensor's name, at most 63 bytes long. It is valid as long as the tensor is.
 func (l *library) nameOf(t uintptr) string {
-	start := (*byte)(pointer(t + l.tensor.name))
+	start := (*byte)(pointer(t + l.nameAt))
 	n := 0
 	for n < 63 && *(*byte)(unsafe.Add(unsafe.Pointer(start), n)) != 0 {
 		n++

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
@@ -21,11 +22,11 @@ type tracer struct {
 	// whose picks are counted then belong to the same phase.
 	reorders bool
 
-	rows   []engine.Row // of the batch
-	wanted []int32      // its rows with logits
-	count  *counts      // nil for a dense model
-	chosen []uint16     // [row][layer][rank], with Hooks.Picks
-	raw    []byte       // content of the current tensor
+	rows   []engine.Row   // of the batch
+	wanted []int32        // its rows with logits
+	count  *event.Experts // since load, in the passes that were sampled; nil for a dense model
+	chosen []uint16       // [row][layer][rank], with Hooks.Picks
+	raw    []byte         // content of the current tensor
 
 	began   time.Time
 	lap     time.Time // end of the last part
@@ -49,7 +50,7 @@ const (
 func (t *tracer) prepare(s shape) {
 	t.info = s
 	if s.experts > 0 {
-		t.count = newCounts(s)
+		t.count = engine.NewPicks(s.layers, s.experts, s.used)
 	}
 }
 
@@ -146,7 +147,11 @@ func (t *tracer) rowOf(n int) func(int) int {
 // pick adds one pick of a row.
 func (t *tracer) pick(row, layer, rank, expert int) {
 	if t.measure.Experts {
-		t.count.add(t.rows[row].Prompt, layer, expert)
+		to := t.count.Decode
+		if t.rows[row].Prompt {
+			to = t.count.Prompt
+		}
+		to[layer*t.info.experts+expert]++
 	}
 	if t.measure.Picks {
 		t.chosen[(row*t.info.layers+layer)*t.info.used+rank] = uint16(expert)

@@ -57,7 +57,7 @@ func cachedModel(b *testing.B, name string, p blueprint) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, err = p.writer().WriteTo(f)
+	err = p.writer().Write(f)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

@@ -237,7 +237,7 @@ func randomModel(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := w.WriteTo(file); err != nil {
+	if err := w.Write(file); err != nil {
 		tb.Fatal(err)
 	}
 	return path

@@ -108,7 +108,7 @@ func writeModel(path, layers string) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.WriteTo(file)
+	err = w.Write(file)
 	return errors.Join(err, file.Close())
 }
 

@@ -1,16 +1,18 @@
 package gguf
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 )
 
-// Writer collects metadata and tensors and writes them as a GGUF file. The first error is kept and returned by WriteTo,
+// Writer collects metadata and tensors and writes them as a GGUF file. The first error is kept and returned by Write,
 // Bytes and WriteFile.
 type Writer struct {
 	version   uint32
@@ -83,31 +85,31 @@ func (w *Writer) fail(err error) {
 	}
 }
 
-// WriteTo writes the file to dst.
-func (w *Writer) WriteTo(dst io.Writer) (int64, error) {
+// Write writes the file to dst.
+func (w *Writer) Write(dst io.Writer) error {
 	if w.err != nil {
-		return 0, fmt.Errorf("write model: %w", w.err)
+		return fmt.Errorf("write model: %w", w.err)
 	}
+	out := bufio.NewWriter(dst) // keeps the first error
 	head := w.header()
-	out := counter{dst: dst}
-	out.write(head)
-	out.write(make([]byte, -len(head)&int(w.alignment-1)))
+	_, _ = out.Write(head)
+	_, _ = out.Write(make([]byte, -len(head)&int(w.alignment-1)))
 	for i, data := range w.data {
-		out.write(data)
+		_, _ = out.Write(data)
 		if i+1 < len(w.data) {
-			out.write(make([]byte, -len(data)&int(w.alignment-1)))
+			_, _ = out.Write(make([]byte, -len(data)&int(w.alignment-1)))
 		}
 	}
-	if out.err != nil {
-		return out.n, fmt.Errorf("write model: %w", out.err)
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write model: %w", err)
 	}
-	return out.n, nil
+	return nil
 }
 
 // Bytes returns the file.
 func (w *Writer) Bytes() ([]byte, error) {
 	var buf bytes.Buffer
-	_, err := w.WriteTo(&buf)
+	err := w.Write(&buf)
 	return buf.Bytes(), err
 }
 
@@ -139,21 +141,6 @@ func (w *Writer) header() []byte {
 		b = binary.LittleEndian.AppendUint64(b, t.Offset)
 	}
 	return b
-}
-
-// counter counts the bytes written, and stops at the first error.
-type counter struct {
-	dst io.Writer
-	n   int64
-	err error
-}
-
-func (c *counter) write(b []byte) {
-	if c.err != nil || len(b) == 0 {
-		return
-	}
-	n, err := c.dst.Write(b)
-	c.n, c.err = c.n+int64(n), err
 }
 
 func appendString(b []byte, s string) []byte {
@@ -189,37 +176,17 @@ func appendValue(b []byte, v any) ([]byte, error) {
 
 // kindOf returns the stored type of a Go value, or of its elements; kinds if it cannot be stored.
 func kindOf(v any) (k kind, array bool) {
-	switch v.(type) {
-	case uint8, []uint8:
-		k = kindUint8
-	case int8, []int8:
-		k = kindInt8
-	case uint16, []uint16:
-		k = kindUint16
-	case int16, []int16:
-		k = kindInt16
-	case uint32, []uint32:
-		k = kindUint32
-	case int32, []int32:
-		k = kindInt32
-	case float32, []float32:
-		k = kindFloat32
-	case bool, []bool:
-		k = kindBool
-	case string, []string:
-		k = kindString
-	case uint64, []uint64:
-		k = kindUint64
-	case int64, []int64:
-		k = kindInt64
-	case float64, []float64:
-		k = kindFloat64
-	default:
-		return kinds, false
+	t := reflect.TypeOf(v)
+	if array = t.Kind() == reflect.Slice; array {
+		t = t.Elem()
 	}
-	switch v.(type) {
-	case []uint8, []int8, []uint16, []int16, []uint32, []int32, []float32, []bool, []string, []uint64, []int64, []float64:
-		array = true
+	k, ok := map[reflect.Kind]kind{
+		reflect.Uint8: kindUint8, reflect.Int8: kindInt8, reflect.Uint16: kindUint16, reflect.Int16: kindInt16, reflect.Uint32: kindUint32,
+		reflect.Int32: kindInt32, reflect.Float32: kindFloat32, reflect.Bool: kindBool, reflect.String: kindString, reflect.Uint64: kindUint64,
+		reflect.Int64: kindInt64, reflect.Float64: kindFloat64,
+	}[t.Kind()]
+	if !ok {
+		return kinds, false
 	}
 	return k, array
 }

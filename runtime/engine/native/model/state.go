@@ -1,9 +1,9 @@
 package model
 
 import (
-	"fmt"
 	"math"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 )
@@ -25,8 +25,8 @@ type Runner struct {
 	kv     []*tensor.KV // [slot][layer][KV head]
 	hooks  engine.Hooks
 	forms  forms
-	scale  float32 // of attention scores: attnScale²/sqrt(head dimension)
-	counts *counts // nil for a dense model
+	scale  float32        // of attention scores: attnScale²/sqrt(head dimension)
+	counts *event.Experts // the picks since load, which worker 0 counts; nil for a dense model
 
 	// State of the current batch. Slices indexed by row have capacity for MaxBatch rows.
 	batch   *engine.Batch
@@ -129,7 +129,7 @@ func NewRunner(w *Weights, o Options) *Runner {
 	r.logits = make([]float32, o.Slots*w.Vocab)
 	r.times = make([]engine.LayerTime, w.Layers)
 	if !w.Dense() {
-		r.counts = newCounts(w.Layers, w.Experts)
+		r.counts = engine.NewPicks(w.Layers, w.Experts, w.Used)
 	}
 	return r
 }
@@ -186,16 +186,12 @@ func (r *Runner) SetHooks(h engine.Hooks) {
 
 // accept validates a batch and finds its runs and the rows that request logits.
 func (r *Runner) accept(b *engine.Batch) error {
-	if len(b.Rows) == 0 || len(b.Rows) > r.opt.MaxBatch {
-		return fmt.Errorf("compute batch: %d rows, must be 1 to %d", len(b.Rows), r.opt.MaxBatch)
+	if err := b.Check(r.opt.MaxBatch, r.Vocab, r.opt.Context, r.opt.Slots); err != nil {
+		return err
 	}
 	r.batch, r.n, r.small = b, len(b.Rows), len(b.Rows) <= smallBatch
 	r.runs, r.wanted = r.runs[:0], r.wanted[:0]
 	for i, row := range b.Rows {
-		if row.Token < 0 || int(row.Token) >= r.Vocab || row.Pos < 0 || int(row.Pos) >= r.opt.Context ||
-			row.Slot < 0 || int(row.Slot) >= r.opt.Slots {
-			return fmt.Errorf("compute batch: row %d has token %d at position %d of slot %d: out of range", i, row.Token, row.Pos, row.Slot)
-		}
 		if row.Logits {
 			r.wanted = append(r.wanted, int32(i))
 		}
