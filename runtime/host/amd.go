@@ -2,9 +2,11 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,15 +57,28 @@ func cards(root string) (dirs []string) {
 	return dirs
 }
 
-// pciAddress returns the address of a device, "" if it is not on the PCI bus.
-func pciAddress(dir string) string {
+// property returns what the kernel says of a device: DRIVER, and PCI_SLOT_NAME and PCI_ID if it is on the PCI bus.
+func property(dir, name string) string {
 	raw, _ := os.ReadFile(filepath.Join(dir, "uevent"))
 	for line := range strings.Lines(string(raw)) {
-		if address, ok := strings.CutPrefix(line, "PCI_SLOT_NAME="); ok {
-			return strings.TrimSpace(address)
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return strings.TrimSpace(value)
 		}
 	}
 	return ""
+}
+
+// computing are the drivers of GPUs that compute; others only drive displays.
+var computing = []string{"amdgpu", "radeon", "i915", "xe", "nvidia", "nouveau", "asahi", "panfrost", "panthor", "msm_dpu", "v3d"}
+
+// unread returns the reason why no GPU is read: there is none, or its driver has no readings.
+func unread(root string) error {
+	for _, dir := range cards(root) {
+		if driver := property(dir, "DRIVER"); slices.Contains(computing, driver) {
+			return fmt.Errorf("GPU without readings: %s, driver %s", filepath.Base(filepath.Dir(dir)), driver)
+		}
+	}
+	return errNoGPU
 }
 
 // sensors returns the folder of a device's sensors.
@@ -85,7 +100,7 @@ func (r amd) card(dir string, busy event.Reading) event.GPU {
 		power = fileQuantity(filepath.Join(hwmon, "power1_input"), 1e-6)
 	}
 	g := event.GPU{
-		Name: name, Address: pciAddress(dir), Util: busy, Power: power,
+		Name: name, Address: property(dir, "PCI_SLOT_NAME"), Util: busy, Power: power,
 		MemBusy:        fileQuantity(filepath.Join(dir, "mem_busy_percent"), 0.01),
 		MemUsed:        fileQuantity(filepath.Join(dir, "mem_info_vram_used"), 1),
 		MemTotal:       fileQuantity(filepath.Join(dir, "mem_info_vram_total"), 1),
@@ -95,22 +110,25 @@ func (r amd) card(dir string, busy event.Reading) event.GPU {
 		Clock:          fileQuantity(filepath.Join(hwmon, "freq1_input"), 1),
 		MemClock:       fileQuantity(filepath.Join(hwmon, "freq2_input"), 1),
 	}
-	if integrated(dir) { // most of what it uses is mapped from the machine's memory
+	mapped := fileQuantity(filepath.Join(dir, "mem_info_gtt_total"), 1)
+	if integrated(dir, mapped.OK() && g.MemTotal.V <= leastOwn) { // most of what it uses is mapped from the machine's memory
 		g.Unified = true
-		g.MemUsed = addKnown(g.MemUsed, fileQuantity(filepath.Join(dir, "mem_info_gtt_used"), 1))
-		g.MemTotal = addKnown(g.MemTotal, fileQuantity(filepath.Join(dir, "mem_info_gtt_total"), 1))
+		g.MemUsed, g.MemTotal = addKnown(g.MemUsed, fileQuantity(filepath.Join(dir, "mem_info_gtt_used"), 1)), addKnown(g.MemTotal, mapped)
 	}
 	return g
 }
 
-// integrated reports whether a GPU is part of a processor (an APU): the format of its metrics is 2 or 3, or it has the
-// sensor of the northbridge's voltage, which only APUs have.
-func integrated(dir string) bool {
+// leastOwn is the memory in bytes that cards which compute have at least. APUs have 512 MiB by default.
+const leastOwn = 1 << 30
+
+// integrated reports whether a GPU is part of a processor (an APU): the format of its metrics is 2 or 3; if it has none, it
+// has the sensor of the northbridge's voltage, which only APUs have, or little memory of its own.
+func integrated(dir string, little bool) bool {
 	if raw, err := os.ReadFile(filepath.Join(dir, "gpu_metrics")); err == nil && len(raw) >= 4 { // u16 size, u8 format, u8 content
 		return raw[2] == 2 || raw[2] == 3
 	}
 	label, _ := os.ReadFile(filepath.Join(sensors(dir), "in1_label"))
-	return strings.TrimSpace(string(label)) == "vddnb"
+	return little || strings.TrimSpace(string(label)) == "vddnb"
 }
 
 // fileQuantity returns the number in a file, times unit.

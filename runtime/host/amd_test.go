@@ -34,7 +34,8 @@ func TestAPU(t *testing.T) {
 		device + "mem_info_gtt_used": "63000\n", device + "mem_info_gtt_total": "120000\n", device + "uevent": "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:c5:00.0\n",
 	}
 	for name, extra := range map[string]map[string]string{
-		"metrics": {device + "gpu_metrics": "\x08\x01\x03\x00rest"}, "sensor": {device + "hwmon/hwmon1/in1_label": "vddnb\n"},
+		"little memory": {device + "vendor": "0x1002\n"},
+		"metrics":       {device + "gpu_metrics": "\x08\x01\x03\x00rest"}, "sensor": {device + "hwmon/hwmon1/in1_label": "vddnb\n"},
 	} {
 		root := tree(t, files)
 		write(t, root, extra)
@@ -47,5 +48,18 @@ func TestAPU(t *testing.T) {
 	write(t, root, map[string]string{device + "gpu_metrics": "\x08\x01\x01\x03rest"})
 	if gpus, _, _ := (amd{root}).read(); len(gpus) != 1 || gpus[0].MemUsed.V != 400 || gpus[0].Unified {
 		t.Errorf("a card: %+v, want its own memory only", gpus)
+	}
+}
+
+// TestUnreadGPU: a GPU without readings is not "no GPU", and a display without one is.
+func TestUnreadGPU(t *testing.T) {
+	for uevent, want := range map[string]string{
+		"DRIVER=nouveau\nPCI_ID=10DE:2684\n": "GPU without readings: card0, driver nouveau", "DRIVER=amdgpu\n": "GPU without readings: card0, driver amdgpu",
+		"DRIVER=bochs-drm\n": "no GPU", "MODALIAS=pci:v1\n": "no GPU",
+	} {
+		root := tree(t, map[string]string{"sys/class/drm/card0/device/uevent": uevent})
+		if err := unread(root); err.Error() != want {
+			t.Errorf("%q: %v, want %s", uevent, err, want)
+		}
 	}
 }

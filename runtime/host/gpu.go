@@ -100,6 +100,9 @@ func findGPUs(ctx context.Context) (gpuReader, error) {
 			failed = err
 		}
 	}
+	if failed == errNoGPU {
+		failed = unread("/")
+	}
 	return nil, failed
 }
 

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -29,11 +28,9 @@ func (r *intel) read() (gpus []event.GPU, _ []event.GPUProcess, _ error) {
 	now := time.Now()
 	since := now.Sub(r.at).Seconds()
 	for _, dir := range cards(r.root) {
-		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
-		if driver = filepath.Base(driver); driver != "i915" && driver != "xe" {
-			continue
+		if driver := property(dir, "DRIVER"); driver == "i915" || driver == "xe" {
+			gpus = append(gpus, r.card(dir, since))
 		}
-		gpus = append(gpus, r.card(dir, since))
 	}
 	r.at = now
 	if len(gpus) == 0 {
@@ -47,9 +44,12 @@ const integratedAddress = "0000:00:02.0"
 
 func (r *intel) card(dir string, since float64) event.GPU {
 	hwmon := sensors(dir)
-	id, _ := os.ReadFile(filepath.Join(dir, "device"))
+	name := "Intel GPU"
+	if _, id, ok := strings.Cut(property(dir, "PCI_ID"), ":"); ok {
+		name += " 0x" + strings.ToLower(id)
+	}
 	g := event.GPU{
-		Name: strings.TrimSpace("Intel GPU " + string(id)), Address: pciAddress(dir),
+		Name: name, Address: property(dir, "PCI_SLOT_NAME"),
 		PowerLimit:  fileQuantity(filepath.Join(hwmon, "power1_max"), 1e-6),
 		Temperature: firstQuantity(1e-3, filepath.Join(hwmon, "temp1_input"), filepath.Join(hwmon, "temp2_input")),
 		Energy:      fileQuantity(filepath.Join(hwmon, "energy1_input"), 1e-6),
