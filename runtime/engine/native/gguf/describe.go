@@ -22,15 +22,16 @@ func (f *File) Describe() event.Model {
 		}
 		return int(n)
 	}
-	m.Layers, m.Width, m.Heads = number("block_count"), number("embedding_length"), number("attention.head_count")
-	m.KVHeads, m.HeadDim = cmp.Or(number("attention.head_count_kv"), m.Heads), number("attention.key_length")
+	m.Layers, m.Width = number("block_count"), number("embedding_length")
+	m.Heads, _ = f.heads(m.Architecture+".attention.head_count", m.Layers)
+	m.HeadDim = number("attention.key_length")
 	m.Experts, m.ExpertsUsed = number("expert_count"), number("expert_used_count")
 	m.FeedForward = cmp.Or(number("expert_feed_forward_length"), number("feed_forward_length"))
 	m.TrainContext = number("context_length")
 	if m.HeadDim == 0 && m.Heads > 0 {
 		m.HeadDim = m.Width / m.Heads
 	}
-	m.KVBytes = int64(2 * m.Layers * m.KVHeads * (m.HeadDim + cmp.Or(number("attention.value_length"), m.HeadDim)))
+	m.KVHeads, m.KVBytes = f.kv(&m, number)
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Dims) > 1 {
 		m.Vocab = int(t.Dims[1])
 	}
@@ -38,6 +39,53 @@ func (f *File) Describe() event.Model {
 		f.sum(&m)
 	}
 	return m
+}
+
+// heads returns the number of heads of the layers: the most, and their sum. One number is that of each layer.
+func (f *File) heads(key string, layers int) (most, sum int) {
+	list, err := f.Metadata.Ints(key)
+	if err != nil {
+		n, _ := f.Metadata.Uint(key)
+		if n > 1<<31 {
+			return 0, 0
+		}
+		return int(n), int(n) * layers
+	}
+	for _, n := range list[:min(len(list), layers)] {
+		n = min(max(n, 0), 1<<31)
+		most, sum = max(most, int(n)), sum+int(n)
+	}
+	return most, sum
+}
+
+// kv returns the heads of keys and values of a layer, and the bytes that llama.cpp caches per token, of all layers: those of
+// state-space and convolution layers do not grow with the tokens. 0: unknown, as where layers attend to a window.
+func (f *File) kv(m *event.Model, number func(string) int) (heads int, bytes int64) {
+	layers := max(m.Layers-number("nextn_predict_layers"), 0) // those that draft have no cache
+	key := m.Architecture + ".attention.head_count"
+	if f.Metadata.Has(key + "_kv") {
+		key += "_kv"
+	}
+	heads, sum := f.heads(key, layers)
+	every := number("full_attention_interval")
+	if every == 0 && (m.Architecture == "qwen3next" || strings.HasPrefix(m.Architecture, "qwen35")) {
+		every = 4 // llama.cpp's default
+	}
+	if every > 1 && sum == heads*layers {
+		sum = heads * (layers / every)
+	}
+	values := cmp.Or(number("attention.value_length"), m.HeadDim)
+	if number("attention.key_length_mla") > 0 { // keys hold the values, compressed
+		values = 0
+	}
+	window := number("attention.sliding_window")
+	if number("attention.indexer.key_length") > 0 || window > 0 && window < m.TrainContext && m.Architecture != "phi3" {
+		return heads, 0
+	}
+	if per := int64(m.HeadDim) + int64(values); sum <= 1<<31 && per <= 1<<24 {
+		bytes = 2 * int64(sum) * per
+	}
+	return heads, bytes
 }
 
 // sum adds up parameters and bytes: of all tensors, and of those that decoding a token reads.

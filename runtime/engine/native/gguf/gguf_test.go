@@ -283,6 +283,9 @@ func FuzzParse(f *testing.F) {
 			file.Metadata.Ints(key)
 			file.Metadata.Floats(key)
 		}
+		if m := file.Describe(); m.KVBytes < 0 || m.KVHeads < 0 {
+			t.Errorf("%d bytes of KV cache per token, %d heads", m.KVBytes, m.KVHeads)
+		}
 		for _, tensor := range file.Tensors {
 			if uint64(len(file.Data(tensor))) != tensor.Bytes {
 				t.Errorf("tensor %q has %d bytes, expected %d", tensor.Name, len(file.Data(tensor)), tensor.Bytes)
