@@ -175,8 +175,6 @@ func clampShare(r event.Reading) event.Reading {
 	return r
 }
 
-func cellCount(r event.Reading) int64 { return int64(countOf(r)) }
-
 // view returns what snapshots show of the reports; zero before the first.
 func (r *aggregates) view(now event.Time) Aggregates {
 	if !r.reported {

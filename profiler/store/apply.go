@@ -34,7 +34,7 @@ type state struct {
 	log         []LogLine
 	judge       verdict.Judge
 	causes      causes
-	active      *activeWindows // nil: nothing has run yet
+	active      *Snapshot // the windows when something last ran, see windowsOf; nil: nothing has run yet
 	requests    ring
 	latency     latency
 	routing     routing

@@ -2,7 +2,6 @@ package store
 
 import (
 	"math"
-	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -33,12 +32,6 @@ func (x *experts) balance(sec int64) []float32 {
 		}
 	}
 	return out
-}
-
-// trend returns the points of the last minute, oldest first.
-func (x *experts) trend() []BalancePoint {
-	i := slices.IndexFunc(x.balances, func(p BalancePoint) bool { return p.Second >= x.second-expertSlots })
-	return slices.Clip(x.balances[max(i, 0):])
 }
 
 // Imbalance returns max/mean of the most imbalanced layer while decoding, of those with at least 16 picks per expert;

@@ -72,7 +72,7 @@ func BenchmarkEmit(b *testing.B) {
 		p.store.Emit(e)
 		if n++; n == event.DefaultQueue/2 {
 			b.StopTimer()
-			p.store.drain()
+			p.store.Drain()
 			b.StartTimer()
 			n = 0
 		}
@@ -84,7 +84,7 @@ func BenchmarkApply(b *testing.B) {
 	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.token(ms, 1, 1)
-	p.store.drain()
+	p.store.Drain()
 	e := event.Event{Kind: event.KindToken, Req: 1, N: 1, Text: " word", At: p.now}
 	b.ReportAllocs()
 	for b.Loop() {

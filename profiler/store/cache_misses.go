@@ -83,17 +83,7 @@ func (r *Request) CacheMiss() CacheMiss {
 	if r.AnyCached || !r.State.Final() {
 		return CacheMiss{}
 	}
-	return judge(&r.Reuse, r.PromptTokens, r.CachedTokens, r.promptTime())
-}
-
-// promptTime returns how long the prompt was processed; 0 if it is not reported.
-func (r *Request) promptTime() time.Duration {
-	for _, p := range r.Parts {
-		if p.Stage == event.StagePrompt {
-			return p.Dur
-		}
-	}
-	return 0
+	return judge(&r.Reuse, r.PromptTokens, r.CachedTokens, r.part(event.StagePrompt))
 }
 
 // CacheMisses sums up the misses of the prompt cache.
@@ -116,7 +106,7 @@ func SumCacheMisses(requests iter.Seq[*Request]) (m CacheMisses) {
 		if !r.State.Final() {
 			continue
 		}
-		m.Prefill += r.promptTime()
+		m.Prefill += r.part(event.StagePrompt)
 		x := r.CacheMiss()
 		if x.Tokens == 0 {
 			continue

@@ -37,19 +37,16 @@ type Ends struct{ Finished, Cancelled, Failed uint64 }
 func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 	d := &Changes{
 		Elapsed: time.Duration(max(v.Now-then.Now, 0)), ElapsedBefore: time.Duration(max(then.Now-then.Started, 0)),
-		EndedBefore: newEnds(&then.Counts), RSS: v.Host.Engine.RSS, RSSBefore: then.Host.Engine.RSS, MostDrifted: -1,
+		EndedBefore: then.Counts.Ends, RSS: v.Host.Engine.RSS, RSSBefore: then.Host.Engine.RSS, MostDrifted: -1,
 	}
 	counts, earlier := &v.Counts, &then.Counts
-	ended := newEnds(counts)
-	if v.Now < then.Now || v.Started > then.Now || counts.GeneratedTokens < earlier.GeneratedTokens || ended.less(d.EndedBefore) {
+	ended, before := counts.Ends, d.EndedBefore
+	fewer := ended.Finished < before.Finished || ended.Cancelled < before.Cancelled || ended.Failed < before.Failed
+	if v.Now < then.Now || v.Started > then.Now || counts.GeneratedTokens < earlier.GeneratedTokens || fewer {
 		d.Restarted = true
 		return d
 	}
-	d.Ended = Ends{
-		Finished:  ended.Finished - d.EndedBefore.Finished,
-		Cancelled: ended.Cancelled - d.EndedBefore.Cancelled,
-		Failed:    ended.Failed - d.EndedBefore.Failed,
-	}
+	d.Ended = Ends{ended.Finished - before.Finished, ended.Cancelled - before.Cancelled, ended.Failed - before.Failed}
 	d.GeneratedBefore, d.Generated = earlier.GeneratedTokens, counts.GeneratedTokens-earlier.GeneratedTokens
 	d.Rate, d.RateBefore = wallRate(d.Generated, d.Elapsed), wallRate(d.GeneratedBefore, d.ElapsedBefore)
 	from, to := &then.Latency, &v.Latency
@@ -81,13 +78,6 @@ func (d *Changes) MoreStalls() bool {
 	}
 	p := float64(d.Generated) / tokens
 	return float64(d.Stalls) > n*p+3*math.Sqrt(n*p*(1-p))
-}
-
-func newEnds(c *Counts) Ends { return Ends{c.Finished, c.Cancelled, c.Failed} }
-
-// less reports whether any count is below that of other.
-func (e Ends) less(other Ends) bool {
-	return e.Finished < other.Finished || e.Cancelled < other.Cancelled || e.Failed < other.Failed
 }
 
 // wallRate returns n per second of wall time, undefined if no time has passed.

@@ -245,17 +245,15 @@ func Derived(s *Snapshot) (names []string) {
 		}
 	}
 	t := &s.Throughput
+	promptTimed := func(r *Request) bool {
+		return slices.ContainsFunc(r.Stages, func(p StageSum) bool { return p.Stage == event.StagePrompt })
+	}
 	add("decode/s", t.Derived, t.Decode.OK())
-	add("prefill/s", t.Derived && !slices.ContainsFunc(s.Requests, (*Request).promptTimed), t.Prefill.OK())
+	add("prefill/s", t.Derived && !slices.ContainsFunc(s.Requests, promptTimed), t.Prefill.OK())
 	add("busy", t.Derived, t.BusyShare.OK())
 	add("running", s.Counts.Derived, true)
 	add("waiting", s.Counts.Derived, !s.Counts.AnyQueued)
 	add("KV cells", s.KV.Derived, true)
 	add("KV residency", s.KV.ResidencyDerived, s.KV.Residency.Count > 0)
 	return names
-}
-
-// promptTimed reports whether the engine timed the prompt.
-func (r *Request) promptTimed() bool {
-	return slices.ContainsFunc(r.Stages, func(p StageSum) bool { return p.Stage == event.StagePrompt })
 }

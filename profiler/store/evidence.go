@@ -5,28 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// evidences holds unused evidence. Nobody keeps it: a store of hundreds needs it twice a second.
-var evidences = sync.Pool{New: func() any { return new(verdict.Evidence) }}
-
-// judgeWith calls f, which must not keep it, with the evidence of a snapshot.
-func (v *Snapshot) judgeWith(f func(*verdict.Evidence)) {
-	e := evidences.Get().(*verdict.Evidence)
-	v.collect(e)
-	f(e)
-	*e = verdict.Evidence{}
-	evidences.Put(e)
-}
-
-// collect sets e to the evidence of a snapshot.
-func (v *Snapshot) collect(e *verdict.Evidence) {
-	*e = verdict.Evidence{
+// evidence returns what the verdicts on a snapshot are based on.
+func (v *Snapshot) evidence() *verdict.Evidence {
+	e := &verdict.Evidence{
 		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Distribution(ITL, metric.Minute),
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
@@ -65,6 +52,7 @@ func (v *Snapshot) collect(e *verdict.Evidence) {
 		}
 	}
 	e.DroppedKinds = strings.Join(kinds, ", ")
+	return e
 }
 
 // untargeted reports whether TTFT was measured and nobody has given a target.
@@ -145,10 +133,8 @@ func (v *Snapshot) targetEvidence(e *verdict.Evidence) {
 // queueWait returns the ns that a request waited in the queue: as reported, or in an engine that reports no queue, while
 // others held all slots.
 func (v *Snapshot) queueWait(r *Request) (ns int64, known bool) {
-	for _, p := range r.Parts {
-		if p.Stage == event.StageQueue {
-			return int64(p.Dur), true
-		}
+	if ns := r.part(event.StageQueue); ns > 0 {
+		return int64(ns), true
 	}
 	began := r.Began(v.Engine.Caps)
 	if v.Engine.Caps.Has(event.CapQueue) || began == 0 {

@@ -141,14 +141,15 @@ func (x *experts) view(at event.Time, request func() *RequestPicks) *Experts {
 }
 
 func (x *experts) compute(at event.Time) *Experts {
-	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN, Balance: x.trend()}
+	lastMinute := slices.IndexFunc(x.balances, func(p BalancePoint) bool { return p.Second >= x.second-expertSlots })
+	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN, Balance: slices.Clip(x.balances[max(lastMinute, 0):])}
 	for w := range metric.NumWindows {
 		from, to := x.window(w, int64(at)/int64(second))
-		if x.lastView != nil && x.lastView.windows[w].is(from, to) {
-			v.windows[w] = x.lastView.windows[w]
-			continue
+		if v.windows[w] = x.span(from, to); x.lastView != nil {
+			if last := x.lastView.windows[w]; last.from.same(from) && last.to.same(to) {
+				v.windows[w] = last
+			}
 		}
-		v.windows[w] = x.span(from, to)
 	}
 	for p := range v.halves {
 		v.halves[p] = x.halfway(metric.Phase(p))
@@ -195,9 +196,6 @@ func (x *Experts) unsummarised() *Experts {
 	}
 	return &k
 }
-
-// is reports whether s is the span between two counts.
-func (s *pickSpan) is(from, to *pickCounts) bool { return s.from.same(from) && s.to.same(to) }
 
 // Hits returns the picks of a phase. Every call returns the same.
 func (s *pickSpan) Hits(p metric.Phase) *Hits {

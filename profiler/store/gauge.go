@@ -38,8 +38,6 @@ type gapSum struct {
 	n, tokens uint64  // number of gaps in sum; number of all tokens, first ones included
 }
 
-func (s *gapSum) add(gap int64, k int) { s.sum, s.n = s.sum+float64(gap)*float64(k), s.n+uint64(k) }
-
 // SampleAt returns the sample whose interval covers t; false if absent.
 func (h *Host) SampleAt(t event.Time) (p *HostPoint, ok bool) {
 	i := h.indexOf(t)

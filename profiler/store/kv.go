@@ -52,7 +52,7 @@ func applyKV(s *state, at event.Time, p *event.KV) {
 func (c *kvCache) report(p *event.Aggregates) {
 	c.Used, c.Total, c.Usage = 0, 0, p.KVUsage
 	if p.KVUsed.OK() && p.KVTotal.OK() {
-		c.Used, c.Total = cellCount(p.KVUsed), cellCount(p.KVTotal)
+		c.Used, c.Total = int64(countOf(p.KVUsed)), int64(countOf(p.KVTotal))
 		if !c.Usage.OK() && c.Total > 0 {
 			c.Usage = event.DerivedValue(metric.Share(float64(c.Used), float64(c.Total)))
 		}

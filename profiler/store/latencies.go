@@ -24,9 +24,9 @@ const (
 type Latency struct {
 	*LatencySummaries
 
-	Session    SessionDistributions
-	Series     []LatencyPoint // one per second, oldest first, at most SeriesLen
-	Stalls     []Stall        // newest last
+	Session    struct{ TTFT, ITL, TPOT *metric.Histogram } // what Snapshot.ChangesSince compares
+	Series     []LatencyPoint                              // one per second, oldest first, at most SeriesLen
+	Stalls     []Stall                                     // newest last
 	StallCount [metric.NumWindows]uint64
 	Targets    Targets
 	Goodput    event.Reading // requests/s that met every target, over the last minute

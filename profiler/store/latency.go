@@ -10,17 +10,12 @@ import (
 
 // latency holds the session's latency data.
 type latency struct {
-	*distributions
-	stalls  []Stall
-	series  []LatencyPoint // one point per second
-	spreads spreads
-	judged  bool // a finished request was checked against the targets
-}
-
-// distributions are kept for every window.
-type distributions struct {
 	of              [NumLatencies]metric.Windowed
 	stallCount, met metric.Windowed // stalls; requests that met every target
+	stalls          []Stall
+	series          []LatencyPoint // one point per second
+	spreads         spreads
+	judged          bool // a finished request was checked against the targets
 }
 
 // record records the latencies of a request that are due at a moment.
@@ -92,7 +87,7 @@ func (l *latency) view(v *Latency, now int64, span time.Duration) {
 		}
 		*Latencies[id].In(v) = sums
 	}
-	v.Session = SessionDistributions{l.of[TTFT].Whole(), l.of[ITL].Whole(), l.of[TPOT].Whole()}
+	v.Session.TTFT, v.Session.ITL, v.Session.TPOT = l.of[TTFT].Whole(), l.of[ITL].Whole(), l.of[TPOT].Whole()
 	for w, sum := range l.stallCount.Summaries(now) {
 		v.StallCount[w] = sum.Count
 	}

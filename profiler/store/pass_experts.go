@@ -55,36 +55,30 @@ func (p *passExperts) add(e *event.Event, m *event.Model) (distinct, single int,
 	return distinct, single, true
 }
 
-// passReads is what a decode pass reads on average.
-type passReads struct {
-	experts event.Reading // experts of all layers
-	bytes   float64       // weights and KV cache; without picks the experts of one token
-}
-
 // readAlone returns the bytes that the decode pass of one token reads.
 func readAlone(s *state) float64 {
 	return float64(s.model.WeightBytes) + float64(s.model.KVBytes)*float64(s.kv.Used)
 }
 
-// readsOf returns what the decode passes of w read on average. Of passes with several tokens, those whose picks are known
-// stand for all.
-func readsOf(s *state, w *secondWork) passReads {
+// readsOf returns what the decode passes of w read on average: experts of all layers, and bytes of weights and KV cache,
+// without picks those of one token. Of passes with several tokens, those whose picks are known stand for all.
+func readsOf(s *state, w *secondWork) (experts event.Reading, bytes float64) {
 	m := &s.model
-	r := passReads{event.Absent(event.NotReported), readAlone(s)}
+	experts, bytes = event.Absent(event.NotReported), readAlone(s)
 	if m.Experts <= 0 || s.routing.experts == nil || !s.engine.Caps.Has(event.CapSteps) {
-		return r
+		return experts, bytes
 	}
 	single := float64(s.routing.experts.layers * m.ExpertsUsed)
 	switch {
 	case w.decodePasses == 0:
-		r.experts = event.Absent(event.NotYet)
+		experts = event.Absent(event.NotYet)
 	case w.batchPasses == 0:
-		r.experts = event.DerivedValue(single)
+		experts = event.DerivedValue(single)
 	case w.countedPasses > 0:
 		more := float64(w.distinctPicks-w.singlePicks) / float64(w.countedPasses) * float64(w.batchPasses) / float64(w.decodePasses)
-		r.experts = event.DerivedValue(single + more)
+		experts = event.DerivedValue(single + more)
 		expert, _ := metric.ExpertBytes(float64(m.Bytes), float64(m.WeightBytes), m.Experts, m.ExpertsUsed, s.routing.experts.layers*m.Experts)
-		r.bytes += more * expert
+		bytes += more * expert
 	}
-	return r
+	return experts, bytes
 }

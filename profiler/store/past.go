@@ -87,7 +87,7 @@ func (p *Past) Until(at event.Time) []*Snapshot {
 
 // lock locks the store, keeps the seconds that have ended since the last event, and returns the present.
 func (p *Past) lock() (now event.Time) {
-	p.store.drain()
+	p.store.Drain()
 	p.store.mu.Lock()
 	now = p.store.now()
 	p.store.state.closeSeconds(now)

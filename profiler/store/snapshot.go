@@ -11,7 +11,7 @@ import (
 )
 
 // Snapshot is all data that panes and reports show, at one moment. It is immutable and may be kept. All times except
-// Wall are on the source's clock. Traced says which data it carries.
+// Wall are on the source's clock. AggregateOnly says which data it carries.
 type Snapshot struct {
 	Version uint64     // grows when anything but Now changes
 	Now     event.Time // time of the snapshot
@@ -84,7 +84,7 @@ type Counts struct {
 	Queued, Running                                 int    // requests, now
 	AnyQueued                                       bool   // any part of Queued may run: the engine reports no queue
 	Derived                                         bool   // Queued and Running are derived from requests and slots
-	Finished, Cancelled, Failed                     uint64 // requests
+	Ends                                                   // of requests
 	Polled, PolledCut                               uint64 // ended requests seen in polled slots, and those of them that were cancelled
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
 	AnyPrompt, AnyCached                            uint64 // ended requests whose prompt tokens, cached tokens are unknown
@@ -166,15 +166,14 @@ type Request struct {
 	Text     string  // raw generated text, the last MaxText bytes
 	Prompt   string
 	Targets  Targets
-	Omitted  Omitted
-}
 
-// Omitted describes what the lists of a request omit; they shrink when more than MaxRequests are open. For Gaps, Tokens
-// and Text see FirstGap, Token.Nth and TextCut.
-type Omitted struct {
-	Spans, Stalls  int  // number of omitted entries
-	Layers, Prompt bool // all layers, and the end of the prompt
-	Detail         bool // text, alternatives and picks of the oldest tokens
+	// Omitted is what the lists omit; they shrink when more than MaxRequests are open. For Gaps, Tokens and Text see
+	// FirstGap, Token.Nth and TextCut.
+	Omitted struct {
+		Spans, Stalls  int  // number of omitted entries
+		Layers, Prompt bool // all layers, and the end of the prompt
+		Detail         bool // text, alternatives and picks of the oldest tokens
+	}
 }
 
 // StallCount returns the number of stalls of the request, omitted ones included.
@@ -210,9 +209,6 @@ type Stall struct {
 	Gap     time.Duration
 	*verdict.Explanation
 }
-
-// SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.
-type SessionDistributions struct{ TTFT, ITL, TPOT *metric.Histogram }
 
 // LatencyPoint is one second of ITL. Count 0 means no tokens: a gap in the chart.
 type LatencyPoint struct {

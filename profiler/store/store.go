@@ -101,7 +101,6 @@ func New(opt Options) *Store {
 		state: state{
 			engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, onGaps: opt.OnGaps, counts: counts{groups: make(map[string]*groupSum)},
 			requests:   ring{keep: opt.Keep},
-			latency:    latency{distributions: new(distributions)},
 			aggregates: aggregates{keep: SeriesLen},
 		},
 	}
@@ -133,38 +132,30 @@ func (s *Store) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			s.drain()
+			s.Drain()
 			return nil
 		case <-tick.C:
 		case <-s.queue.HalfFull():
 		}
-		s.drain()
+		s.Drain()
 	}
 }
-
-// Drain applies the queued events at once, for producers that emit faster than Run is scheduled.
-func (s *Store) Drain() { s.drain() }
 
 // Patient returns a sink before sink, which leads to the store, for a source that may wait because what it has not read
 // is kept elsewhere. It applies events before the queue is full, so that none is dropped. It is not safe for concurrent use.
-func (s *Store) Patient(sink event.Sink) event.Sink { return &patient{store: s, sink: sink} }
-
-type patient struct {
-	store   *Store
-	sink    event.Sink
-	emitted int // since the last call of drain
+func (s *Store) Patient(sink event.Sink) event.Sink {
+	emitted := 0 // since the last call of drain
+	return event.SinkFunc(func(e event.Event) {
+		sink.Emit(e)
+		if emitted++; emitted >= max(s.opt.Queue/4, 1) {
+			emitted = 0
+			s.Drain()
+		}
+	})
 }
 
-// Emit implements event.Sink.
-func (p *patient) Emit(e event.Event) {
-	p.sink.Emit(e)
-	if p.emitted++; p.emitted >= max(p.store.opt.Queue/4, 1) {
-		p.emitted = 0
-		p.store.drain()
-	}
-}
-
-func (s *Store) drain() {
+// Drain applies the queued events at once, for producers that emit faster than Run is scheduled.
+func (s *Store) Drain() {
 	if s.queue.Empty() {
 		return
 	}

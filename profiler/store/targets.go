@@ -121,14 +121,11 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 	if t.ITL > 0 && r.ITL.Count > 0 && r.ITL.P99 > int64(t.ITL) {
 		m |= MissedITL
 	}
-	if !r.Cold && (over(r.E2EL, t.E2EL) || t.E2EL > 0 && open && waited-r.pacing() > t.E2EL) {
+	if !r.Cold && (over(r.E2EL, t.E2EL) || t.E2EL > 0 && open && waited-time.Duration(r.Paced.V*second) > t.E2EL) {
 		m |= MissedE2EL
 	}
 	return m
 }
-
-// pacing returns the time spent pacing so far.
-func (r *Request) pacing() time.Duration { return time.Duration(r.Paced.V * second) }
 
 // JudgedTPOT returns the time per token by which an ended request is judged: its TPOT, or E2EL / generated if its tokens
 // have no gaps because they came in one piece. One token has no TPOT to miss, and neither has such an answer of a cold

@@ -194,7 +194,7 @@ func BenchmarkApplyPicks(b *testing.B) {
 			p := newSession()
 			p.moe(c[0], c[1], c[2])
 			p.queue(1, "code", "a")
-			p.store.drain()
+			p.store.Drain()
 			e := event.Event{Kind: event.KindToken, Req: 1, N: 1, At: p.now, Picks: make([]uint16, c[0]*c[2])}
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {

@@ -81,7 +81,7 @@ func (s *state) applyToken(e *event.Event) {
 			derivePrompt(s, l)
 		}
 	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
-		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
+		gap, paced = tokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
 		if !s.excluded(l) {
 			s.causes.observe(at, paced, 0)
@@ -110,6 +110,14 @@ func (s *state) applyToken(e *event.Event) {
 		ID: e.ID, N: int32(k), Nth: int32(v.Generated - k), Index: max(e.Index, -1), At: at, Gap: gap, Paced: paced, Handover: e.Handover, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
 	})
+}
+
+// tokenGap returns the gap before each of n tokens that share a stamp: they divide equally the time since the previous
+// token, without pacing. paced is the pacing emitted since that token; within is the part of it that fits into since.
+// All times are in ns.
+func tokenGap(since, paced int64, n int) (gap, within int64) {
+	within = min(paced, since)
+	return (since - within) / int64(n), within
 }
 
 // push appends to a bounded list. When it is full, push drops the oldest quarter. It never writes to entries that
@@ -159,7 +167,8 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int, e *e
 	if !s.excluded(l) {
 		s.causes.addGaps(v.ID, at, gap, k, stalled)
 		s.latency.recordGaps(at, gap, k)
-		s.machine.gaps.add(gap, k)
+		gaps := &s.machine.gaps
+		gaps.sum, gaps.n = gaps.sum+float64(gap)*float64(k), gaps.n+uint64(k)
 	}
 	limit := s.requests.bound(MaxGaps)
 	for range k {
@@ -301,11 +310,12 @@ func (s *state) explainTTFTAgain(l *liveRequest) {
 }
 
 // LoadTime returns the ns of the model load in the TTFT of a request.
-func (r *Request) LoadTime() (ns int64) {
-	for _, p := range r.Parts {
-		if p.Stage == event.StageLoad {
-			ns += int64(p.Dur)
-		}
+func (r *Request) LoadTime() int64 { return int64(r.part(event.StageLoad)) }
+
+// part returns the part of TTFT that a stage took; 0 if it is not reported.
+func (r *Request) part(stage event.Stage) time.Duration {
+	if i := slices.IndexFunc(r.Parts, func(p Part) bool { return p.Stage == stage }); i >= 0 {
+		return r.Parts[i].Dur
 	}
-	return ns
+	return 0
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -13,7 +12,7 @@ import (
 // Snapshot applies queued events and returns the current state. It returns the previous snapshot if nothing has
 // changed. It may be called from any goroutine, for example 30 times a second.
 func (s *Store) Snapshot() *Snapshot {
-	s.drain()
+	s.Drain()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -26,24 +25,23 @@ func (s *Store) Snapshot() *Snapshot {
 // snapshot returns the state at the given time.
 func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.closeSeconds(now)
-	v, judge := new(Snapshot), s.judge.Clone()
-	s.measure(v, now, wall)
+	v, judge := s.measure(now, wall), s.judge.Clone()
 	s.conclude(v, &judge)
 	return v
 }
 
 // conclude adds verdicts, and what is shown of an idle engine.
 func (s *state) conclude(v *Snapshot, judge *verdict.Judge) {
-	v.judgeWith(func(e *verdict.Evidence) { v.Verdicts = judge.Judge(e) })
+	v.Verdicts = judge.Judge(v.evidence())
 	v.Health = verdict.HealthOf(v.Verdicts, v.Now, v.untargeted())
 	if s.engine.Remote.Link.Down() || !s.rates.ran(secondOf(v.Now)) { // nor in the second that has not ended
-		v.LastActive = s.active.in(v)
+		v.LastActive = lastActive(s.active, v)
 	}
 }
 
-// measure sets a snapshot to the state at the given time, without verdicts.
-func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
-	*v = Snapshot{
+// measure returns the state at the given time, without verdicts.
+func (s *state) measure(now event.Time, wall time.Time) *Snapshot {
+	v := &Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: *s.engine, Model: s.model, Load: s.load,
 		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(kvNow(s)), Ops: s.ops, Speculation: s.speculation, Counters: s.counters,
@@ -64,10 +62,8 @@ func (s *state) measure(v *Snapshot, now event.Time, wall time.Time) {
 	if g := v.Latency.Goodput; !s.targets.Any() || !g.OK() && v.Engine.Caps != 0 && !v.Engine.Caps.Has(event.CapTokens) {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
+	return v
 }
-
-// closing holds the snapshots with which seconds are closed. Nobody keeps one: a store of hundreds needs it once a second.
-var closing = sync.Pool{New: func() any { return new(Snapshot) }}
 
 // closeSeconds closes the seconds that have ended, starting with that of the first event.
 func (s *state) closeSeconds(now event.Time) {
@@ -83,20 +79,16 @@ func (s *state) closeSeconds(now event.Time) {
 		s.closeSecond(sec)
 		end := event.Time((sec + 1) * int64(second))
 		if s.past.due(sec + 1) {
-			v := new(Snapshot)
-			s.measure(v, end, s.past.wall(end))
+			v := s.measure(end, s.past.wall(end))
 			s.keepActive(v, sec)
 			s.conclude(v, &s.judge)
 			s.past.keep(v)
 			continue
 		}
 		// Verdicts hold for some seconds and say since when: they are judged in each second, whoever looks.
-		v := closing.Get().(*Snapshot)
-		s.measure(v, end, time.Time{})
-		v.judgeWith(s.judge.Check)
+		v := s.measure(end, time.Time{})
+		s.judge.Check(v.evidence())
 		s.keepActive(v, sec)
-		*v = Snapshot{}
-		closing.Put(v)
 	}
 	s.latency.spreads.advance(now)
 }
@@ -104,7 +96,7 @@ func (s *state) closeSeconds(now event.Time) {
 // keepActive keeps the windows of the snapshot at the end of a second in which something ran.
 func (s *state) keepActive(v *Snapshot, sec int64) {
 	if !s.engine.Remote.Link.Down() && (s.rates.ran(sec) || s.rates.trend.Last().active()) {
-		s.active = newActiveWindows(v)
+		s.active = windowsOf(v)
 	}
 }
 
@@ -211,7 +203,8 @@ func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandw
 // readRate returns the bytes/s that decoding read: the weights that each pass needs and the used KV cache.
 func (s *state) readRate(w *secondWork) event.Reading {
 	r := busyRate(w.decodePasses, w.decodeBusy)
-	r.V *= readsOf(s, w).bytes
+	_, bytes := readsOf(s, w)
+	r.V *= bytes
 	return r
 }
 
@@ -272,7 +265,7 @@ func (s *state) viewRates(v *Snapshot) {
 			}
 		}
 	}
-	t.PassExperts = readsOf(s, &recent).experts
+	t.PassExperts, _ = readsOf(s, &recent)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
 	s.aggregates.fillThroughput(t)
 	t.ReadBandwidth = s.readBandwidth()

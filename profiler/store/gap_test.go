@@ -1,4 +1,4 @@
-package metric
+package store
 
 import "testing"
 
@@ -16,8 +16,8 @@ func TestTokenGap(t *testing.T) {
 		{100, 130, 2, 0, 100}, // the pacing began before the previous token was received
 		{0, 0, 3, 0, 0},
 	} {
-		if gap, within := TokenGap(c.since, c.paced, c.n); gap != c.gap || within != c.within {
-			t.Errorf("TokenGap(%d, %d, %d) = %d, %d, want %d, %d", c.since, c.paced, c.n, gap, within, c.gap, c.within)
+		if gap, within := tokenGap(c.since, c.paced, c.n); gap != c.gap || within != c.within {
+			t.Errorf("tokenGap(%d, %d, %d) = %d, %d, want %d, %d", c.since, c.paced, c.n, gap, within, c.gap, c.within)
 		}
 	}
 }
