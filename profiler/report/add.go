@@ -113,7 +113,8 @@ func (r *Report) Place(budget *Budget) *Placement {
 		n = int(budget.Bytes / p.ExpertBytes.V)
 	}
 	n = min(max(n, 0), all)
-	p.Chosen = &PlacementChoice{PlacementBudget: p.budgetFor(&ranked, n), Layers: make([][]int, len(x.Layers))}
+	chosen := p.budgetFor(&ranked, n)
+	p.Chosen, chosen.Layers = &chosen, make([][]int, len(x.Layers))
 	for l := range p.Chosen.Layers {
 		p.Chosen.Layers[l] = []int{}
 	}

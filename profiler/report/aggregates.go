@@ -193,9 +193,9 @@ func (e *ReportedEarlier) sections() []section {
 	}
 	counts := section{title: "Counted by the server before llmtop watched it", left: 1, header: []string{"", "total"}}
 	for _, o := range slices.Concat(e.Totals.list, e.Counts) {
-		if o.n.OK() {
-			_, unit := metric.Named(o.name)
-			counts.rows = append(counts.rows, []string{o.name, unit(o.n.V)})
+		if o.N.OK() {
+			_, unit := metric.Named(o.Name)
+			counts.rows = append(counts.rows, []string{o.Name, unit(o.N.V)})
 		}
 	}
 	return []section{counts, countedSection("Latency before llmtop watched the server", e.Latencies)}

@@ -74,7 +74,7 @@ func TestReportOfAServer(t *testing.T) {
 	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
 		t.Errorf("TTFT components: %+v", p)
 	}
-	if e := r.Reported.Earlier; e == nil || e.Totals.Of("finished").V != 102 || e.Totals.Of("failed").OK() || len(e.Counts) != 1 || e.Counts[0].name != "preemptions" || e.Counts[0].n.V != 7 || e.Latencies[0].Mean.V != 0.21 {
+	if e := r.Reported.Earlier; e == nil || e.Totals.Of("finished").V != 102 || e.Totals.Of("failed").OK() || len(e.Counts) != 1 || e.Counts[0].Name != "preemptions" || e.Counts[0].N.V != 7 || e.Latencies[0].Mean.V != 0.21 {
 		t.Errorf("earlier: %+v", e)
 	}
 	h := r.Latency(store.TTFT)

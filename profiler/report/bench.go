@@ -160,10 +160,7 @@ func (p *Part) text(total float64) string {
 
 // partWords returns the components of the mean TTFT, and the TTFT per prompt token.
 func (p *Point) partWords() []string {
-	total := 0.0
-	for _, part := range p.Parts {
-		total += part.Time.V
-	}
+	total, _ := p.Parts.total()
 	if total == 0 || p.Dominant == nil {
 		return nil
 	}

@@ -41,12 +41,8 @@ func (p *Point) describeParts(byID map[event.RequestID]*Request) {
 	var requests []*Request
 	p.finished(byID, func(q *Request) { requests = append(requests, q) })
 	p.Parts, _ = meanParts(requests)
-	longest := 0.0
-	for _, part := range p.Parts {
-		if part.Time.V > longest {
-			longest, p.Dominant = part.Time.V, optionalText(part.Name)
-		}
-	}
+	_, longest := p.Parts.total()
+	p.Dominant = optionalText(longest.Name)
 }
 
 // meanParts returns the mean TTFT components, in display order, of the warm requests that have them; of the cold ones

@@ -68,10 +68,8 @@ func briefSections(r *Report) (must, more []section) {
 
 // briefParts returns the TTFT components of at least 1 % in a sentence, the longest first; "" without any.
 func briefParts(parts Parts, note string) string {
-	total, parts := 0.0, slices.Clone(parts)
-	for i := range parts {
-		total += parts[i].Time.V
-	}
+	total, _ := parts.total()
+	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Time.V, a.Time.V) })
 	var words []string
 	for i := range parts {

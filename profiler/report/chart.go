@@ -67,13 +67,9 @@ func (c *chart) bar(name string, share float64, value string) (right float64) {
 func partsChart(r *Report) chart {
 	means, note := ttftParts(r)
 	c := chart{Title: "Where TTFT goes", Note: cmp.Or(note, "mean of warm requests"), Width: chartWidth}
-	most := 0.0
 	for _, p := range means {
-		most = max(most, p.Time.V)
-	}
-	for _, p := range means {
-		if most > 0 {
-			c.bar(p.Name, p.Time.V/most, metric.Seconds(p.Time.V))
+		if _, most := means.total(); most.Time.V > 0 {
+			c.bar(p.Name, p.Time.V/most.Time.V, metric.Seconds(p.Time.V))
 		}
 	}
 	return c

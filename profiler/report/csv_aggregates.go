@@ -49,8 +49,8 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 		{"duration_s", t.Duration},
 		{"ttps", t.TTPS},
 	} {
-		if c.n.OK() {
-			row(c.name, c.n.V, t.bound(c.name), t.Origin[c.name])
+		if c.N.OK() {
+			row(c.Name, c.N.V, t.bound(c.Name), t.Origin[c.Name])
 		}
 	}
 	if t.FinishedSeen != nil && !t.Finished.OK() {

@@ -66,11 +66,11 @@ func writeBenchCSV(r *Report, w io.Writer) error {
 			{"prefill_flop_per_s", p.Compute},
 			{"prefill_compute_share", p.ComputeShare},
 		} {
-			scalar(name, n.name, "mean", decimal(n.n))
+			scalar(name, n.Name, "mean", decimal(n.N))
 		}
 	}
 	for _, n := range benchTotals(r) {
-		scalar("", n.name, "mean", decimal(n.n))
+		scalar("", n.Name, "mean", decimal(n.N))
 	}
 	c.Flush()
 	return c.Error()
@@ -80,7 +80,7 @@ func writeBenchCSV(r *Report, w io.Writer) error {
 func benchTotals(r *Report) []named {
 	out := slices.Clone(r.Host.RunUsage.Machine.list)
 	for _, o := range r.Host.RunUsage.Engine.list {
-		out = append(out, named{"engine." + o.name, o.n})
+		out = append(out, named{"engine." + o.Name, o.N})
 	}
 	if e := r.Bench.Economics; e != nil {
 		out = append(out, named{"energy_j", e.Energy}, named{"energy_per_token_j", e.PerToken}, named{"cost_per_million_tokens", e.Cost})

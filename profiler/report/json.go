@@ -1,59 +1,52 @@
 package report
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"strings"
 )
 
 // lineWidth is the longest line of the JSON document; longer values are split over several lines.
 const lineWidth = 120
 
-// layout formats compact JSON in lines.
-type layout struct{ *bufio.Writer }
-
-func newLayout(w io.Writer) layout { return layout{bufio.NewWriter(w)} }
-
-// value writes a value at an indentation.
-func (l layout) value(v []byte, indent int) {
+// json writes compact JSON in lines at an indentation.
+func (w writer) json(v []byte, indent int) {
 	if len(v)+indent <= lineWidth || (v[0] != '{' && v[0] != '[') {
-		l.flat(v)
+		w.jsonFlat(v)
 		return
 	}
 	object, last := v[0] == '{', v[len(v)-1]
-	l.WriteByte(v[0])
+	w.WriteByte(v[0])
 	for rest := v[1:]; rest[0] != last; {
-		l.line(indent + 2)
+		w.jsonLine(indent + 2)
 		n := extent(rest)
 		if object {
-			l.Write(rest[:n])
-			l.WriteString(": ")
+			w.Write(rest[:n])
+			w.WriteString(": ")
 			rest = rest[n+1:]
 			n = extent(rest)
 		}
-		l.value(rest[:n], indent+2)
+		w.json(rest[:n], indent+2)
 		if rest = rest[n:]; rest[0] == ',' {
-			l.WriteByte(',')
+			w.WriteByte(',')
 			rest = rest[1:]
 		}
 	}
-	l.line(indent)
-	l.WriteByte(last)
+	w.jsonLine(indent)
+	w.WriteByte(last)
 }
 
-func (l layout) line(indent int) { l.WriteString("\n" + strings.Repeat(" ", indent)) }
+func (w writer) jsonLine(indent int) { w.WriteString("\n" + strings.Repeat(" ", indent)) }
 
 // flat writes a value on one line, with a space after each comma and colon.
-func (l layout) flat(v []byte) {
+func (w writer) jsonFlat(v []byte) {
 	quoted := false
 	for i, c := range v {
-		l.WriteByte(c)
+		w.WriteByte(c)
 		switch {
 		case c == '"' && !escaped(v[:i]):
 			quoted = !quoted
 		case !quoted && (c == ',' || c == ':'):
-			l.WriteByte(' ')
+			w.WriteByte(' ')
 		}
 	}
 }

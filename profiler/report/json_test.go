@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"strings"
@@ -17,8 +18,8 @@ func laid(t testing.TB, v any) string {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	l := newLayout(&b)
-	l.value(compact, 0)
+	l := writer{bufio.NewWriter(&b)}
+	l.json(compact, 0)
 	if err := l.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,11 @@
 package report
 
 import (
-	"bufio"
-
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// tables writes sections as Markdown.
-type tables struct{ *bufio.Writer }
-
-func (w *tables) section(s section) {
+// markdown writes a section as Markdown.
+func (w writer) markdown(s section) {
 	w.WriteString("### " + clean.Markdown(s.title) + "\n\n")
 	for _, words := range s.words {
 		w.WriteString(clean.Markdown(words) + "\n\n")
@@ -17,7 +13,7 @@ func (w *tables) section(s section) {
 	if len(s.rows) == 0 {
 		return
 	}
-	w.row(s.header)
+	w.markdownRow(s.header)
 	for i := range s.header {
 		if i < s.left {
 			w.WriteString("|---")
@@ -27,12 +23,12 @@ func (w *tables) section(s section) {
 	}
 	w.WriteString("|\n")
 	for _, row := range s.rows {
-		w.row(row)
+		w.markdownRow(row)
 	}
 	w.WriteString("\n")
 }
 
-func (w *tables) row(cells []string) {
+func (w writer) markdownRow(cells []string) {
 	for _, cell := range cells {
 		w.WriteString("| " + clean.Markdown(cell) + " ")
 	}

@@ -3,12 +3,13 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// member is a member of an object in JSON, and a pointer to its value. Without a name it is a *Numbers, whose numbers
+// member is a member of an object in JSON, and its value, or a pointer to it. Without a name it is a *Numbers, whose numbers
 // are members of the object themselves.
 type member struct {
 	name string
@@ -23,10 +24,11 @@ func writeMembers(all ...member) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.name == "" {
+		if _, inline := m.at.(*Numbers); inline && m.name == "" {
 			v = v[1 : len(v)-1]
 		} else {
-			v = append([]byte(`"`+m.name+`":`), v...)
+			key, _ := json.Marshal(m.name) // a string
+			v = slices.Concat(key, []byte{':'}, v)
 		}
 		if len(v) > 0 && len(out) > 1 {
 			out = append(out, ',')
@@ -101,14 +103,6 @@ func (e ReportedEarlier) MarshalJSON() ([]byte, error) { return writeMembers(e.m
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (e *ReportedEarlier) UnmarshalJSON(src []byte) error { return readMembers(src, e.members()...) }
-
-func (o *named) members() []member { return []member{{"name", &o.name}, {"value", &o.n}} }
-
-// MarshalJSON writes the name and the number.
-func (o named) MarshalJSON() ([]byte, error) { return writeMembers(o.members()...) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (o *named) UnmarshalJSON(src []byte) error { return readMembers(src, o.members()...) }
 
 // Latencies are those that llmtop measured. In JSON they are members of an object, by name.
 type Latencies []Latency

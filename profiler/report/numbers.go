@@ -20,26 +20,26 @@ type Numbers struct {
 
 // named is a number with its name, which ends in its unit.
 type named struct {
-	name string
-	n    event.Reading
+	Name string        `json:"name"`
+	N    event.Reading `json:"value"`
 }
 
 // Of returns the number with a name; "not reported" without one.
 func (n *Numbers) Of(name string) event.Reading {
 	if i := n.index(name); i >= 0 {
-		return n.list[i].n
+		return n.list[i].N
 	}
 	return event.Reading{}
 }
 
 func (n *Numbers) index(name string) int {
-	return slices.IndexFunc(n.list, func(o named) bool { return o.name == name })
+	return slices.IndexFunc(n.list, func(o named) bool { return o.Name == name })
 }
 
 // set sets a number, at its place if it is there.
 func (n *Numbers) set(name string, v event.Reading) {
 	if i := n.index(name); i >= 0 {
-		n.list[i].n = v
+		n.list[i].N = v
 		return
 	}
 	n.list = append(n.list, named{name, v})
@@ -68,36 +68,25 @@ func sampled[T any](rows []event.Field[T], of *T) (out Numbers) {
 
 // MarshalJSON writes the object.
 func (n Numbers) MarshalJSON() ([]byte, error) {
-	out, absent, origin := []byte{'{'}, map[string]string{}, map[string]string{}
-	var err error
-	member := func(name string, v any) {
-		key, _ := json.Marshal(name) // a string
-		value, e := json.Marshal(v)
-		if e != nil {
-			err = e
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, key...), ':'), value...)
-	}
+	var all []member
+	absent, origin := map[string]string{}, map[string]string{}
 	if n.Name != "" {
-		member("name", n.Name)
+		all = append(all, member{"name", n.Name})
 	}
 	for _, o := range n.list {
-		if member(o.name, o.n); !o.n.OK() {
-			absent[o.name] = o.n.Absence()
+		if all = append(all, member{o.Name, o.N}); !o.N.OK() {
+			absent[o.Name] = o.N.Absence()
 		} else if n.origins {
-			origin[o.name] = o.n.Origin.String()
+			origin[o.Name] = o.N.Origin.String()
 		}
 	}
 	if len(absent) > 0 {
-		member("absent", absent)
+		all = append(all, member{"absent", absent})
 	}
 	if len(origin) > 0 {
-		member("origin", origin)
+		all = append(all, member{"origin", origin})
 	}
-	return append(out, '}'), err
+	return writeMembers(all...)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -114,12 +103,12 @@ func (n *Numbers) UnmarshalJSON(src []byte) error {
 			n.origins = true
 			return json.Unmarshal(v, &origin)
 		}
-		n.list = append(n.list, named{name: name})
-		return json.Unmarshal(v, &n.list[len(n.list)-1].n)
+		n.list = append(n.list, named{Name: name})
+		return json.Unmarshal(v, &n.list[len(n.list)-1].N)
 	})
 	for i := range n.list {
-		explain(&n.list[i].n, absent[n.list[i].name])
-		explain(&n.list[i].n, origin[n.list[i].name])
+		explain(&n.list[i].N, absent[n.list[i].Name])
+		explain(&n.list[i].N, origin[n.list[i].Name])
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -14,21 +15,16 @@ type Placement struct {
 	Experts     int               `json:"experts"`      // of all layers
 	Picks       uint64            `json:"picks"`        // picks that the proposal is based on
 	Curve       []PlacementBudget `json:"curve"`
-	Chosen      *PlacementChoice  `json:"chosen"` // null: no budget given
+	Chosen      *PlacementBudget  `json:"chosen"` // null: no budget given
 }
 
 // PlacementBudget is what a number of experts covers.
 type PlacementBudget struct {
 	Experts  int           `json:"experts"`
 	Bytes    event.Reading `json:"bytes"`
-	Coverage event.Reading `json:"coverage_share"` // of all picks, 0 to 1
-	Even     event.Reading `json:"even_share"`     // uniform baseline: the share if all experts had equal picks
-}
-
-// PlacementChoice is the proposal for a budget: for each layer the experts to keep, in ascending order.
-type PlacementChoice struct {
-	PlacementBudget
-	Layers [][]int `json:"layers"`
+	Coverage event.Reading `json:"coverage_share"`   // of all picks, 0 to 1
+	Even     event.Reading `json:"even_share"`       // uniform baseline: the share if all experts had equal picks
+	Layers   [][]int       `json:"layers,omitempty"` // of the budget that was given: for each layer the experts to keep, in ascending order
 }
 
 // Budget is the capacity for experts: Bytes, or else a Share of all experts, 0 to 1.
@@ -66,10 +62,10 @@ func placementSection(r *Report) section {
 		s.rows = append(s.rows, row(b))
 	}
 	if c := p.Chosen; c != nil {
-		cells := row(c.PlacementBudget)
+		cells := row(*c)
 		s.words = append(s.words, fmt.Sprintf("A budget of %s experts (%s) keeps %s of the routing on the faster device.", cells[0], cells[1], cells[2]))
 		for l, experts := range c.Layers {
-			s.words = append(s.words, fmt.Sprintf("Layer %d: %s", l, joinInts(experts)))
+			s.words = append(s.words, fmt.Sprintf("Layer %d: %s", l, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(experts)), ", "), "[]")))
 		}
 	}
 	return s

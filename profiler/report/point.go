@@ -12,7 +12,13 @@ type Point struct {
 	Concurrency int           `json:"concurrency"`         // 0: open loop
 	Rate        event.Reading `json:"rate_requests_per_s"` // null: closed loop
 	Runs        []Run         `json:"runs"`                // the repeats, in order
-	Tokens      PointTokens   `json:"tokens"`
+	Tokens      struct {      // sums over the finished requests
+		Requests  int           `json:"finished"`
+		Prompt    uint64        `json:"prompt_tokens"`
+		Cached    event.Reading `json:"cached_tokens"` // of the prompt; null if that of a request is unknown
+		Padding   uint64        `json:"padding_tokens"`
+		Generated uint64        `json:"generated_tokens"`
+	} `json:"tokens"`
 
 	// Distributions over the requests of all runs; null if no request has the number.
 	TTFT     *Statistics `json:"ttft_s"` // warm
@@ -68,15 +74,6 @@ type Run struct {
 	Duration   event.Reading     `json:"duration_s"`
 	SendDelays []float64         `json:"-"` // of the sender, for each request of an open loop, in s
 	Held       []float64         `json:"-"` // of SendDelays, what a full queue of the engine caused
-}
-
-// PointTokens are sums over the finished requests of a point.
-type PointTokens struct {
-	Requests  int           `json:"finished"`
-	Prompt    uint64        `json:"prompt_tokens"`
-	Cached    event.Reading `json:"cached_tokens"` // of the prompt; null if that of a request is unknown
-	Padding   uint64        `json:"padding_tokens"`
-	Generated uint64        `json:"generated_tokens"`
 }
 
 // PointGroup is a LoRA adapter or tenant at a point.

@@ -14,7 +14,7 @@ import (
 
 func TestPointTokensAndTTFTComponents(t *testing.T) {
 	p := benched().Bench.Points[0]
-	if p.Tokens != (PointTokens{Requests: 4, Prompt: 40, Cached: Measured(0), Generated: 12}) {
+	if k := &p.Tokens; k.Requests != 4 || k.Prompt != 40 || k.Cached != Measured(0) || k.Padding != 0 || k.Generated != 12 {
 		t.Errorf("tokens %+v", p.Tokens)
 	}
 	if p.Dominant == nil || *p.Dominant != "prompt" || math.Abs(p.Parts[0].Time.V-0.15) > 1e-12 || math.Abs(p.Parts[1].Time.V-0.05) > 1e-12 {

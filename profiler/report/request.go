@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -87,23 +85,21 @@ func (p Parts) MarshalJSON() ([]byte, error) {
 	if len(p) == 0 {
 		return []byte("null"), nil
 	}
-	var b bytes.Buffer
-	for i, part := range p {
-		b.WriteByte("{,"[min(i, 1)])
-		name, err := json.Marshal(part.Name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(part.Time)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+	var all []member
+	for _, part := range p {
+		all = append(all, member{part.Name, part.Time})
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return writeMembers(all...)
+}
+
+// total returns the sum of the components in s, and the longest one.
+func (p Parts) total() (sum float64, longest Part) {
+	for _, part := range p {
+		if sum += part.Time.V; part.Time.V > longest.Time.V {
+			longest = part
+		}
+	}
+	return sum, longest
 }
 
 // partName returns the name of a component: its stage, or "other".

@@ -68,16 +68,16 @@ func processUsage(u *store.ProcessUsage, cores int) Numbers {
 // joinReadings lists readings, separated by commas: "4.00 kB, calls not reported". If all are absent for the same
 // reason, it returns the reason.
 func joinReadings(all []named, f ...func(float64) string) string {
-	reason := all[0].n.Absence()
-	if !slices.ContainsFunc(all, func(r named) bool { return r.n.OK() || r.n.Absence() != reason }) {
+	reason := all[0].N.Absence()
+	if !slices.ContainsFunc(all, func(r named) bool { return r.N.OK() || r.N.Absence() != reason }) {
 		return reason
 	}
 	var parts []string
 	for i, r := range all {
-		if r.n.OK() {
-			parts = append(parts, f[i](r.n.V))
+		if r.N.OK() {
+			parts = append(parts, f[i](r.N.V))
 		} else {
-			parts = append(parts, r.name+" "+r.n.Absence())
+			parts = append(parts, r.Name+" "+r.N.Absence())
 		}
 	}
 	return strings.Join(parts, ", ")

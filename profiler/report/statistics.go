@@ -108,25 +108,9 @@ func percentile(sorted []float64, share float64) float64 {
 
 // value returns a statistic by its JSON name.
 func (s *Statistics) value(name string) event.Reading {
-	switch name {
-	case "mean":
-		return s.Mean
-	case "stddev":
-		return s.StdDev
-	case "min":
-		return s.Min
-	case "p50":
-		return s.P50
-	case "p90":
-		return s.P90
-	case "p95":
-		return s.P95
-	case "p99":
-		return s.P99
-	case "max":
-		return s.Max
-	}
-	return event.Reading{}
+	return map[string]event.Reading{
+		"mean": s.Mean, "stddev": s.StdDev, "p50": s.P50, "p90": s.P90, "p95": s.P95, "p99": s.P99, "max": s.Max,
+	}[name]
 }
 
 // cell formats a statistic, with "?" if there are too few samples; "-" if it is absent.

@@ -21,11 +21,6 @@ type section struct {
 
 func (s *section) empty() bool { return len(s.rows)+len(s.words) == 0 }
 
-// allSections returns all sections that are not empty.
-func allSections(r *Report) []section {
-	return append(append([]section{headSection(r)}, bodySections(r)...), verdictsSection(r))
-}
-
 // bodySections returns the sections between the header and the insights.
 func bodySections(r *Report) []section {
 	if r.Fleet != nil {
@@ -121,16 +116,13 @@ func partsSection(r *Report) section {
 	if note != "" {
 		s.title += ", " + note
 	}
-	total, longest := 0.0, 0.0
-	for _, p := range means {
-		total, longest = total+p.Time.V, max(longest, p.Time.V)
-	}
+	total, longest := means.total()
 	for _, p := range means {
 		share, mark := "-", ""
 		if total > 0 {
 			share = metric.Percent(p.Time.V / total)
 		}
-		if p.Time.V == longest {
+		if p.Time.V == longest.Time.V {
 			mark = "dominant"
 		}
 		s.rows = append(s.rows, []string{p.Name, metric.Seconds(p.Time.V), share, mark})
@@ -260,15 +252,6 @@ func expertShares(experts []int, picks []uint64, all uint64) string {
 	words := make([]string, len(experts))
 	for i, e := range experts {
 		words[i] = fmt.Sprintf("%d (%s)", e, metric.Percent(float64(picks[e])/float64(max(all, 1))))
-	}
-	return strings.Join(words, ", ")
-}
-
-// joinInts lists numbers of experts, separated by commas.
-func joinInts(experts []int) string {
-	words := make([]string, len(experts))
-	for i, e := range experts {
-		words[i] = fmt.Sprint(e)
 	}
 	return strings.Join(words, ", ")
 }

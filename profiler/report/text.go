@@ -134,13 +134,8 @@ func (q *Request) writeParts(w writer) {
 
 // writeParts draws the components of a server's mean TTFT, from its own histograms.
 func (r *Aggregates) writeParts(w writer) {
-	parts, total, longest := r.ttftParts(), 0.0, Part{}
-	for _, p := range parts {
-		total += p.Time.V
-		if p.Time.V > longest.Time.V {
-			longest = p
-		}
-	}
+	parts := r.ttftParts()
+	total, longest := parts.total()
 	if total > 0 {
 		w.title("Mean TTFT reported by the server: %s", metric.Seconds(total))
 		w.bars(parts, total, longest.Name)

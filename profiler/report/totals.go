@@ -85,15 +85,15 @@ func formatCounts(all []named, write func(name, n string) string) string {
 	var present, reasons []string
 	missing := make(map[string][]string)
 	for _, c := range all {
-		if c.n.OK() {
-			present = append(present, write(c.name, formatCount(c.n)))
+		if c.N.OK() {
+			present = append(present, write(c.Name, formatCount(c.N)))
 			continue
 		}
-		why := c.n.Absence()
+		why := c.N.Absence()
 		if missing[why] == nil {
 			reasons = append(reasons, why)
 		}
-		missing[why] = append(missing[why], c.name)
+		missing[why] = append(missing[why], c.Name)
 	}
 	for i, why := range reasons {
 		reasons[i] = why + ": " + strings.Join(missing[why], ", ")

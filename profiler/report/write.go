@@ -20,8 +20,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	if err := clean.NewEncoder(&compact).Encode(r); err != nil {
 		return err
 	}
-	l := newLayout(w)
-	l.value(bytes.TrimSpace(compact.Bytes()), 0)
+	l := writer{bufio.NewWriter(w)}
+	l.json(bytes.TrimSpace(compact.Bytes()), 0)
 	l.WriteByte('\n')
 	return l.Flush() // the first error sticks
 }
@@ -134,9 +134,9 @@ func (r *Report) WriteSummary(out io.Writer) error {
 
 // WriteMarkdown writes a summary as Markdown with tables, for comments and wikis.
 func (r *Report) WriteMarkdown(out io.Writer) error {
-	w := &tables{Writer: bufio.NewWriter(out)}
-	for _, s := range allSections(r) {
-		w.section(s)
+	w := writer{bufio.NewWriter(out)}
+	for _, s := range append(append([]section{headSection(r)}, bodySections(r)...), verdictsSection(r)) {
+		w.markdown(s)
 	}
 	return w.Flush() // the first error sticks
 }
