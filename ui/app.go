@@ -299,10 +299,8 @@ func (a *app) Update(msg tea.Msg) tea.Cmd {
 		}
 	case tea.MouseWheelMsg:
 		a.onWheel(msg.Button)
-	case wroteMsg:
-		a.report(msg.err, "wrote "+sanitize.Line(msg.path))
-	case noticeMsg:
-		a.Notify(string(msg))
+	case appMsg:
+		msg(a)
 	case tea.BackgroundColorMsg:
 		if !a.themeChosen && a.palette.restore == nil {
 			a.theme = themeOn(msg)

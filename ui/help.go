@@ -21,6 +21,7 @@ import (
 
 // help is the view of all keys and numbers.
 type help struct {
+	view.Base
 	app   *app
 	first int // first row shown
 
@@ -55,7 +56,7 @@ func (h *help) Back() bool {
 	return found
 }
 
-// Typing implements view.Typist.
+// Typing implements view.View.
 func (h *help) Typing() bool { return h.typing }
 
 // Type edits the words.
@@ -84,9 +85,6 @@ func (h *help) Scroll(by int) {
 	}
 	h.first = max(h.first+by, 0)
 }
-
-// Click implements view.View.
-func (h *help) Click(int, int) {}
 
 // Draw draws the help for the view from which it was opened.
 func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {

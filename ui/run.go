@@ -18,17 +18,14 @@ import (
 // ErrPanic reports that the screen panicked; the terminal has been restored.
 var ErrPanic = errors.New("panic")
 
-// noticeMsg is a note for the user that no key triggered.
-type noticeMsg string
+// appMsg changes the screen on its goroutine, such as to show a note that no key triggered.
+type appMsg func(*app)
+
+// loopMsg changes the terminal. What it returns is the message for the screen.
+type loopMsg func(*loop) tea.Msg
 
 // copyMsg is text for the clipboard of the terminal.
 type copyMsg string
-
-// suspendMsg asks to restore the terminal while the function runs, which returns when the process goes on.
-type suspendMsg func()
-
-// continuedMsg reports that the process goes on after a stop that it could not see.
-type continuedMsg struct{}
 
 // Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. It
 // restores the terminal in every case. The caller handles signals: it ends ctx for those that end the program.
@@ -118,13 +115,8 @@ func (l *loop) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 		l.display.answer(m)
 	case copyMsg:
 		l.display.write([]byte(ansi.SetSystemClipboard(string(m))))
-	case continuedMsg:
-		l.display.retake()
-		msg = tea.ResumeMsg{}
-	case suspendMsg:
-		l.suspend(m)
-		l.screen.Update(l.display.size()) // it may have changed meanwhile
-		msg = tea.ResumeMsg{}
+	case loopMsg:
+		msg = m(l)
 	}
 	cmd = l.screen.Update(msg)
 	if frame, skin := l.screen.Draw(); frame != nil {
@@ -133,8 +125,14 @@ func (l *loop) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 	return same, l.guarded(cmd)
 }
 
-// suspend gives the terminal back while stopped runs.
-func (l *loop) suspend(stopped func()) {
+// continued takes the terminal again after a stop that the process could not see.
+func (l *loop) continued() tea.Msg {
+	l.display.retake()
+	return tea.ResumeMsg{}
+}
+
+// suspend gives the terminal back while stopped runs, which returns when the process goes on.
+func (l *loop) suspend(stopped func()) tea.Msg {
 	_ = l.program.ReleaseTerminal() // of its reader
 	l.display.leave()
 	stopped()
@@ -142,6 +140,8 @@ func (l *loop) suspend(stopped func()) {
 	if err := l.program.RestoreTerminal(); err != nil {
 		l.end(fmt.Errorf("read terminal: %w", err))
 	}
+	l.screen.Update(l.display.size()) // it may have changed meanwhile
+	return tea.ResumeMsg{}
 }
 
 // guarded makes a command end the screen when it panics.

@@ -50,7 +50,7 @@ func (s *Headless) do(msg tea.Msg) (quit bool) {
 	switch done := cmd().(type) {
 	case tea.QuitMsg:
 		return true
-	case wroteMsg:
+	case appMsg:
 		s.app.Update(done)
 	}
 	return false

@@ -31,18 +31,20 @@ func onSignals(ctx context.Context, p *tea.Program) (stop func()) {
 				p.Send(tea.WindowSizeMsg{})
 				continue
 			case <-continued:
-				p.Send(continuedMsg{})
+				p.Send(loopMsg((*loop).continued))
 				continue
 			case <-stops:
 			}
 			if !resumable() {
-				p.Send(noticeMsg("cannot suspend: no shell would resume llmtop"))
+				p.Send(appMsg(func(a *app) { a.Notify("cannot suspend: no shell would resume llmtop") }))
 				continue
 			}
 			resumed := make(chan struct{})
-			p.Send(suspendMsg(func() {
-				defer close(resumed)
-				stopUntilContinued(ctx, continued)
+			p.Send(loopMsg(func(l *loop) tea.Msg {
+				return l.suspend(func() {
+					defer close(resumed)
+					stopUntilContinued(ctx, continued)
+				})
 			}))
 			select {
 			case <-end:

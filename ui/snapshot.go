@@ -12,12 +12,6 @@ import (
 // maxPerSecond bounds the files saved in one second.
 const maxPerSecond = 100
 
-// wroteMsg reports the names of the files of a written report, or its error.
-type wroteMsg struct {
-	path string
-	err  error
-}
-
 // unpadded returns text without trailing spaces in its lines.
 func unpadded(text string) []byte {
 	lines := strings.Split(text, "\n")

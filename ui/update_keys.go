@@ -44,8 +44,8 @@ func (a *app) onKey(msg tea.KeyPressMsg) {
 }
 
 // typist returns the view with an open input line, or nil.
-func (a *app) typist() view.Typist {
-	if room, ok := a.views[a.view].(view.Typist); ok && room.Typing() {
+func (a *app) typist() view.View {
+	if room := a.views[a.view]; room.Typing() {
 		return room
 	}
 	return nil
@@ -76,11 +76,6 @@ func (a *app) later(cmd tea.Cmd) { a.after = cmd }
 func (a *app) quit() { a.later(tea.Quit) }
 
 func (a *app) suspend() { a.later(func() tea.Msg { suspend(); return nil }) }
-
-func (a *app) writeReport() {
-	write := a.reportWriter()
-	a.later(func() tea.Msg { return write() })
-}
 
 // Copy implements view.Program.
 func (a *app) Copy(text string) { a.later(func() tea.Msg { return copyMsg(text) }) }
@@ -224,24 +219,24 @@ func (a *app) writeScreenshot() {
 	a.report(err, "wrote "+path+" and .txt")
 }
 
-// reportWriter returns a function that writes the report of the moment on the screen, and the timeline up to it. It may
-// run on another goroutine.
-func (a *app) reportWriter() func() wroteMsg {
+// writeReport writes the report of the moment on the screen, and the timeline up to it, on another goroutine.
+func (a *app) writeReport() {
 	actions, save, s := a.session.Actions, a.saveReport, a.snap
-	return func() (done wroteMsg) {
+	a.later(func() tea.Msg {
 		var timeline []byte
+		path := ""
 		json, err := actions.Report(s)
 		if err == nil && actions.Timeline != nil {
 			timeline, err = actions.Timeline(s)
 		}
 		if err == nil {
-			done.path, err = save(json, timeline)
+			path, err = save(json, timeline)
 		}
 		if err != nil {
-			done.err = fmt.Errorf("write report: %w", err)
+			err = fmt.Errorf("write report: %w", err)
 		}
-		return done
-	}
+		return appMsg(func(a *app) { a.report(err, "wrote "+sanitize.Line(path)) })
+	})
 }
 
 // report shows the result of an action in the footer.

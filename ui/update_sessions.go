@@ -15,7 +15,6 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
-	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
@@ -75,7 +74,7 @@ func (a *app) onTick() tea.Cmd {
 	if note := a.throttle.note(a.cfg.LowBandwidth); note != a.status.Output {
 		a.status.Output, a.dirty = note, true
 	}
-	if w, ok := a.views[a.view].(view.Worker); ok && w.Working() {
+	if a.views[a.view].Working() {
 		a.dirty, a.idle = true, false
 	}
 	return a.tick()
@@ -208,7 +207,7 @@ func (a *app) showSession(i int) {
 	a.panes.Scratch = &pane.Scratch{}
 	a.marks.show()
 	for _, room := range a.views {
-		if room, ok := room.(view.Resetter); ok {
+		if room != nil {
 			room.Reset()
 		}
 	}

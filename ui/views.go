@@ -53,7 +53,7 @@ func (a *app) makeViews() {
 	a.requests = requests.New(a, selection, func() { a.show(viewRequest) })
 	a.request = request.New(a, selection, a.requests)
 	open := func(id event.RequestID, token int) {
-		if !a.request.Open(a.snap, id, token) {
+		if !a.request.Show(a.snap, id, token) {
 			a.Notify("request #" + strconv.Itoa(int(id)) + " is no longer kept")
 			return
 		}
@@ -118,11 +118,10 @@ func (a *app) viewNames(s viewSet) string {
 // missing returns why the engine on the screen has no data for a view, and how to get them; why is "" if the view is
 // offered. All views are offered until an engine has identified itself, and if it failed.
 func (a *app) missing(v viewID) (why, advice string) {
-	room, ok := a.views[v].(view.Offerer)
-	if state := a.snap.Engine.State; !ok || state <= event.EngineLoading || state == event.EngineFailed {
+	if state := a.snap.Engine.State; a.views[v] == nil || state <= event.EngineLoading || state == event.EngineFailed {
 		return "", ""
 	}
-	return room.Missing(a.snap)
+	return a.views[v].Missing(a.snap)
 }
 
 // offers reports whether a view is offered for the engine on the screen.
@@ -168,8 +167,8 @@ func (a *app) updateOffers() {
 	}
 }
 
-// show goes to a view and removes the note in the footer, or shows why the view is not offered. Help and engines store the view from which they were opened, to
-// return there.
+// show goes to a view and removes the note in the footer, or shows why the view is not offered. Help and engines store
+// the view from which they were opened, to return there.
 func (a *app) show(v viewID) {
 	if v == a.view {
 		return
@@ -191,9 +190,7 @@ func (a *app) show(v viewID) {
 	a.view = v
 	a.updateOffers()
 	a.updateEngines()
-	if room, ok := a.views[v].(view.Opener); ok {
-		room.Open()
-	}
+	a.views[v].Open()
 }
 
 // keyOf returns the key of a view by its name, "" if the view is on the screen or not offered.
@@ -252,7 +249,7 @@ func (a *app) back() {
 		a.closePopup()
 		return
 	}
-	if room, ok := a.views[a.view].(view.Backer); ok && room.Back() {
+	if a.views[a.view].Back() {
 		return
 	}
 	switch a.view {

@@ -9,44 +9,44 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-// View is one screen of the program. It may also implement Offerer, Opener, Resetter, Backer, Hoverer,
-// Worker and Typist.
+// View is one screen of the program.
 type View interface {
 	Name() string // in the tabs
 	Draw(a grid.Area, s *store.Snapshot, f *pane.Frame)
-	Keys() []Key   // keys that apply in this view only
+	Keys() []Key // keys that apply in this view only
+
+	Open()         // prepares to be shown
+	Reset()        // forgets what belongs to one engine: another is shown
+	Back() bool    // undoes something for esc, and reports whether there was something to undo
 	Scroll(by int) // scrolls or selects, by rows
 	Click(x, y int)
-}
+	Working() bool // reports whether it computes what it shows over several frames, and needs another one
 
-// Offerer is a view that has nothing to show of some kinds of engine, and is not offered for them. Missing returns why,
-// and how to get the data if there is a way; why is "" if the view has something to show. It is not asked before an
-// engine has identified itself.
-type Offerer interface {
+	// Missing returns why a view has nothing to show of an engine, for which it is not offered then, and how to get the
+	// data if there is a way; why is "" if it has. It is not asked before an engine has identified itself.
 	Missing(s *store.Snapshot) (why, advice string)
-}
 
-// Opener is a view that prepares to be shown.
-type Opener interface{ Open() }
-
-// Resetter is a view with state that belongs to one engine. Reset is called when another engine is shown.
-type Resetter interface{ Reset() }
-
-// Backer is a view in which esc first undoes something. Back reports whether there was something to undo.
-type Backer interface{ Back() bool }
-
-// Hoverer is a view that reacts to the mouse without a click. Hover reports whether the view changed.
-type Hoverer interface{ Hover(x, y int) bool }
-
-// Worker is a view that computes what it shows over several frames. Working reports whether it needs another frame.
-type Worker interface{ Working() bool }
-
-// Typist is a view with an input line. While Typing is true, the view gets all keys.
-type Typist interface {
-	Typing() bool
+	Typing() bool          // reports whether an input line is open: the view gets all keys
 	Type(key, text string) // key as in Key.Keys, and the text that it types
 	Paste(text string)
 }
+
+// Base is the part of a view that does nothing: views embed it and have the methods that they need.
+type Base struct{}
+
+func (Base) Open()                                        {}
+func (Base) Reset()                                       {}
+func (Base) Back() bool                                   { return false }
+func (Base) Scroll(int)                                   {}
+func (Base) Click(int, int)                               {}
+func (Base) Working() bool                                { return false }
+func (Base) Missing(*store.Snapshot) (why, advice string) { return "", "" }
+func (Base) Typing() bool                                 { return false }
+func (Base) Type(string, string)                          {}
+func (Base) Paste(string)                                 {}
+
+// Hoverer is a view that reacts to the mouse without a click. Hover reports whether the view changed.
+type Hoverer interface{ Hover(x, y int) bool }
 
 // Program is what views use of the program around them.
 type Program interface {

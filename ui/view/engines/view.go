@@ -13,6 +13,7 @@ import (
 
 // View is the list of engines, or the table of replicas where they form a fleet.
 type View struct {
+	view.Base
 	Rows     []Row // current data of each engine
 	Selected int   // of the list
 	Fleet    Fleet
@@ -109,7 +110,7 @@ func (v *View) Click(x, y int) {
 // Back removes the filter of the fleet.
 func (v *View) Back() bool { return v.Fleet.unfilter() }
 
-// Typing implements view.Typist.
+// Typing implements view.View.
 func (v *View) Typing() bool { return v.Fleet.filter.Typing }
 
 // Type edits the filter of the fleet.

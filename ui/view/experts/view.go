@@ -11,6 +11,7 @@ import (
 
 // View is the router view: the choices of the user and, after drawing, the screen positions of the maps.
 type View struct {
+	view.Base
 	Span          Span
 	By            Division
 	Chosen        bool // the user chose Layer and Expert; otherwise the hottest cell is selected
@@ -48,7 +49,7 @@ func New(program view.Program) *View { return &View{program: program, Budget: Bu
 // Name implements view.View.
 func (v *View) Name() string { return "Experts" }
 
-// Missing implements view.Offerer.
+// Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 	if s.Experts != nil && s.Experts.Experts > 0 {
 		return "", ""
@@ -65,7 +66,7 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 }
 
-// Working implements view.Worker.
+// Working implements view.View.
 func (v *View) Working() bool { return v.cache.shown && v.cache.running != nil }
 
 // Keys implements view.View.
@@ -122,7 +123,7 @@ func (v *View) startSearch() {
 	x.line.Show()
 }
 
-// Typing implements view.Typist.
+// Typing implements view.View.
 func (v *View) Typing() bool { return v.search.typing }
 
 // Type edits the search line and selects the first match while the user types.

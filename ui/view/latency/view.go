@@ -13,6 +13,7 @@ import (
 
 // View is the Latency view.
 type View struct {
+	view.Base
 	Page  Page
 	pages []Page // with data, of the last frame; nil before it
 
@@ -58,7 +59,7 @@ func (v *View) OpenStall() {
 // Name implements view.View.
 func (v *View) Name() string { return "Latency" }
 
-// Missing implements view.Offerer.
+// Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 	if rows, _ := distributions(s, metric.Session); len(rows)+len(s.Requests)+len(s.Aggregates.Slots) == 0 {
 		return noLatency, measureLatency
@@ -111,6 +112,3 @@ func (v *View) after(n int) Page {
 
 // Scroll selects a stall by a number of rows.
 func (v *View) Scroll(by int) { v.pick(by) }
-
-// Click implements view.View.
-func (v *View) Click(int, int) {}

@@ -84,12 +84,15 @@ func (t *opsTable) share(ns int64) float64 { return float64(ns) / float64(max(t.
 const leastKinds = 3
 
 // View is the Operations view.
-type View struct{ first int } // first layer shown
+type View struct {
+	view.Base
+	first int
+} // first layer shown
 
 // Name implements view.View.
 func (v *View) Name() string { return "Operations" }
 
-// Missing implements view.Offerer.
+// Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 	if s.Ops != nil && len(s.Ops.Times) > 0 {
 		return "", ""
@@ -105,9 +108,6 @@ func (v *View) Keys() []view.Key { return nil }
 
 // Scroll scrolls by a number of layers; drawing limits the position to the layers that exist.
 func (v *View) Scroll(by int) { v.first = max(v.first+by, 0) }
-
-// Click implements view.View.
-func (v *View) Click(int, int) {}
 
 // Draw draws the time of each kind of operation in each layer, and the slowdown caused by timing them.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {

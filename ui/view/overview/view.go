@@ -15,6 +15,7 @@ import (
 
 // View is the overview: panes placed by a layout, one of them with the focus.
 type View struct {
+	view.Base
 	Layout     Layout // of the user; the zero value: the default for the kind of engine
 	Focus      ID
 	Placements []Placement // of the last frame; empty in full screen
@@ -108,9 +109,6 @@ func (v *View) moveFocus(by int) {
 	v.zoom.scroll, v.zoom.machine.First = 0, 0
 }
 
-// Scroll implements view.View.
-func (v *View) Scroll(int) {}
-
 // Reset forgets what was computed for another engine.
 func (v *View) Reset() { v.zoom, v.had, v.picked = Zoom{}, [NumPanes]bool{}, 0 }
 
@@ -198,6 +196,3 @@ func (v Zoomed) Scroll(by int) {
 	}
 	v.zoom.scroll = max(v.zoom.scroll+by, 0)
 }
-
-// Click implements view.View.
-func (v Zoomed) Click(int, int) {}

@@ -20,6 +20,7 @@ type Table interface {
 
 // View is the Request view: the choices of the user and, after drawing, the screen position of the tokens.
 type View struct {
+	view.Base
 	Request *store.Request // nil: none
 	Follow  bool           // follow the newest request
 	ToEnd   bool           // the time axis ends with the request, not with the first token
@@ -42,7 +43,7 @@ func New(program view.Program, selection *table.Selection, from Table) *View {
 // Name implements view.View.
 func (v *View) Name() string { return "Request" }
 
-// Missing implements view.Offerer.
+// Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) { return Missing(s) }
 
 // Draw draws the selected request.
@@ -51,8 +52,8 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	drawRequest(a, s, f, v)
 }
 
-// Open selects a token of a request; false if the request is no longer kept.
-func (v *View) Open(s *store.Snapshot, id event.RequestID, token int) bool {
+// Show selects a token of a request; false if the request is no longer kept.
+func (v *View) Show(s *store.Snapshot, id event.RequestID, token int) bool {
 	for _, r := range slices.Concat(s.Requests, s.Earlier) {
 		if r.ID == id {
 			v.selection.Follow, v.selection.Key = false, table.KeyOf(r)

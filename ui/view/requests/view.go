@@ -13,6 +13,7 @@ import (
 
 // View is the Requests view: the request table as arranged by the user, with the screen positions of the last frame.
 type View struct {
+	view.Base
 	pane.Rows[table.Field]
 	*table.Selection
 	List     *table.Requests
@@ -31,7 +32,7 @@ func New(program view.Program, selection *table.Selection, open func()) *View {
 // Name implements view.View.
 func (v *View) Name() string { return "Requests" }
 
-// Missing implements view.Offerer.
+// Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) { return request.Missing(s) }
 
 // Draw updates and draws the table, with the filter in the bottom border.
@@ -142,7 +143,7 @@ func (v *View) Back() bool {
 	return filtered
 }
 
-// Typing implements view.Typist.
+// Typing implements view.View.
 func (v *View) Typing() bool { return v.filter.Typing }
 
 // Type edits the filter.

@@ -23,6 +23,7 @@ func (t *Table) Scroll(by int) { t.First = max(t.First+by, 0) }
 
 // View is the System view.
 type View struct {
+	view.Base
 	Table
 	program view.Program
 	request *request.View // with the selected token
@@ -32,6 +33,9 @@ type View struct {
 func New(program view.Program, selected *request.View) *View {
 	return &View{program: program, request: selected}
 }
+
+// Scroll implements view.View.
+func (v *View) Scroll(by int) { v.Table.Scroll(by) }
 
 // Name implements view.View.
 func (v *View) Name() string { return "System" }
@@ -62,6 +66,3 @@ func (v *View) inspect() {
 	v.program.Actions().Inspect(v.program.Snapshot().Model.Path)
 	v.program.Notify("PSS and page cache: shown with the next sample")
 }
-
-// Click implements view.View.
-func (v *View) Click(int, int) {}

@@ -58,9 +58,7 @@ func (p *Screen) ASCII() *Screen {
 // Show sets the view and draws it.
 func (p *Screen) Show(v view.View) *Screen {
 	p.View = v
-	if v, ok := v.(view.Opener); ok {
-		v.Open()
-	}
+	v.Open()
 	p.draw()
 	return p
 }
@@ -95,7 +93,7 @@ func (p *Screen) Press(keys ...string) *Screen {
 
 func (p *Screen) press(key string) {
 	p.t.Helper()
-	if v, ok := p.View.(view.Typist); ok && v.Typing() {
+	if v := p.View; v.Typing() {
 		text := ""
 		if utf8.RuneCountInString(key) == 1 {
 			text = key
