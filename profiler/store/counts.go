@@ -20,7 +20,7 @@ type groupSum struct {
 	latency             float64 // s, sum of E2EL
 }
 
-// addEnd counts a request that ended, with its tokens.
+// addEnd counts a request that ended, with its tokens; but its prompt was counted before.
 func (c *counts) addEnd(how event.State, o *event.Outcome) {
 	switch how {
 	case event.StateFinished:
@@ -30,7 +30,6 @@ func (c *counts) addEnd(how event.State, o *event.Outcome) {
 	case event.StateFailed:
 		c.Failed++
 	}
-	c.PromptTokens += uint64(o.Prompt)
 	c.CachedTokens += uint64(o.Cached)
 	c.PadTokens += uint64(o.Padding)
 	switch {

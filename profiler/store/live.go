@@ -25,6 +25,7 @@ type liveRequest struct {
 	load            modelLoad // the last one before the first token
 	foundCold       bool      // Cold was found, the engine did not say it: TTFT has only the part of the load that it waited for
 	promptCounted   bool      // its prompt is counted in the rates, see derivePrompt
+	promptTotal     int       // its prompt tokens in the totals of the session
 	promptStaged    bool      // its prompt tokens are those of a stage, which leaves out cached ones
 	missedStart     bool      // its start was not received: there are no times before Dispatched or First
 	predatesClock   bool      // it started before the clock's epoch, see beforeClock
@@ -46,6 +47,14 @@ type liveRequest struct {
 
 	tallyOwner            *tokenPicks // what kindTally and groupTally belong to
 	kindTally, groupTally *tally
+}
+
+// countPrompt counts the prompt tokens that are known of a request in the totals of the session: with its first token,
+// and again at its end, when the engine may report others.
+func (l *liveRequest) countPrompt(c *counts) {
+	n := l.view.PromptTokens
+	c.PromptTokens += uint64(n - l.promptTotal)
+	l.promptTotal = n
 }
 
 // copy returns the current view. It shares only lists that grow by appending.

@@ -172,7 +172,7 @@ var Totalled = []Number{
 	},
 	{
 		Name: "prompt tokens", JSON: "totals.prompt_tokens", Metric: "llmtop.prompt_tokens", Unit: "{token}", Sum: true,
-		Help:   "prompt tokens of ended requests, cached ones included",
+		Help:   "prompt tokens of requests that have their first token or have ended, cached ones included",
 		Absent: "no request reports them. If some do, the total is a lower bound (`prompt_tokens_at_least`), *12+*",
 	},
 	{

@@ -42,6 +42,27 @@ func TestOutcomesAreCountedByState(t *testing.T) {
 	}
 }
 
+// TestPromptsAreCountedWithTheFirstToken checks that a prompt is in the totals once its request generates, and at the end
+// with the number that the engine then reports.
+func TestPromptsAreCountedWithTheFirstToken(t *testing.T) {
+	p := newSession()
+	total := func(want uint64) {
+		t.Helper()
+		if got := p.store.Snapshot().Counts.PromptTokens; got != want {
+			t.Errorf("%d prompt tokens, want %d", got, want)
+		}
+	}
+	p.state(ms, 1, event.StateQueued, &event.Request{PromptTokens: 7})
+	p.state(ms, 1, event.StateDispatched, nil)
+	total(0)
+	p.token(ms, 1, 1)
+	total(7)
+	p.token(ms, 1, 1)
+	total(7)
+	p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 6, Generated: 2})
+	total(6)
+}
+
 // TestQueueTimeOfEveryOutcome checks that queue time counts each request that left the queue, once.
 func TestQueueTimeOfEveryOutcome(t *testing.T) {
 	p := newSession()

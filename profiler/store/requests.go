@@ -97,6 +97,7 @@ func (s *state) endUntracked(e *event.Event) {
 		s.counts.GeneratedTokens += uint64(missed)
 		s.rates.addGenerated(e.At, missed)
 	}
+	s.counts.PromptTokens += uint64(o.Prompt)
 	s.counts.addEnd(e.State, o)
 	if e.State == event.StateFinished {
 		s.rates.addFinished(e.At, 1)
@@ -169,6 +170,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		}
 	}
 	if !s.excluded(l) {
+		l.countPrompt(&s.counts)
 		s.counts.addEnd(v.State, &event.Outcome{Prompt: v.PromptTokens, Cached: v.CachedTokens, Padding: v.PadTokens, AnyCached: v.AnyCached, Generated: v.Generated})
 		if v.State == event.StateFinished {
 			s.rates.addFinished(v.Closed, 1)

@@ -79,6 +79,7 @@ func (s *state) applyToken(e *event.Event) {
 			}
 			s.explainTTFT(l)
 			derivePrompt(s, l)
+			l.countPrompt(&s.counts)
 		}
 	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
 		gap, paced = tokenGap(int64(at-last), l.pacedSinceToken, k)

@@ -2,6 +2,7 @@ package overview
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -223,22 +224,23 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
 	l := a.Line(1, 0)
 	put := func(v event.Reading, atLeast bool, unit string) {
 		if v.Origin != event.NotReported {
-			l.Fit(grid.Piece{Style: pane.Plain, Words: pane.AtLeast(metric.Count(v.V), atLeast)}, grid.Piece{Style: pane.Dim, Words: unit})
+			gap := strings.Repeat(" ", min(l.X-1, 1))
+			l.Fit(grid.Piece{Style: pane.Plain, Words: gap + pane.AtLeast(metric.Count(v.V), atLeast)}, grid.Piece{Style: pane.Dim, Words: unit})
 		}
 	}
-	put(t.Generated, t.AtLeast, " out ")
-	put(t.Prompt, t.PromptAtLeast, " in ")
+	put(t.Generated, t.AtLeast, " out")
+	put(t.Prompt, t.PromptAtLeast, " in")
 	for _, k := range []struct {
 		n    uint64
 		word string
 		st   grid.Style
 	}{{n.Finished, " done", pane.Plain}, {n.Failed, " failed", pane.Bad}, {n.Cancelled, " cancelled", pane.Watch}} {
 		if k.n > 0 {
-			l.Fit(grid.Piece{Style: k.st, Words: " " + metric.Count(float64(k.n)) + k.word})
+			l.Fit(grid.Piece{Style: k.st, Words: "  " + metric.Count(float64(k.n)) + k.word})
 		}
 	}
 	if seen := t.FinishedSeen; seen.OK() {
-		l.Fit(grid.Piece{Style: pane.Plain, Words: " " + metric.Count(seen.V) + "+ done"})
+		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Count(seen.V) + "+ done"})
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + store.MissedByPolls + ")"})
 	}
 }
