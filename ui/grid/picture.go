@@ -23,27 +23,39 @@ func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	a.Cell(0, a.H-1, st, gl.BottomLeft)
 	a.Cell(a.W-1, a.H-1, st, gl.BottomRight)
 	if gl.ASCII {
+		shared := false // the line below serves both boxes
 		for x := range a.W {
 			a.giveWay(x, -1, gl.Horizontal, gl.Vertical)
+			if c := a.border(x, a.H); c != nil && (c.r == gl.Horizontal || c.r == '+') {
+				c.style, shared = st, true
+			}
+		}
+		for x := 0; shared && x < a.W; x++ {
+			a.giveWay(x, a.H-1, gl.Horizontal, gl.Vertical)
 		}
 		for y := range a.H {
 			a.giveWay(-1, y, gl.Vertical, gl.Horizontal)
+			a.giveWay(a.W, y, gl.Vertical, gl.Horizontal)
 		}
 	}
 }
 
-// giveWay removes a cell of another box beside the area: a cell of its line becomes blank, its corner continues the line
-// across.
-func (a Area) giveWay(x, y int, line, across rune) {
-	if x += a.X; x < 0 {
-		return
-	}
-	if y += a.Y; y < 0 {
-		return
+// border returns the cell of a box at a place in the area or beside it, nil if there is none.
+func (a Area) border(x, y int) *cell {
+	if x, y = x+a.X, y+a.Y; x < 0 || y < 0 || x >= a.g.W || y >= a.g.H {
+		return nil
 	}
 	c := &a.g.cells[y*a.g.W+x]
-	switch fg := c.style.FG; {
-	case fg != theme.Border && fg != theme.BorderFocus:
+	if fg := c.style.FG; fg != theme.Border && fg != theme.BorderFocus {
+		return nil
+	}
+	return c
+}
+
+// giveWay removes a cell of a box: a cell of its line becomes blank, its corner continues the line across.
+func (a Area) giveWay(x, y int, line, across rune) {
+	switch c := a.border(x, y); {
+	case c == nil:
 	case c.r == line:
 		c.r = ' '
 	case c.r == '+':

@@ -51,8 +51,12 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		v.Placements = append(v.Placements, Placement{Breakdown, low})
 	}
 	v.keepFocus()
-	for _, p := range v.Placements {
-		Draw(a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID, p.ID == v.Focus, nil)
+	for _, focused := range []bool{false, true} { // with ASCII, boxes drawn before lose the borders beside it
+		for _, p := range v.Placements {
+			if focused == (p.ID == v.Focus) {
+				Draw(a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID, focused, nil)
+			}
+		}
 	}
 }
 
