@@ -131,7 +131,10 @@ func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	for i := range min(len(s.Latency.Stalls)-first, a.H-1) {
 		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-first-i]
 		l := a.Line(0, 1+i)
-		l.Put(pane.Dim, pane.Clock(pane.SessionTime(s, v.At))).Tail(9, pane.Bad, metric.Duration(int64(v.Gap))).Put(pane.Dim, "  #"+strconv.Itoa(int(v.Request)))
+		if a.W >= whole-len(stallToken) { // a cause is worth more than the time
+			l.Put(pane.Dim, pane.Clock(pane.SessionTime(s, v.At)))
+		}
+		l.Tail(9, pane.Bad, metric.Duration(int64(v.Gap))).Put(pane.Dim, "  #"+strconv.Itoa(int(v.Request)))
 		if a.W >= whole {
 			l.Put(pane.Dim, stallToken)
 		}

@@ -235,14 +235,25 @@ func requestStalls(a grid.Area, f *pane.Frame, v *View) int {
 	}
 	a.Text(8, 0, pane.Dim, note+"  (n: next)")
 	median := max(float64(r.ITL.P50), 1)
+	label, factor := "token", true
+	for _, s := range list { // a cause is worth more than what the pane shows elsewhere
+		over := len("token  1000  1.00 ms  10.0x  ") + grid.Width(s.Words()) - a.W
+		factor = factor && over <= 0
+		if over > len("  10.0x") {
+			label = ""
+		}
+	}
 	for y, s := range list {
 		l := a.Line(0, 1+y)
 		st := pane.Dim
 		if s.Index == v.Token {
 			st = grid.Fg(theme.Accent).With(grid.Bold)
 		}
-		l.Put(st, "token").Tail(6, st, strconv.Itoa(s.Index)).Tail(9, pane.Bad, metric.Duration(int64(s.Gap)))
-		l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+f.Skin.Glyphs.Times).Gap(2)
+		l.Put(st, label).Tail(6, st, strconv.Itoa(s.Index)).Tail(9, pane.Bad, metric.Duration(int64(s.Gap)))
+		if factor {
+			l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+f.Skin.Glyphs.Times)
+		}
+		l.Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, s.Words(), f.Skin.Glyphs.Ellipsis)
 	}
 	return 1 + len(list)
