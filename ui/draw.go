@@ -69,25 +69,34 @@ func (a *app) draw() {
 	}
 }
 
+// keysRoom is the room in cells that the keys have beside whole names of tabs, at least.
+const keysRoom = 46
+
 // footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. Names
-// of tabs are short where the keys need the room: a wider terminal never shows fewer keys. From the first key that does
-// not fit, it drops all except help, back and quit.
+// of tabs are whole as soon as the keys have keysRoom beside them; with shorter names the keys take no more than that: a
+// wider terminal never shows fewer keys. From the first key that does not fit, it drops all except help, back and quit.
 func (a *app) footer(area grid.Area) {
 	keys := a.footerKeys()
+	timed := a.status.Paused || a.cfg.Replay != nil // the keys that move in time need the room
 	need := 0
 	for _, b := range keys {
+		if timed && !b.essential && !a.movesInTime(&b) {
+			continue
+		}
 		need += b.width()
 	}
-	if a.toast != "" {
+	switch {
+	case a.toast != "":
 		need = 1 + grid.Width(a.toast)
+	case !timed:
+		need = min(need, keysRoom)
 	}
 	x := 0
 	tabs := func(names int) {
 		area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 		x = a.drawTabs(area, names) + 1
 	}
-	timed := a.status.Paused || a.cfg.Replay != nil // the keys that move in time need the room
-	room := area.W                                  // of the keys
+	room := area.W // of the keys
 	if tabs(fullNames); x+need > area.W {
 		switch tabs(shortNames); {
 		case timed && x+need > area.W:
@@ -95,6 +104,8 @@ func (a *app) footer(area grid.Area) {
 		case area.W < shortNamesWidth:
 			room = shortNamesWidth - x // no more keys than with names
 			tabs(noNames)
+		default:
+			room = need
 		}
 	}
 	if a.toast != "" {
@@ -137,6 +148,9 @@ var typingKeys = []binding{
 	{Key: view.Key{Show: "esc", Word: "undo"}, essential: true},
 }
 
+// movesInTime reports whether a key pauses the view or moves it in time.
+func (a *app) movesInTime(b *binding) bool { return b.time || b.Keys[0] == "space" }
+
 // footerKeys returns the bindings that the footer shows in this view. Keys of this view alone come first, except in the
 // overview, where a newcomer first needs the keys that work everywhere; while the view is paused, the keys that move in
 // time come first. A key with another meaning in this view is listed for that meaning only. While the user types, they
@@ -148,7 +162,7 @@ func (a *app) footerKeys() (out []binding) {
 	const timeKeys, ownKeys, otherKeys = 0, 1, 2
 	rankOf := func(b *binding) int {
 		switch {
-		case a.status.Paused && (b.time || b.Keys[0] == "space"):
+		case a.status.Paused && a.movesInTime(b):
 			return timeKeys
 		case b.views != everywhere && a.view != viewOverview:
 			return ownKeys

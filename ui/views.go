@@ -336,7 +336,7 @@ func (a *app) drawTabs(area grid.Area, names int) int {
 		default:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit+" ")
 		}
-		if names != noNames && v != shown {
+		if v != shown && (names == shortNames || names == fullNames && i == len(a.tabs)-1) { // whole names need no wider gap
 			l.Gap(1)
 		}
 		a.drawnTabs = append(a.drawnTabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
