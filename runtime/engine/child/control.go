@@ -2,6 +2,7 @@ package child
 
 import (
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
@@ -18,8 +19,11 @@ type controller struct {
 // Controls implements socket.Controller.
 func (c controller) Controls() event.Caps { return c.caps }
 
-// Cancel implements socket.Controller.
-func (c controller) Cancel(id event.RequestID) error {
-	c.Runner.Cancel(id)
-	return nil
+// Control implements socket.Controller. A cancellation does not wait for the engine.
+func (c controller) Control(m *wire.Control) (event.RequestID, error) {
+	if m.Type == wire.Cancel {
+		c.Cancel(m.Req)
+		return 0, nil
+	}
+	return c.Runner.Control(m)
 }

@@ -81,27 +81,29 @@ func TestRefusals(t *testing.T) {
 // TestController controls a child on behalf of attached clients.
 func TestController(t *testing.T) {
 	r := start(t, job{Pace: 0.01})
-	c := r.Controller()
-	if err := c.Pause(); err != nil {
+	control := func(m wire.Control) (event.RequestID, error) { return r.Controller().Control(&m) }
+	if _, err := control(wire.Control{Type: wire.Pause}); err != nil {
 		t.Error(err)
 	}
 	eventtest.Wait(t, "paused", func() bool { return r.engine().State == event.EnginePaused })
-	id, err := c.Generate(&wire.Generation{Prompt: "a", MaxTokens: 3})
+	id, err := control(wire.Control{Type: wire.Generate, Generation: wire.Generation{Prompt: "a", MaxTokens: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Hooks(wire.Measure{Stages: true}), c.Resume()); err != nil {
-		t.Error(err)
+	for _, m := range []wire.Control{{Type: wire.Hooks, On: wire.Measure{Stages: true}}, {Type: wire.Resume}} {
+		if _, err := control(m); err != nil {
+			t.Error(err)
+		}
 	}
 	eventtest.Wait(t, "token", func() bool { return len(r.OfKind(event.KindToken)) > 0 })
-	if err := c.Cancel(id); err != nil {
+	if _, err := control(wire.Control{Type: wire.Cancel, Req: id}); err != nil {
 		t.Error(err)
 	}
 	eventtest.Wait(t, "cancelled", func() bool {
 		all := r.OfKind(event.KindRequest)
 		return all[len(all)-1].State == event.StateCancelled
 	})
-	if err := c.Sample(2); err == nil {
+	if _, err := control(wire.Control{Type: wire.Sample, Every: 2}); err == nil {
 		t.Error("sampling of router picks is offered, but no test covers it")
 	}
 }

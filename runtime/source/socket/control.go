@@ -16,13 +16,8 @@ const controlCaps = event.CapPrompt | event.CapCancel | event.CapPause | event.C
 type Controller interface {
 	// Controls returns the messages that it accepts: of CapPrompt, CapCancel, CapPause, CapHooks and CapSample.
 	Controls() event.Caps
-	Generate(g *wire.Generation) (event.RequestID, error)
-	Cancel(id event.RequestID) error
-	Pause() error
-	Resume() error
-	Hooks(on wire.Measure) error
-	// Sample counts router picks in one of every forward passes.
-	Sample(every int) error
+	// Control acts on a message of these. It returns the request of one that generates.
+	Control(c *wire.Control) (event.RequestID, error)
 }
 
 // ErrNotOffered means that the engine does not accept the message.
@@ -81,32 +76,15 @@ func (r *reader) do(c *wire.Control) wire.Session {
 	return reply
 }
 
+// act makes the controller act on a message. Events of a new request may be written before its id is known here; the lock
+// makes withhold wait for the id.
 func (r *reader) act(c *wire.Control) (event.RequestID, error) {
-	controller := r.server.opt.Controller
-	switch c.Type {
-	case wire.Generate:
-		return r.generate(&c.Generation)
-	case wire.Cancel:
-		return 0, controller.Cancel(c.Req)
-	case wire.Pause:
-		return 0, controller.Pause()
-	case wire.Resume:
-		return 0, controller.Resume()
-	case wire.Hooks:
-		return 0, controller.Hooks(c.On)
-	}
-	return 0, controller.Sample(c.Every)
-}
-
-// generate starts a request. Its events may be written before its id is known here; the lock makes withhold wait for
-// the id.
-func (r *reader) generate(g *wire.Generation) (event.RequestID, error) {
-	if !g.Text {
-		return r.server.opt.Controller.Generate(g)
+	if c.Type != wire.Generate || !c.Text {
+		return r.server.opt.Controller.Control(c)
 	}
 	r.withText.Lock()
 	defer r.withText.Unlock()
-	id, err := r.server.opt.Controller.Generate(g)
+	id, err := r.server.opt.Controller.Control(c)
 	if err == nil {
 		r.withText.add(id)
 	}
@@ -140,44 +118,38 @@ func (c scheduled) Controls() event.Caps {
 	return controls
 }
 
-func (c scheduled) Generate(g *wire.Generation) (event.RequestID, error) {
-	h, err := c.scheduler.Submit(engine.Request{
+func (c scheduled) Control(m *wire.Control) (event.RequestID, error) {
+	switch s := c.scheduler; m.Type {
+	case wire.Generate:
+		h, err := s.Submit(submission(&m.Generation))
+		if err != nil {
+			return 0, err
+		}
+		return h.ID, nil
+	case wire.Cancel:
+		s.Cancel(m.Req)
+	case wire.Pause:
+		s.Pause()
+	case wire.Resume:
+		s.Resume()
+	case wire.Hooks:
+		s.ChangeHooks(func(h *engine.Hooks) { h.Split, h.Experts, h.Picks = m.On.Stages, m.On.Experts, m.On.Picks })
+	case wire.Sample:
+		if m.Every < 1 {
+			return 0, fmt.Errorf("sample router picks in 1 step of %d: must be 1 or more", m.Every)
+		}
+		s.ChangeHooks(func(h *engine.Hooks) { h.Every = m.Every })
+	}
+	return 0, nil
+}
+
+// submission returns the request that a message asks for.
+func submission(g *wire.Generation) engine.Request {
+	return engine.Request{
 		Text: g.Prompt, IDs: g.IDs, Special: g.Special, Label: g.Label, Group: g.Group, Probe: g.Probe, MaxTokens: g.MaxTokens,
 		IgnoreEOS: g.IgnoreEOS, SendText: g.Text, TopLogprobs: g.Top, Picks: g.Picks,
 		Params: engine.Params{
 			Temperature: g.Temperature, TopK: g.TopK, TopP: g.TopP, MinP: g.MinP, RepeatPenalty: g.RepeatPenalty, Seed: g.Seed,
 		},
-	})
-	if err != nil {
-		return 0, err
 	}
-	return h.ID, nil
-}
-
-func (c scheduled) Cancel(id event.RequestID) error {
-	c.scheduler.Cancel(id)
-	return nil
-}
-
-func (c scheduled) Pause() error {
-	c.scheduler.Pause()
-	return nil
-}
-
-func (c scheduled) Resume() error {
-	c.scheduler.Resume()
-	return nil
-}
-
-func (c scheduled) Hooks(on wire.Measure) error {
-	c.scheduler.ChangeHooks(func(h *engine.Hooks) { h.Split, h.Experts, h.Picks = on.Stages, on.Experts, on.Picks })
-	return nil
-}
-
-func (c scheduled) Sample(every int) error {
-	if every < 1 {
-		return fmt.Errorf("sample router picks in 1 step of %d: must be 1 or more", every)
-	}
-	c.scheduler.ChangeHooks(func(h *engine.Hooks) { h.Every = every })
-	return nil
 }

@@ -34,17 +34,22 @@ func (d *desk) note(format string, args ...any) error {
 
 func (d *desk) Controls() event.Caps { return d.caps }
 
-func (d *desk) Generate(g *wire.Generation) (event.RequestID, error) {
-	if g.Prompt == "" {
-		return 0, errors.New("the prompt is empty")
+func (d *desk) Control(c *wire.Control) (event.RequestID, error) {
+	switch c.Type {
+	case wire.Generate:
+		if c.Prompt == "" {
+			return 0, errors.New("the prompt is empty")
+		}
+		return 8, d.note("generate %s %d", c.Prompt, c.MaxTokens)
+	case wire.Cancel:
+		return 0, d.note("cancel %d", c.Req)
+	case wire.Hooks:
+		return 0, d.note("hooks %+v", c.On)
+	case wire.Sample:
+		return 0, d.note("sample %d", c.Every)
 	}
-	return 8, d.note("generate %s %d", g.Prompt, g.MaxTokens)
+	return 0, d.note("%v", c.Type)
 }
-func (d *desk) Cancel(id event.RequestID) error { return d.note("cancel %d", id) }
-func (d *desk) Pause() error                    { return d.note("pause") }
-func (d *desk) Resume() error                   { return d.note("resume") }
-func (d *desk) Hooks(on wire.Measure) error     { return d.note("hooks %+v", on) }
-func (d *desk) Sample(every int) error          { return d.note("sample %d", every) }
 
 // attached returns a connected client.
 func attached(t *testing.T, s *Server, token string) *Client {

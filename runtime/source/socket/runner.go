@@ -136,12 +136,12 @@ func (r *Runner) Submit(q engine.Request) (*engine.Handle, error) {
 	}
 	r.await(1)
 	defer r.await(-1)
-	id, err := r.Generate(&wire.Generation{
+	id, err := r.Control(&wire.Control{Type: wire.Generate, Generation: wire.Generation{
 		Prompt: q.Text, IDs: q.IDs, Special: q.Special, Label: q.Label, Group: q.Group, Probe: q.Probe, MaxTokens: q.MaxTokens,
 		IgnoreEOS: q.IgnoreEOS, Text: q.SendText, Top: q.TopLogprobs, Picks: q.Picks,
 		Temperature: q.Params.Temperature, TopK: q.Params.TopK, TopP: q.Params.TopP, MinP: q.Params.MinP,
 		RepeatPenalty: q.Params.RepeatPenalty, Seed: q.Params.Seed,
-	})
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("submit request: %w", err)
 	}
@@ -163,29 +163,15 @@ func (r *Runner) SetPace(float64) {}
 // Encode returns engine.ErrNoTokenizer: event sockets have no tokenizer.
 func (r *Runner) Encode(context.Context, string) ([]int32, error) { return nil, engine.ErrNoTokenizer }
 
-// Generate asks the engine to continue text.
-func (r *Runner) Generate(g *wire.Generation) (id event.RequestID, err error) {
-	err = r.send(func(ctx context.Context) (err error) {
-		id, err = r.client.Generate(ctx, *g)
+// Control asks the engine to act on a message, and returns the request of one that generates.
+func (r *Runner) Control(m *wire.Control) (id event.RequestID, err error) {
+	err = r.send(func(ctx context.Context) error {
+		again := *m // a message is sent once
+		answer, err := r.client.call(ctx, &again)
+		id = answer.Req
 		return err
 	})
 	return id, err
-}
-
-// Pause asks the engine to stop after the forward pass in progress.
-func (r *Runner) Pause() error { return r.send(r.client.Pause) }
-
-// Resume asks the engine to continue.
-func (r *Runner) Resume() error { return r.send(r.client.Resume) }
-
-// Hooks asks the engine to measure exactly these things.
-func (r *Runner) Hooks(on wire.Measure) error {
-	return r.send(func(ctx context.Context) error { return r.client.Hooks(ctx, on) })
-}
-
-// Sample asks the engine to count router picks in one of every forward passes.
-func (r *Runner) Sample(every int) error {
-	return r.send(func(ctx context.Context) error { return r.client.Sample(ctx, every) })
 }
 
 // send sends a message and waits for the answer. An owner's message waits for the connection.

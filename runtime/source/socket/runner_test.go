@@ -36,7 +36,7 @@ func (h *shared) end(id event.RequestID, state event.State, reason string) {
 	h.emit(event.Event{Kind: event.KindRequest, Req: id, State: state, Data: &event.Outcome{Reason: reason, Prompt: 3, Generated: 1}})
 }
 
-func (h *shared) Generate(g *wire.Generation) (event.RequestID, error) {
+func (h *shared) generate(g *wire.Generation) (event.RequestID, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if g.Prompt == "full" {
@@ -57,14 +57,15 @@ func (h *shared) Generate(g *wire.Generation) (event.RequestID, error) {
 	return id, nil
 }
 
-func (h *shared) Cancel(id event.RequestID) error {
-	h.end(id, event.StateCancelled, "cancelled")
-	return nil
+func (h *shared) Control(c *wire.Control) (event.RequestID, error) {
+	switch c.Type {
+	case wire.Generate:
+		return h.generate(&c.Generation)
+	case wire.Cancel:
+		h.end(c.Req, event.StateCancelled, "cancelled")
+	}
+	return 0, nil
 }
-func (*shared) Pause() error             { return nil }
-func (*shared) Resume() error            { return nil }
-func (*shared) Hooks(wire.Measure) error { return nil }
-func (*shared) Sample(int) error         { return nil }
 
 // running returns a runner of such an engine for the duration of the test.
 func running(t *testing.T, caps event.Caps) (*Runner, *shared, func()) {

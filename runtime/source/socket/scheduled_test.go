@@ -87,11 +87,13 @@ func TestSampling(t *testing.T) {
 	if !c.Controls().Has(event.CapSample|event.CapHooks) || Scheduled(engine.New(nil, engine.Options{})).Controls().Has(event.CapSample) {
 		t.Errorf("controls are %b", c.Controls())
 	}
-	if err := c.Sample(0); err == nil {
+	if _, err := c.Control(&wire.Control{Type: wire.Sample}); err == nil {
 		t.Error("1 step of 0 was accepted")
 	}
-	if err := errors.Join(c.Sample(7), c.Hooks(wire.Measure{Experts: true})); err != nil {
-		t.Fatal(err)
+	for _, m := range []wire.Control{{Type: wire.Sample, Every: 7}, {Type: wire.Hooks, On: wire.Measure{Experts: true}}} {
+		if _, err := c.Control(&m); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.ChangeHooks(func(h *engine.Hooks) {
 		if want := (engine.Hooks{Experts: true, Every: 7}); *h != want {

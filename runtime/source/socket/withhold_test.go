@@ -21,7 +21,10 @@ type talker struct {
 	last   event.RequestID
 }
 
-func (t *talker) Generate(g *wire.Generation) (event.RequestID, error) {
+func (t *talker) Control(m *wire.Control) (event.RequestID, error) {
+	if m.Type != wire.Generate {
+		return t.desk.Control(m)
+	}
 	t.last++
 	t.server.Emit(event.Event{
 		Kind: event.KindRequest, Req: t.last, State: event.StateQueued, At: 1, Layer: -1, Data: &event.Request{Prompt: secretText + " prompt", MaxTokens: 2},
@@ -31,7 +34,7 @@ func (t *talker) Generate(g *wire.Generation) (event.RequestID, error) {
 		e.Text, e.Top = secretText+" token", []event.TopProb{{ID: 3, LogP: -1, Text: secretText + " alternative"}}
 		t.server.Emit(e)
 	}
-	if g.Label != "goes on" {
+	if m.Label != "goes on" {
 		t.server.Emit(finished(t.last, 3, 2))
 	}
 	return t.last, nil
