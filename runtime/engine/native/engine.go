@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/engine/native/model"
+	"github.com/llmtop/llmtop/runtime/engine/native/sample"
 	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 	"github.com/llmtop/llmtop/runtime/engine/native/tokenizer"
 )
@@ -194,3 +195,9 @@ func (e *Engine) Close() error {
 	e.Runner.Close()
 	return e.file.Close()
 }
+
+// CheckParams returns an error for the first invalid parameter.
+func CheckParams(p engine.Params) error { return sample.Check(p) }
+
+// NewSampler creates the sampler of one request; CheckParams must have accepted p.
+func NewSampler(p engine.Params, vocabulary int) engine.Sampler { return sample.New(p, vocabulary) }

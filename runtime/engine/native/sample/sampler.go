@@ -3,27 +3,32 @@ package sample
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
 // firstNucleus is the number of tokens that are sorted at first to find a nucleus in the whole vocabulary. If they do
 // not suffice, it grows fourfold.
 const firstNucleus = 128
 
-// Sampler picks tokens for one sequence. It is not safe for concurrent use, and does not allocate after New.
+// Sampler is an engine.Sampler: it picks tokens for one sequence. It is not safe for concurrent use, and does not allocate after New.
 type Sampler struct {
-	params Params
+	params engine.Params
+	window int // recent tokens that are penalised
 	rng    *rand.Rand
 	kept   []Logprob // remaining tokens, with their logits and then their weights
 	logits []float32 // copy with penalties; nil without
 	seen   []uint32  // round in which a token was last penalised
 	round  uint32
-	reach  float64 // ln(MinP): how far below the maximum a logit may be
+	best   []Logprob // the likeliest tokens
+	reach  float64   // ln(MinP): how far below the maximum a logit may be
 }
 
-// New returns a sampler for a vocabulary of the given size; params must be valid.
-func New(params Params, vocab int) *Sampler {
-	s := &Sampler{params: params, rng: rand.New(rand.NewPCG(params.Seed, 0x6c6c6d746f70)), reach: math.Log(params.MinP)}
-	if params.penalizes() {
+// New returns a sampler for a vocabulary of the given size; Check must have accepted params.
+func New(params engine.Params, vocab int) *Sampler {
+	s := &Sampler{params: params, window: repeatWindow, rng: rand.New(rand.NewPCG(params.Seed, 0x6c6c6d746f70)), reach: math.Log(params.MinP)}
+	if penalizes(params) {
 		s.logits, s.seen = make([]float32, vocab), make([]uint32, vocab)
 	}
 	if params.Temperature > 0 {
@@ -58,9 +63,7 @@ func (s *Sampler) Sample(logits []float32, recent []int32) (id int32, logprob fl
 // penalize returns a copy of the logits with the repetition penalty.
 func (s *Sampler) penalize(logits []float32, recent []int32) []float32 {
 	x := s.logits[:copy(s.logits, logits)]
-	if n := s.params.RepeatLastN; n > 0 && n < len(recent) {
-		recent = recent[len(recent)-n:]
-	}
+	recent = recent[max(len(recent)-s.window, 0):]
 	s.round++
 	penalty := float32(s.params.RepeatPenalty)
 	for _, id := range recent {
@@ -87,10 +90,10 @@ func (s *Sampler) keep(x []float32, best float32) {
 	switch {
 	case p.TopK > 0 && p.TopK < len(x):
 		s.kept = top(s.kept, x, p.TopK)
-		if p.nucleus() {
+		if hasNucleus(p) {
 			s.kept, _ = nucleus(s.kept, best, p.TopP*weight(s.kept, best))
 		}
-	case p.nucleus():
+	case hasNucleus(p):
 		s.keepNucleus(x, best)
 	default:
 		s.kept = s.kept[:0]
@@ -154,4 +157,13 @@ func (s *Sampler) draw(best float32) int32 {
 		}
 	}
 	return id
+}
+
+// TopLogprobs implements engine.Sampler.
+func (s *Sampler) TopLogprobs(dst []event.TopProb, logits []float32, k int) []event.TopProb {
+	s.best = TopLogprobs(logits, k, s.best[:0])
+	for _, l := range s.best {
+		dst = append(dst, event.TopProb{ID: l.ID, LogP: l.Value})
+	}
+	return dst
 }

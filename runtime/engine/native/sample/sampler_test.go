@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
 // logitsOf generates the logits of a vocabulary, with ties.
@@ -18,27 +20,24 @@ func logitsOf(t *rapid.T) []float32 {
 	}), 1, 400).Draw(t, "logits")
 }
 
-func paramsOf(t *rapid.T) Params {
-	return Params{
+func paramsOf(t *rapid.T) engine.Params {
+	return engine.Params{
 		Temperature:   rapid.Float64Range(0.05, 3).Draw(t, "temperature"),
 		TopK:          rapid.SampledFrom([]int{0, 0, 1, 2, 7, 40, 500}).Draw(t, "top-k"),
 		TopP:          rapid.SampledFrom([]float64{0, 0.01, 0.5, 0.9, 0.999, 1}).Draw(t, "top-p"),
 		MinP:          rapid.SampledFrom([]float64{0, 0.05, 0.5, 1}).Draw(t, "min-p"),
 		RepeatPenalty: rapid.SampledFrom([]float64{0, 1, 1.3, 0.7}).Draw(t, "penalty"),
-		RepeatLastN:   rapid.SampledFrom([]int{-1, 0, 3}).Draw(t, "last n"),
 		Seed:          rapid.Uint64().Draw(t, "seed"),
 	}
 }
 
 // penalized computes the penalty directly from its definition.
-func penalized(p Params, logits []float32, recent []int32) []float32 {
+func penalized(p engine.Params, window int, logits []float32, recent []int32) []float32 {
 	x := slices.Clone(logits)
-	if !p.penalizes() {
+	if !penalizes(p) {
 		return x
 	}
-	if p.RepeatLastN > 0 && len(recent) > p.RepeatLastN {
-		recent = recent[len(recent)-p.RepeatLastN:]
-	}
+	recent = recent[max(len(recent)-window, 0):]
 	for id := range x {
 		if !slices.Contains(recent, int32(id)) {
 			continue
@@ -52,8 +51,8 @@ func penalized(p Params, logits []float32, recent []int32) []float32 {
 	return x
 }
 
-// allowed computes the probabilities that Params define, by sorting the whole vocabulary.
-func allowed(p Params, x []float32) map[int32]float64 {
+// allowed computes the probabilities that the parameters define, by sorting the whole vocabulary.
+func allowed(p engine.Params, x []float32) map[int32]float64 {
 	order := make([]int32, len(x))
 	for i := range order {
 		order[i] = int32(i)
@@ -91,11 +90,12 @@ func TestSampleMatchesDefinition(t *testing.T) {
 		recent := rapid.SliceOfN(rapid.Int32Range(-2, int32(len(logits))), 0, 9).Draw(t, "recent")
 		before := slices.Clone(logits)
 		s := New(p, len(logits))
+		s.window = rapid.SampledFrom([]int{3, repeatWindow}).Draw(t, "window")
 		id, lp := s.Sample(logits, recent)
 		if !slices.Equal(before, logits) {
 			t.Fatal("the logits were changed")
 		}
-		want := allowed(p, penalized(p, logits, recent))
+		want := allowed(p, penalized(p, s.window, logits, recent))
 		if _, ok := want[id]; !ok {
 			t.Fatalf("token %d is not among %v", id, want)
 		}
@@ -128,7 +128,7 @@ func exactLogprob(logits []float32, id int32) float64 {
 func TestGreedyTakesTheFirstBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		logits := logitsOf(t)
-		id, _ := New(Params{TopK: 3, TopP: 0.5, MinP: 0.2}, len(logits)).Sample(logits, nil)
+		id, _ := New(engine.Params{TopK: 3, TopP: 0.5, MinP: 0.2}, len(logits)).Sample(logits, nil)
 		if want := slices.Index(logits, slices.Max(logits)); int(id) != want {
 			t.Fatalf("token %d, want %d", id, want)
 		}
@@ -148,8 +148,8 @@ func TestSeedRepeats(t *testing.T) {
 		}
 	})
 	flat := make([]float32, 1000)
-	a, _ := New(Params{Temperature: 1, Seed: 1}, 1000).Sample(flat, nil)
-	b, _ := New(Params{Temperature: 1, Seed: 2}, 1000).Sample(flat, nil)
+	a, _ := New(engine.Params{Temperature: 1, Seed: 1}, 1000).Sample(flat, nil)
+	b, _ := New(engine.Params{Temperature: 1, Seed: 2}, 1000).Sample(flat, nil)
 	if a == b {
 		t.Errorf("two seeds gave token %d", a)
 	}
@@ -159,7 +159,7 @@ func TestSeedRepeats(t *testing.T) {
 func TestFrequencies(t *testing.T) {
 	logits := []float32{0, 1, 2, 3, -1, 2.5}
 	const draws = 40000
-	for _, p := range []Params{{Temperature: 1}, {Temperature: 0.5, TopK: 4}, {Temperature: 2, TopP: 0.9}, {Temperature: 1, MinP: 0.3}} {
+	for _, p := range []engine.Params{{Temperature: 1}, {Temperature: 0.5, TopK: 4}, {Temperature: 2, TopP: 0.9}, {Temperature: 1, MinP: 0.3}} {
 		s, counts := New(p, len(logits)), map[int32]float64{}
 		for range draws {
 			id, _ := s.Sample(logits, nil)
@@ -215,7 +215,7 @@ func TestTopLogprobs(t *testing.T) {
 func TestInvalidLogits(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, logits := range [][]float32{{nan, nan, nan}, {-inf, -inf, -inf}, {inf, inf, 0}, {nan, 1, -inf}, {0}} {
-		for _, p := range []Params{{}, {Temperature: 1}, {Temperature: 1, TopK: 2}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, MinP: 0.1}, {Temperature: 1, TopK: 2, TopP: 0.1, MinP: 1}} {
+		for _, p := range []engine.Params{{}, {Temperature: 1}, {Temperature: 1, TopK: 2}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, MinP: 0.1}, {Temperature: 1, TopK: 2, TopP: 0.1, MinP: 1}} {
 			if id, _ := New(p, len(logits)).Sample(logits, []int32{0}); id < 0 || int(id) >= len(logits) {
 				t.Errorf("%v, %+v: token %d", logits, p, id)
 			} else if logits[0] != logits[0] && len(logits) > 1 && logits[1] == 1 && id != 1 {
@@ -225,18 +225,18 @@ func TestInvalidLogits(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
-	if err := (Params{}).Validate(); err != nil {
+func TestCheck(t *testing.T) {
+	if err := Check(engine.Params{}); err != nil {
 		t.Error(err)
 	}
-	if err := (Params{0.8, 40, 0.95, 0.05, 1.1, -1, 1}).Validate(); err != nil {
+	if err := Check(engine.Params{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepeatPenalty: 1.1, Seed: 1}); err != nil {
 		t.Error(err)
 	}
-	for name, p := range map[string]Params{
+	for name, p := range map[string]engine.Params{
 		"temperature": {Temperature: -1}, "top-k": {TopK: -1}, "top-p": {TopP: 1.5}, "min-p": {MinP: math.NaN()},
-		"repeat penalty": {RepeatPenalty: math.Inf(1)}, "repeat last n": {RepeatLastN: -2},
+		"repeat penalty": {RepeatPenalty: math.Inf(1)},
 	} {
-		if err := p.Validate(); err == nil || !strings.HasPrefix(err.Error(), "check sampling: "+name+" is ") {
+		if err := Check(p); err == nil || !strings.HasPrefix(err.Error(), "check sampling: "+name+" is ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -255,9 +255,9 @@ func peaked(n int) []float32 {
 	return x
 }
 
-var settings = map[string]Params{
+var settings = map[string]engine.Params{
 	"greedy":  {},
-	"default": {Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepeatPenalty: 1.1, RepeatLastN: 64},
+	"default": {Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepeatPenalty: 1.1},
 	"top-p":   {Temperature: 0.8, TopP: 0.95},
 	"all":     {Temperature: 1},
 }
