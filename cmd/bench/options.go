@@ -29,7 +29,7 @@ type Benchmark struct {
 	lengths     []int
 	concurrency []int
 	rates       []float64
-	burstiness  burstiness
+	burstiness  float64 // shape of the gamma distribution of arrival intervals; +Inf: constant intervals
 	requests    int
 	repeats     int
 	warmup      int
@@ -59,8 +59,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.IntSliceVar(&o.lengths, "prompt-tokens", []int{32, 128, 512}, "prompt lengths in tokens, one point each")
 	flags.IntSliceVar(&o.concurrency, "concurrency", []int{1}, "concurrent requests, one point each")
 	flags.Float64SliceVar(&o.rates, "rate", nil, "request rates in requests/s, one point each (open loop)")
-	o.burstiness = 1
-	flags.Var(&o.burstiness, "burstiness", "`SHAPE` of --rate arrivals: 1 Poisson, below 1 bursty, above 1 steadier, inf constant")
+	flags.Float64Var(&o.burstiness, "burstiness", 1, "`SHAPE` of --rate arrivals: 1 Poisson, below 1 bursty, above 1 steadier, inf constant")
 	flags.IntVar(&o.requests, "requests", 0, "requests per run (default: 8, or one per prompt)")
 	flags.IntVar(&o.repeats, "repeats", 5, "runs per point")
 	flags.IntVar(&o.warmup, "warmup", 1, "unmeasured requests before the first run of each point")
@@ -108,6 +107,8 @@ func (o *Benchmark) check() error {
 		return exit.Usagef("--repeats %d: must be 1 to %d", o.repeats, maxRepeats)
 	case o.warmup < 0 || o.warmup > maxRequests:
 		return exit.Usagef("--warmup %d: must be 0 to %d", o.warmup, maxRequests)
+	case !(o.burstiness > 0):
+		return exit.Usagef("--burstiness %v: must be a number above 0, or inf", o.burstiness)
 	case o.cold < 0 || o.cold > maxRepeats:
 		return exit.Usagef("--cold %d: must be 0 to %d", o.cold, maxRepeats)
 	case o.Tokens < 1 && !o.honourEOS:
@@ -155,26 +156,6 @@ func (o *Benchmark) Start(c *cobra.Command) error {
 		return o.measure(ctx, sources, newMeter(c.ErrOrStderr(), o.Shown))
 	})
 }
-
-// burstiness is the value of --burstiness: the shape of the gamma distribution of arrival intervals, +Inf for constant
-// intervals.
-type burstiness float64
-
-// Set implements pflag.Value.
-func (b *burstiness) Set(words string) error {
-	shape, err := strconv.ParseFloat(words, 64)
-	if err != nil || !(shape > 0) {
-		return errors.New("must be a number above 0, or inf")
-	}
-	*b = burstiness(shape)
-	return nil
-}
-
-// String implements pflag.Value.
-func (b *burstiness) String() string { return strconv.FormatFloat(float64(*b), 'g', -1, 64) }
-
-// Type implements pflag.Value.
-func (b *burstiness) Type() string { return "shape" }
 
 // weights returns the shares of the groups, sorted by name; none of --group NAME.
 func (o *Benchmark) weights() ([]weight, error) {

@@ -103,7 +103,7 @@ func (o *Benchmark) workload(ctx context.Context, s local.Scheduler, sources []p
 		}
 		for _, rate := range o.rates {
 			out.Points = append(out.Points, workload.Point{
-				Name: fmt.Sprintf("%s, %.6g/s", source.name, rate), Rate: rate, Burstiness: float64(o.burstiness), Requests: requests, Vary: vary,
+				Name: fmt.Sprintf("%s, %.6g/s", source.name, rate), Rate: rate, Burstiness: o.burstiness, Requests: requests, Vary: vary,
 			})
 		}
 	}

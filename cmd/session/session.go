@@ -4,6 +4,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,81 +84,42 @@ func (s *Session) Past() ui.Past {
 // requests and take a last sample when a signal ends it. Run returns the error of body, or else that of a source, which
 // also ends the context of body.
 func (s *Session) Run(ctx context.Context, body func(context.Context) error) error {
-	r := s.start(ctx)
-	defer r.stop()
-	var storing errgroup.Group
-	storing.Go(r.store)
-	r.end(body(r.ctx))
-	if err := storing.Wait(); err != nil {
-		r.err = err
+	outliving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	sources, sourceCtx := errgroup.WithContext(outliving)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	context.AfterFunc(sourceCtx, func() { cancel(context.Cause(sourceCtx)) })
+	for _, source := range s.sources {
+		sources.Go(Guarded(source.doing, func() error { return source.run(sourceCtx, s.sink) }))
 	}
-	return s.End(r.err)
+	storing, closeStore := context.WithCancel(context.Background()) // outlives the sources, to store their last events
+	stored := make(chan error, 1)
+	go func() {
+		err := Guarded("store events", func() error { return s.Store.Run(storing) })()
+		if err != nil {
+			stop()
+		}
+		stored <- err
+	}()
+	err := body(ctx)
+	stop()
+	if sourceErr := sources.Wait(); sourceErr != nil && (err == nil || sourceCtx.Err() != nil) {
+		err = sourceErr
+	}
+	closeStore()
+	return s.End(cmp.Or(<-stored, err))
 }
 
-// RunUntil is Run with a body that waits until ctx ends, and then calls last. Hundreds of sessions run, so that it takes a
-// goroutine less.
+// RunUntil is Run with a body that waits until ctx ends, and then calls last.
 func (s *Session) RunUntil(ctx context.Context, last func()) error {
-	r := s.start(ctx)
-	ended := make(chan struct{})
-	context.AfterFunc(r.ctx, func() {
-		defer close(ended)
+	return s.Run(ctx, func(running context.Context) error {
+		<-running.Done()
 		if ctx.Err() != nil {
 			last()
 		}
-		r.end(nil)
+		return nil
 	})
-	err := r.store()
-	if <-ended; err == nil {
-		err = r.err
-	}
-	return s.End(err)
-}
-
-// running is a session whose sources run.
-type running struct {
-	session    *Session
-	ctx        context.Context // of the body: ends with that of Run, or with an error of a source
-	sources    *errgroup.Group
-	sourceCtx  context.Context
-	stop       context.CancelFunc // ends sourceCtx
-	storeCtx   context.Context    // outlives the sources, to store their last events
-	closeStore context.CancelFunc
-	err        error // set by end
-}
-
-// start starts the sources.
-func (s *Session) start(ctx context.Context) *running {
-	r := &running{session: s}
-	outliving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	r.stop = stop
-	r.sources, r.sourceCtx = errgroup.WithContext(outliving)
-	body, cancel := context.WithCancelCause(ctx)
-	r.ctx = body
-	context.AfterFunc(r.sourceCtx, func() { cancel(context.Cause(r.sourceCtx)) })
-	for _, source := range s.sources {
-		r.sources.Go(Guarded(source.doing, func() error { return source.run(r.sourceCtx, s.sink) }))
-	}
-	r.storeCtx, r.closeStore = context.WithCancel(context.Background())
-	return r
-}
-
-// store stores the events of the sources until end was called. Its error stops the sources.
-func (r *running) store() error {
-	err := Guarded("store events", func() error { return r.session.Store.Run(r.storeCtx) })()
-	if err != nil {
-		r.stop()
-	}
-	return err
-}
-
-// end stops the sources after a body that returned err.
-func (r *running) end(err error) {
-	r.stop()
-	if sourceErr := r.sources.Wait(); sourceErr != nil && (err == nil || r.sourceCtx.Err() != nil) {
-		err = sourceErr
-	}
-	r.closeStore()
-	r.err = err
 }
 
 // End closes the receivers of events, and returns err joined with their errors. Run calls it.

@@ -23,22 +23,11 @@ type Inspector struct {
 	pid     func() int    // of the engine's process
 	changed chan struct{} // signals that request has changed
 
-	mu      sync.Mutex // guards the fields below
-	request inspectRequest
-	finding finding // since the last sample
-}
-
-// inspectRequest is what is to be inspected.
-type inspectRequest struct {
-	model string // path of the model file
-	watch bool   // inspect the model file repeatedly
-	pss   bool   // read the engine's PSS once
-}
-
-// finding is the result of an inspection. Each is reported in one sample.
-type finding struct {
-	bytes, cached, pss event.Reading
-	experts            []uint8 // see CachedExperts
+	mu    sync.Mutex // guards the fields below
+	model string     // path of the model file
+	watch bool       // inspect the model file repeatedly
+	pss   bool       // read the engine's PSS once
+	found event.Host // since the last sample, which alone reports it: the model's pages, and the engine's PSS
 }
 
 // NewInspector returns an Inspector for the process of an engine, 0 while it is unknown.
@@ -47,19 +36,16 @@ func NewInspector(pid func() int) *Inspector {
 }
 
 // Watch turns on or off that samples have how much of the model file is in the page cache. It does not block.
-func (n *Inspector) Watch(model string, on bool) { n.set(inspectRequest{model: model, watch: on}) }
+func (n *Inspector) Watch(model string, on bool) { n.set(model, on, false) }
 
 // Inspect makes one of the next samples report the engine's PSS and how much of the model file is in the page cache. It
 // does not block.
-func (n *Inspector) Inspect(model string) {
-	n.set(inspectRequest{model: model, watch: true, pss: true})
-}
+func (n *Inspector) Inspect(model string) { n.set(model, true, true) }
 
-func (n *Inspector) set(w inspectRequest) {
+func (n *Inspector) set(model string, watch, pss bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	w.pss = w.pss || n.request.pss
-	n.request = w
+	n.model, n.watch, n.pss = model, watch, n.pss || pss
 	select {
 	case n.changed <- struct{}{}:
 	default:
@@ -79,44 +65,44 @@ func (n *Inspector) Run(ctx context.Context, _ event.Sink) error {
 		}
 		rest.Stop()
 		n.mu.Lock()
-		w := n.request
-		n.request.pss = false
+		model, watch, pss := n.model, n.watch, n.pss
+		n.pss = false
 		n.mu.Unlock()
-		if !w.watch {
+		if !watch {
 			continue
 		}
 		began, pid := time.Now(), n.pid()
-		f, name := finding{}, fileOf(pid, w.model)
-		f.bytes, f.cached = cachedFile(name)
-		_, _, f.experts, _ = CachedExperts(name) // nil without experts
-		if w.pss {
-			f.pss = proportional(pid)
+		name, found := fileOf(pid, model), event.Host{}
+		found.ModelBytes, found.ModelCached = cachedFile(name)
+		_, _, found.ExpertsCached, _ = CachedExperts(name) // nil without experts
+		if pss {
+			found.Engine.PSS = proportional(pid)
 		}
 		rest.Reset(max(inspectEvery, inspectShare*time.Since(began)))
-		n.add(f)
+		n.add(found)
 	}
 }
 
 // add stores a finding for the next sample.
-func (n *Inspector) add(f finding) {
+func (n *Inspector) add(found event.Host) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if f.pss == (event.Reading{}) {
-		f.pss = n.finding.pss
+	if found.Engine.PSS == (event.Reading{}) {
+		found.Engine.PSS = n.found.Engine.PSS
 	}
-	n.finding = f
+	n.found = found
 }
 
 // report moves the finding since the last sample into h.
 func (n *Inspector) report(h *event.Host) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	f := n.finding
-	n.finding = finding{}
-	if none := (event.Reading{}); f.bytes != none {
-		h.ModelBytes, h.ModelCached, h.ExpertsCached = f.bytes, f.cached, f.experts
-		if f.pss != none {
-			h.Engine.PSS = f.pss
+	f := n.found
+	n.found = event.Host{}
+	if none := (event.Reading{}); f.ModelBytes != none {
+		h.ModelBytes, h.ModelCached, h.ExpertsCached = f.ModelBytes, f.ModelCached, f.ExpertsCached
+		if f.Engine.PSS != none {
+			h.Engine.PSS = f.Engine.PSS
 		}
 	}
 }

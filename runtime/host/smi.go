@@ -2,7 +2,7 @@ package host
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +52,10 @@ func (w *smi) close() {
 
 // follow reads the output of nvidia-smi until it ends.
 func (w *smi) follow(cmd *exec.Cmd) {
-	var complaint limited
-	cmd.Stderr, cmd.WaitDelay = &complaint, gpuGrace
+	cmd.WaitDelay = gpuGrace
 	out, err := cmd.StdoutPipe()
 	if err == nil {
+		cmd.Stderr = cmd.Stdout
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -64,9 +64,9 @@ func (w *smi) follow(cmd *exec.Cmd) {
 	}
 	message := w.scan(out)
 	if err := cmd.Wait(); err != nil && message == "" {
-		message = firstLine(complaint.String(), err.Error())
+		message = err.Error()
 	}
-	w.fail("nvidia-smi failed: " + firstLine(message, "it ended"))
+	w.fail("nvidia-smi failed: " + cmp.Or(message, "it ended"))
 }
 
 // scan stores the readings. It returns the last line that was not a reading, which is how nvidia-smi reports errors.
@@ -75,7 +75,7 @@ func (w *smi) scan(r io.Reader) (message string) {
 	for lines.Scan() {
 		index, gpu, ok := parseNvidia(lines.Text())
 		if !ok {
-			message = lines.Text()
+			message = cmp.Or(strings.TrimSpace(lines.Text()), message)
 			continue
 		}
 		w.mu.Lock()
@@ -127,26 +127,4 @@ func parseNvidia(line string) (index int, gpu event.GPU, ok bool) {
 		Temperature: quantity(tail[4], 1),
 		Clock:       quantity(tail[5], 1e6),
 	}, true
-}
-
-// firstLine returns the first non-empty line of text, or otherwise.
-func firstLine(text, otherwise string) string {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
-	}
-	return otherwise
-}
-
-// limited stores the beginning of the data written to it.
-type limited struct{ bytes.Buffer }
-
-// Write implements io.Writer.
-func (l *limited) Write(p []byte) (int, error) {
-	const most = 4 << 10
-	if room := most - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

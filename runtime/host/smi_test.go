@@ -79,15 +79,3 @@ func TestFollow(t *testing.T) {
 		t.Errorf("read after %v without a line = %v, %v", 2*gpuSilence, gpus, err)
 	}
 }
-
-func TestLimitedTruncates(t *testing.T) {
-	var l limited
-	for range 100 {
-		if n, err := l.Write([]byte(strings.Repeat("x", 1000))); n != 1000 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if l.Len() != 4<<10 {
-		t.Errorf("kept %d bytes, want %d", l.Len(), 4<<10)
-	}
-}

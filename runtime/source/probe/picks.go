@@ -144,7 +144,5 @@ func (t *tracker) countPicks(f *forward, at int64) {
 func (t *tracker) emitExperts(at int64) {
 	t.expertsAt, t.unsent = at, false
 	t.experts.EveryN = t.sampling.share
-	e := t.experts
-	e.Prompt, e.Decode = slices.Clone(e.Prompt), slices.Clone(e.Decode)
-	t.emit(event.Event{Kind: event.KindExperts, Data: &e}, at)
+	t.emit(event.Event{Kind: event.KindExperts, Data: engine.CopyPicks(&t.experts)}, at)
 }

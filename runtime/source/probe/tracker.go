@@ -2,6 +2,7 @@ package probe
 
 import (
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/prompts"
 )
 
@@ -134,10 +135,8 @@ func newTracker(sink event.Sink, model event.Model, ends func(int32) bool, offse
 		sink: sink, model: model, offset: offset, ends: ends,
 		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*exchange{}, seen: map[int]bool{},
 	}
-	if n := model.Layers * model.Experts; n > 0 {
-		t.experts = event.Experts{
-			Layers: model.Layers, Experts: model.Experts, Used: model.ExpertsUsed, Prompt: make([]uint64, n), Decode: make([]uint64, n),
-		}
+	if model.Layers*model.Experts > 0 {
+		t.experts = *engine.NewPicks(model.Layers, model.Experts, model.ExpertsUsed)
 	}
 	return t
 }
