@@ -137,7 +137,7 @@ func (p *Past) charge(i int, next *Snapshot) {
 func (p *Past) thin() {
 	newest := len(p.kept) - 1
 	dense := p.kept[newest].Now - event.Time(densePast)
-	n := 0
+	n, dropped := 0, false // dropped: the one before k
 	for i, k := range p.kept {
 		stride := p.stride
 		if k.Now < dense {
@@ -145,13 +145,14 @@ func (p *Past) thin() {
 		}
 		if i < newest && secondOf(k.Now)%stride != 0 {
 			p.sum.add(&k.cost, -1)
+			dropped = true
 			continue
 		}
-		before := n - 1
 		p.kept[n] = k
-		if n++; before >= 0 && before < i-1 { // what the dropped ones shared with those before is theirs now
-			p.charge(before, k.Snapshot)
+		if n > 0 && dropped { // what the dropped one shared with the one before that is its own now
+			p.charge(n-1, k.Snapshot)
 		}
+		n, dropped = n+1, false
 	}
 	clear(p.kept[n:])
 	p.kept = p.kept[:n]

@@ -98,7 +98,9 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, e *event.Eng
 		if o == r || o.ID == r.ID || began == 0 || began >= now || o.Closed != 0 && o.Closed <= r.Enqueued {
 			continue
 		}
-		near = append(near, holder{o, began})
+		if near = append(near, holder{o, began}); len(near) > maxNear {
+			return nil
+		}
 		edge(began, o.Closed)
 		for _, p := range o.Spans {
 			if p.Stage == event.StagePrompt {
@@ -111,9 +113,6 @@ func waits(r *Request, others iter.Seq[*Request], load []StageSpan, e *event.Eng
 	}
 	for _, p := range r.Spans {
 		edge(p.Start, p.End)
-	}
-	if len(near) > maxNear {
-		return nil
 	}
 	slices.Sort(edges)
 	edges = slices.Compact(edges)
