@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // reported returns a reading reported by the engine.
@@ -211,6 +212,16 @@ func TestOutagesAreNotZeros(t *testing.T) {
 	v = snapshotAfter([]float64{1.5, 2.5, 3.5}, withoutKV, withoutKV, withoutKV)
 	if p := v.Throughput.Series.Points(nil)[1]; !math.IsNaN(p.KVShare) || p.Silent || p.Running != 3 {
 		t.Errorf("point without KV usage: %+v", p)
+	}
+}
+
+// TestUnevenRanks: an insight names the rank that queues requests while another one is free.
+func TestUnevenRanks(t *testing.T) {
+	ranks := []event.Rank{{Name: "0", Running: reported(5), Waiting: reported(0)}, {Name: "1", Running: reported(11), Waiting: reported(8)}}
+	v := snapshotAfter([]float64{1.5}, &event.Aggregates{Interval: 1e9, Running: reported(16), Waiting: reported(8), Ranks: ranks})
+	const want = "8 requests waiting, 16 running: rank 1 has 8 of those waiting, 1 of 2 ranks none and at most half as many running"
+	if !slices.ContainsFunc(v.Verdicts, func(x verdict.Verdict) bool { return x.Topic == "queue" && x.Text == want }) {
+		t.Errorf("verdicts %+v", v.Verdicts)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // servedEvidence adds what verdicts on a server are based on whose requests are not measured.
 func (v *Snapshot) servedEvidence(e *verdict.Evidence) {
 	r, served := v.Aggregates, &e.Served
-	served.Running, served.Waiting = r.Running, r.Waiting
+	served.Running, served.Waiting, served.Ranks = r.Running, r.Waiting, r.Ranks
 	if p := r.Parts(metric.Minute); p.Total > 0 && !p.Undivided() {
 		largest := slices.MaxFunc(p.Parts, func(a, b Part) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share

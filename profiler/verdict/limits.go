@@ -26,6 +26,7 @@ type Limits struct {
 	SlowClock             float64       // share of the highest frequency below which busy cores are slow
 	Slower                float64       // share by which ten seconds are slower than the session before them to be slow
 	Profit                float64       // share by which speculation must change the speed to be a gain or a loss
+	RankQueue             float64       // waiting requests from which a rank is compared with the others
 	ServedRequests        uint64        // minimum number of requests for the TTFT of a server
 }
 
@@ -40,6 +41,6 @@ func Defaults() Limits {
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100, SpeedSamples: 10, SpeedTime: 10 * time.Second, LeastTail: 10 * time.Millisecond,
 		Explains: 0.5, Lost: 0.1, LeastLoss: 100 * time.Millisecond, SlowClock: 0.5, Slower: 0.25,
-		Profit: 0.05, ServedRequests: 5,
+		Profit: 0.05, RankQueue: 2, ServedRequests: 5,
 	}
 }

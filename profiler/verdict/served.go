@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -11,6 +12,7 @@ import (
 // that of other engines.
 type Served struct {
 	Running, Waiting event.Reading
+	Ranks            []event.Rank  // of several data-parallel ranks
 	Preempted        event.Reading // requests since the previous poll
 	Speed            event.Reading // tokens/s of one request
 	SpeedEvidence    string        // how Speed was measured; "": unknown
@@ -60,7 +62,7 @@ var servedRemedies = map[string]string{
 	"other":  "check tokenization and the frontend's CPU: neither queue nor prefill accounts for this time",
 }
 
-// queued: "3 requests waiting, 7 running: the KV cache is 96 % full"
+// queued: "3 requests waiting, 7 running: the KV cache is 96 % full", or which rank has them while others are free.
 func queued(e *Evidence, l *Limits) (Verdict, bool) {
 	s := &e.Served
 	if !s.Waiting.OK() || s.Waiting.V < 1 {
@@ -74,7 +76,11 @@ func queued(e *Evidence, l *Limits) (Verdict, bool) {
 		words += ", " + metric.Count(s.Running.V) + " running"
 	}
 	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Degrades: true, Try: "check the server's limit of concurrent requests (--parallel), or add a replica"}
+	hot, free := uneven(s.Ranks, l)
 	switch {
+	case free > 0:
+		v.Text += fmt.Sprintf(": rank %s has %s of those waiting, %d of %d ranks none and at most half as many running", clean.Name(hot.Name), metric.Count(hot.Waiting.V), free, len(s.Ranks))
+		v.Try = "distribute requests over ranks by their load, not in turn or by session"
 	case e.KV.OK() && e.KV.V >= l.MemoryFull:
 		v.Text += fmt.Sprintf(": the KV cache is %s full", metric.Percent(e.KV.V))
 		v.Try = moreKV + ", a shorter context, or another replica"
@@ -85,6 +91,25 @@ func queued(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Text += fmt.Sprintf("; the KV cache is %s full", metric.Percent(e.KV.V))
 	}
 	return v, true
+}
+
+// uneven returns the rank with the longest queue, and how many ranks could take its requests: they have no queue, and run
+// at most half as many.
+func uneven(ranks []event.Rank, l *Limits) (hot *event.Rank, free int) {
+	for i := range ranks {
+		if r := &ranks[i]; r.Waiting.OK() && r.Running.OK() && (hot == nil || r.Waiting.V > hot.Waiting.V) {
+			hot = r
+		}
+	}
+	if hot == nil || hot.Waiting.V < l.RankQueue {
+		return hot, 0
+	}
+	for i := range ranks {
+		if r := &ranks[i]; r.Waiting.OK() && r.Waiting.V == 0 && r.Running.OK() && r.Running.V <= hot.Running.V/2 {
+			free++
+		}
+	}
+	return hot, free
 }
 
 // preempted: "2 requests were preempted: the KV cache is too small"

@@ -82,6 +82,14 @@ func TestServedTTFT(t *testing.T) {
 	}
 }
 
+// ranks returns ranks with the numbers of their running and waiting requests, in turn.
+func ranks(numbers ...float64) (out []event.Rank) {
+	for i := 0; i < len(numbers); i += 2 {
+		out = append(out, event.Rank{Name: "r" + string(rune('0'+i/2)), Running: event.ReportedValue(numbers[i]), Waiting: event.ReportedValue(numbers[i+1])})
+	}
+	return out
+}
+
 // TestServed checks the limits of the rules for aggregate metrics.
 func TestServed(t *testing.T) {
 	for _, c := range []struct {
@@ -96,6 +104,12 @@ func TestServed(t *testing.T) {
 		{"for memory", "queue", reported{Served: Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}}, event.MeasuredValue(.96), Watch, "3 requests waiting, 7 running: the KV cache is 96 % full", "memory"},
 		{"for slots", "queue", reported{Served: Served{Waiting: event.MeasuredValue(1), Running: event.MeasuredValue(2)}, Slots: 2}, event.MeasuredValue(.1), Watch, "1 request waiting, 2 running: all 2 slots busy", "--parallel"},
 		{"for something else", "queue", reported{Served: Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}}, event.MeasuredValue(.43), Watch, "3 requests waiting, 7 running; the KV cache is 43 % full", "concurrent requests"},
+		{"uneven ranks", "queue", reported{Served: Served{Waiting: event.MeasuredValue(13), Running: event.MeasuredValue(22), Ranks: ranks(11, 2, 4, 0, 18, 11, 0, 0)}}, event.MeasuredValue(.97), Watch, "13 requests waiting, 22 running: rank r2 has 11 of those waiting, 2 of 4 ranks none and at most half as many running", "by their load"},
+		{"a rank that runs none", "queue", reported{Served: Served{Waiting: event.MeasuredValue(6), Running: event.MeasuredValue(0), Ranks: ranks(0, 6, 0, 0)}}, event.MeasuredValue(.1), Watch, "rank r0 has 6 of those waiting, 1 of 2 ranks none", "by their load"},
+		{"even ranks", "queue", reported{Served: Served{Waiting: event.MeasuredValue(20), Running: event.MeasuredValue(20), Ranks: ranks(10, 11, 10, 9)}}, event.MeasuredValue(.43), Watch, "20 requests waiting, 20 running; the KV cache is 43 % full", "concurrent requests"},
+		{"a busy rank without a queue", "queue", reported{Served: Served{Waiting: event.MeasuredValue(5), Running: event.MeasuredValue(27), Ranks: ranks(16, 5, 11, 0)}}, event.MeasuredValue(.43), Watch, "5 requests waiting, 27 running; the KV", "concurrent requests"},
+		{"one waits for a moment", "queue", reported{Served: Served{Waiting: event.MeasuredValue(1), Running: event.MeasuredValue(4), Ranks: ranks(4, 1, 0, 0)}}, event.MeasuredValue(.43), Watch, "1 request waiting, 4 running; the KV", "concurrent requests"},
+		{"ranks without a queue length", "queue", reported{Served: Served{Waiting: event.MeasuredValue(5), Running: event.MeasuredValue(4), Ranks: []event.Rank{{Running: event.ReportedValue(4)}, {Running: event.ReportedValue(0)}}}}, event.MeasuredValue(.43), Watch, "5 requests waiting, 4 running; the KV", "concurrent requests"},
 		{"preempted", "preemptions", reported{Served: Served{Preempted: event.DerivedValue(2)}}, event.MeasuredValue(.99), Watch, "2 requests were preempted", "fewer concurrent requests"},
 		{"not preempted", "preemptions", reported{Served: Served{Preempted: event.DerivedValue(0)}}, event.MeasuredValue(.99), Watch, "", ""},
 		{

@@ -118,6 +118,21 @@ var (
 	}
 )
 
+// tierAliases are the shares of prompt tokens that came from each tier of a cache, which a label of metric names. Tiers
+// that never had any may not be there.
+func tierAliases(metric, label string) (out []gather.Alias) {
+	for _, t := range [...][2]string{
+		{"gpu", "device|gpu|local_cache_hit"},
+		{"cpu", "host|cpu"},
+		{"disk", "disk|storage_file"},
+		{"remote", "remote|p2p|shared_*|!storage_file|storage_*"},
+		{"external", "external_*"},
+	} {
+		out = append(out, gather.Alias{Metric: metric, Label: label, Values: t[1], Role: gather.Ratio, Name: t[0] + "_tier_hits_share", Of: "prompt_tokens", MayLack: true})
+	}
+	return out
+}
+
 // draftPositions is the number of positions of a draft that are counted separately.
 const draftPositions = 8
 

@@ -55,6 +55,9 @@ func TestSGLangLoadsOfRanks(t *testing.T) {
 	if p.Running.V != 8 || p.KVUsage.V != 0.4 {
 		t.Errorf("%v running, usage %v; want 8 and 0.4", p.Running, p.KVUsage)
 	}
+	if r := p.Ranks; len(r) != 2 || r[0].Running.V != 5 || r[1].Name != "1" || r[1].KVUsage.V != 0.3 || r[1].Waiting.OK() {
+		t.Errorf("ranks %+v", r)
+	}
 }
 
 // TestIdleLoads: an idle rank keeps the rate and the cache hits of its last batch, which do not count.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
@@ -18,7 +19,7 @@ var sglangEngine = Engine{
 	owners:  []string{"sglang"},
 	answers: isSGLang,
 	details: sglangDetails,
-	Metrics: gather.NewTable([]string{"sglang:"}, "dp_rank", []gather.Alias{
+	Metrics: gather.NewTable([]string{"sglang:"}, "dp_rank", slices.Concat([]gather.Alias{
 		{Metric: "num_running_reqs", Role: gather.Running},
 		{Metric: "num_queue_reqs", Role: gather.Waiting},
 		{Metric: "num_grammar_queue_reqs", Role: gather.Queue, Name: "waiting_grammar"},
@@ -60,7 +61,7 @@ var sglangEngine = Engine{
 		{Metric: "queue_time_seconds", Histogram: "queue"},
 		{Metric: "avg_request_queue_latency", Histogram: "queue"}, // until 2025-10
 		{Metric: "per_stage_req_latency_seconds", Histogram: "prefill", Label: "stage", Values: "prefill_forward"},
-	}),
+	}, tierAliases("cached_tokens", "cache_source"))),
 	collector: func(_ *Poller, m *metrics) collector { return &sglang{metrics: m} },
 	Load: func(ctx context.Context, c *fetch.Client, _ *Info) (Load, map[string]float64) {
 		report := new(event.Aggregates)
@@ -197,7 +198,7 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 	if err := c.JSON(ctx, sglangLoads+"?include=core", &l); err != nil {
 		return err
 	}
-	seen := make(map[int]bool)
+	seen, ranks := make(map[int]bool), []event.Rank(nil)
 	all := l.Loads
 	l.Loads = l.Loads[:0]
 	for _, one := range all {
@@ -212,6 +213,9 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 			if one.Rate != nil {
 				one.Rate = new(float64)
 			}
+		}
+		if one.Rank != nil && len(seen) <= maxRanks {
+			ranks = append(ranks, event.Rank{Name: strconv.Itoa(*one.Rank), Running: loadOf(one.Running), Waiting: loadOf(one.Waiting), KVUsage: loadOf(one.Usage)})
 		}
 		l.Loads = append(l.Loads, one)
 	}
@@ -247,7 +251,21 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 			*f.into = f.from
 		}
 	}
+	if len(ranks) > 1 {
+		report.Ranks = ranks
+	}
 	return nil
+}
+
+// maxRanks limits the number of ranks.
+const maxRanks = 64
+
+// loadOf returns a number of a load; absent if the server does not report it.
+func loadOf(v *float64) event.Reading {
+	if v == nil || *v < 0 {
+		return event.Reading{}
+	}
+	return event.ReportedValue(*v)
 }
 
 // maxStartup limits the number of startup phases, maxStartupDepth their nesting: CUDA graph capture is divided by

@@ -37,7 +37,8 @@ var tensorRTEngine = Engine{
 		{Metric: "request_error", Role: gather.OtherCount, Name: "http_5xx", Label: "http_code", Values: "500|501|502|503|504"},
 		{Metric: "time_to_first_token_seconds", Histogram: "ttft"},
 		{Metric: "time_per_output_token_seconds", Histogram: "tpot"},
-	}, latencies, []gather.Alias{{Metric: "iteration_latency_seconds", Histogram: "iteration"}})),
+	}, latencies, []gather.Alias{{Metric: "iteration_latency_seconds", Histogram: "iteration"}},
+		tierAliases("prompt_cache_hit_tokens", "cache_level"), tierAliases("prompt_cached_tokens", "cache_tier"))),
 	collector: func(_ *Poller, m *metrics) collector { return &tensorRT{metrics: m} },
 	Programs:  []Program{{Name: "trtllm-serve", names: []string{"trtllm-serve"}, Port: 8000}},
 	Settings: map[string]string{

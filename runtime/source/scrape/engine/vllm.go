@@ -54,7 +54,7 @@ var vllmEngine = Engine{
 		{Metric: "inter_token_latency_seconds", Histogram: "itl"},
 		{Metric: "time_per_output_token_seconds", Histogram: "itl"}, // until 2026-01; it measured ITL
 		{Metric: "request_time_per_output_token_seconds", Histogram: "tpot"},
-	}, latencies, draftAliases()),
+	}, latencies, draftAliases(), tierAliases("prompt_tokens_cached_by_source", "source"), tierAliases("prompt_tokens_by_source", "source")),
 		gather.Alias{Metric: "http_requests", Role: gather.OtherCount, Name: "http_4xx", Label: "status", Values: "4xx"}, // of its HTTP server
 		gather.Alias{Metric: "http_requests", Role: gather.OtherCount, Name: "http_5xx", Label: "status", Values: "5xx"},
 	),

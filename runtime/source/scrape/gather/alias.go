@@ -75,8 +75,8 @@ type Alias struct {
 	AtEnd     bool   // tokens are counted when their request ends
 	Batch     bool   // of the last batch, also while no request runs
 	MayLack   bool   // 0 may mean that the server does not count it
-	Label     string // use only samples in which this label has one of the values (separated by |); "": all samples
-	Values    string
+	Label     string // use only samples in which this label has one of the values; "": all samples
+	Values    string // separated by |: a value, the beginning of values with * behind it, or with ! before it one not meant
 }
 
 // ProcessStart is the metric with the start time of a process, of any program.

@@ -71,7 +71,7 @@ func TestNamesOfEachVersion(t *testing.T) {
 				"vllm:prompt_tokens_by_source_total{source=\"external_kv_transfer\"} 10\n",
 			"vllm:prompt_tokens_total 200\nvllm:prompt_tokens_by_source_total{source=\"local_compute\"} 70\nvllm:prompt_tokens_by_source_total{source=\"local_cache_hit\"} 110\n" +
 				"vllm:prompt_tokens_by_source_total{source=\"external_kv_transfer\"} 20\n",
-			"prefill 5 derived\nin 100 derived\n",
+			"prefill 5 derived\nin 100 derived\nexternal_tier_hits_share 10/100\ngpu_tier_hits_share 80/100\n",
 		},
 		"vLLM that offloads its KV cache": { // with the older names as well
 			engine.VLLM,

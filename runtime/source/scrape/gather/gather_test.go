@@ -143,6 +143,7 @@ accepted_draft_length 1.094e+04/5210
 accepted_draft_share 1.094e+04/1.563e+04
 cache_hits_share 4.021e+04/9.123e+04
 generated_tokens_per_request 1.942e+04/128
+gpu_tier_hits_share 4.021e+04/9.123e+04
 prompt_tokens_per_request 1.065e+05/128
 `},
 		{"sglang", engine.SGLang, `running 6 reported
@@ -168,6 +169,7 @@ forward_occupancy_share 0.934
 kv_evictable_tokens 2.662e+04
 utilization_share 0.62
 cache_hits_share 4.021e+04/9.123e+04
+gpu_tier_hits_share 4.021e+04/9.123e+04
 `},
 		{"llamacpp", engine.Llama, `running 2 reported
 waiting 1 reported

@@ -154,3 +154,39 @@ func TestConfiguredCells(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheTiers: of which tier of the cache prompt tokens came is a share of all prompt tokens.
+func TestCacheTiers(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind                 engine.Kind
+		prompt, cached, tier string
+		sources              string // of 10, 20, 30, ... tokens
+		want                 string
+	}{
+		"SGLang":               {engine.SGLang, "sglang:prompt_tokens_total", "sglang:cached_tokens_total", "cache_source", "device host storage_file storage_mooncake total", "cpu 20 disk 30 gpu 10 remote 40"},
+		"vLLM":                 {engine.VLLM, "vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_by_source_total", "source", "device host disk p2p external_unspecified", "cpu 20 disk 30 external 50 gpu 10 remote 40"},
+		"vLLM without tiers":   {engine.VLLM, "vllm:prompt_tokens_total", "vllm:prompt_tokens_by_source_total", "source", "local_compute local_cache_hit external_kv_transfer", "external 30 gpu 20"},
+		"TensorRT-LLM":         {engine.TensorRT, "trtllm_prompt_tokens_total", "trtllm_prompt_cached_tokens_total", "cache_tier", "gpu host disk remote", "cpu 20 disk 30 gpu 10 remote 40"},
+		"by iteration":         {engine.TensorRT, "trtllm_prompt_tokens_total", "trtllm_prompt_cache_hit_tokens_total", "cache_level", "gpu host", "cpu 20 gpu 10"},
+		"SGLang without tiers": {engine.SGLang, "sglang:prompt_tokens_total", "sglang:cached_tokens_total", "cache_source", "total", ""},
+	} {
+		g, got := newGatherer(c.kind), ""
+		for i := range 2 {
+			text := fmt.Sprintf("%s %d\n", c.prompt, 1000*i)
+			for k, source := range strings.Fields(c.sources) {
+				text += fmt.Sprintf("%s{%s=%q} %d\n", c.cached, c.tier, source, 10*(k+1)*i)
+			}
+			read(t, g, text)
+			if p := g.Report(int64(i) * second); i == 1 {
+				for _, r := range p.Ratios {
+					if tier, ok := strings.CutSuffix(r.Name, "_tier_hits_share"); ok && r.Whole.V == 1000 {
+						got += fmt.Sprintf(" %s %v", tier, r.Part.V)
+					}
+				}
+			}
+		}
+		if strings.TrimSpace(got) != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -116,8 +116,10 @@ func (a *Alias) hasSeries() bool { return a.Histogram != "" || a.Role.isCounter(
 // allows reports whether a sample whose label has this value counts.
 func (a *Alias) allows(value []byte) bool {
 	for one := range strings.SplitSeq(a.Values, "|") {
-		if one == string(value) {
-			return true
+		one, not := strings.CutPrefix(one, "!")
+		start, more := strings.CutSuffix(one, "*")
+		if one == string(value) || more && strings.HasPrefix(string(value), start) {
+			return !not
 		}
 	}
 	return false
