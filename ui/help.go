@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // help is the view of all keys and numbers.
@@ -31,6 +33,7 @@ type help struct {
 	view  viewID
 
 	absent []string // what the engine does not report, each name with how to get it
+	shown  string   // what the focused pane showed when the help opened; "" in other views
 	words  string   // searched for; "": all rows are shown
 	drawn  string   // words, as last drawn
 	typing bool
@@ -40,8 +43,13 @@ type help struct {
 // Name implements view.View.
 func (h *help) Name() string { return "Help" }
 
-// Open shows the first rows.
-func (h *help) Open() { h.first, h.words, h.typing = 0, "", false }
+// Open shows the first rows, for what is on the screen now.
+func (h *help) Open() {
+	*h = help{app: h.app}
+	if zoomed := h.app.helpFrom == viewPane; zoomed || h.app.helpFrom == viewOverview {
+		h.shown = h.app.overview.Words(h.app.snap, &h.app.panes, zoomed)
+	}
+}
 
 // Keys implements view.View.
 func (h *help) Keys() []view.Key {
@@ -113,16 +121,47 @@ func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	in.Lines(h.lines[h.first:])
 }
 
+// terms calls add for each number that a pane may show, or with overview.NumPanes of the whole screen: with the name by
+// which panes call it, its title, its unit and its meaning.
+func terms(of overview.ID, add func(name, title, unit, help string)) {
+	for i := range store.Latencies {
+		if l := &store.Latencies[i]; of != overview.Machine && of != overview.Experts {
+			add(l.Name, l.Title, "s", l.Help)
+		}
+	}
+	for _, n := range slices.Concat(store.Rates, store.Totalled) {
+		if n.Title != "" && of != overview.Machine && of != overview.Experts {
+			add(n.Title, n.Title, n.Unit.String(), n.Help)
+		}
+	}
+	for _, group := range store.Terms {
+		for _, n := range group.Rows {
+			if n.Title != "" && (of != overview.Machine || group.Part == "") {
+				add(n.Title, n.Title, n.Unit, n.Help)
+			}
+		}
+	}
+	for g := range event.NumGauges {
+		if r := g.Info(); of == overview.Machine || of == overview.NumPanes {
+			add(r.Title, r.Title, r.Unit.String(), r.Help)
+		}
+	}
+}
+
 // text returns all rows of the help for a view, w cells wide, in order: the keys of the view and what helps there, then
 // the rest of a table of keys.
 func (h *help) text(w int, v viewID, table []binding) string {
 	t := helpText{w: w, words: strings.ToLower(h.words)}
-	t.heading("Keys")
 	inTime := false
 	for _, own := range []bool{true, false} { // those of this view first
+		t.heading("Keys")
+		if h.shown != "" && !own {
+			t.pane(h.app.overview.Focus, h.shown)
+			t.heading("Keys of all views")
+		}
 		for _, b := range table {
 			inTime = inTime || b.time
-			if b.views.has(v) && own == (b.views != everywhere) {
+			if b.views.has(v) && own == (b.views != everywhere || b.time) {
 				t.add(b.names(), "", b.Help)
 			}
 		}
@@ -146,25 +185,7 @@ func (h *help) text(w int, v viewID, table []binding) string {
 		t.add(row.Name, "", row.Rule)
 	}
 	t.heading("What each number means")
-	for i := range store.Latencies {
-		t.add(store.Latencies[i].Title, "s", store.Latencies[i].Help)
-	}
-	for _, n := range slices.Concat(store.Rates, store.Totalled) {
-		if n.Title != "" {
-			t.add(n.Title, n.Unit.String(), n.Help)
-		}
-	}
-	for _, group := range store.Terms {
-		for _, n := range group.Rows {
-			if n.Title != "" {
-				t.add(n.Title, n.Unit, n.Help)
-			}
-		}
-	}
-	for g := range event.NumGauges {
-		r := g.Info()
-		t.add(r.Title, r.Unit.String(), r.Help)
-	}
+	terms(overview.NumPanes, func(_, title, unit, help string) { t.add(title, unit, help) })
 	t.heading("Keys of other views")
 	for _, b := range table {
 		if !b.views.has(v) {
@@ -217,6 +238,25 @@ func (t *helpText) add(term, unit, words string) {
 	}
 	t.rows = append(t.rows, lipgloss.JoinHorizontal(lipgloss.Top, theme.Accent.Style().Width(left-right).Render(term),
 		theme.Dim.Style().Width(right).Render(unit), theme.Text.Style().Width(max(t.w-left, 10)).Render(words)))
+}
+
+// pane adds what a pane of the overview shows, and the meaning of each number whose name is among the words in it.
+func (t *helpText) pane(id overview.ID, shown string) {
+	t.heading("The focused pane: " + id.String())
+	t.add("shows", "", id.About())
+	words := strings.FieldsFunc(shown+" "+id.About(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '/' })
+	var seen []string
+	terms(id, func(name, title, unit, help string) {
+		for _, word := range strings.Fields(name) {
+			if !slices.Contains(words, word) {
+				return
+			}
+		}
+		if !slices.Contains(seen, title) {
+			seen = append(seen, title)
+			t.add(title, unit, help)
+		}
+	})
 }
 
 // filters adds the filter syntax.

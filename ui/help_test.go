@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -82,5 +83,44 @@ func TestFilterOfEnginesIsOfferedWithReplicas(t *testing.T) {
 		if got := a.typist() != nil; got != filters {
 			t.Errorf("%s: letters go to a filter: %v", name, got)
 		}
+	}
+}
+
+// The help of the overview explains the focused pane: what it shows, and the names in it.
+func TestHelpExplainsTheFocusedPane(t *testing.T) {
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 160, 45)
+	for id, names := range map[overview.ID][]string{
+		overview.TTFT:       {"TTFT warm", "tokenize", "prompt", "other", "target"},
+		overview.ITL:        {"ITL", "TPOT", "stalls", "p50 p95 p99"},
+		overview.Experts:    {"max/mean", "share"},
+		overview.Throughput: {"TTPS", "KV cache", "KV held", "bandwidth", "running", "queued", "session", "prefill", "decode"},
+		overview.Machine:    {"CPU", "engine RSS", "run wait", "load"},
+		overview.Text:       nil,
+		overview.Insights:   nil,
+		overview.Breakdown:  nil,
+	} {
+		for _, zoomed := range []bool{false, true} {
+			a.show(viewOverview)
+			if a.overview.Focus = id; zoomed {
+				a.show(viewPane)
+			}
+			a.show(viewHelp)
+			words := keysInHelp(a)
+			_, words, _ = strings.Cut(words, "The focused pane: "+id.String())
+			words, _, _ = strings.Cut(words, "Keys of all views")
+			for _, name := range append(names, id.About()) {
+				if !strings.Contains(words, "\n"+name+" ") && !strings.Contains(words, name+"\n") && !strings.Contains(words, name+"  ") {
+					t.Errorf("%v, zoomed: %v: %q is not explained in %q", id, zoomed, name, words)
+				}
+			}
+			if id != overview.Machine && strings.Contains(words, "load average") || strings.Contains(words, "missed") {
+				t.Errorf("%v: %q explains what the pane does not show", id, words)
+			}
+			a.back()
+		}
+	}
+	a.show(viewLatency)
+	if a.show(viewHelp); strings.Contains(keysInHelp(a), "focused pane:") {
+		t.Error("the help of another view explains a pane")
 	}
 }

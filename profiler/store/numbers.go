@@ -26,13 +26,13 @@ type Number struct {
 // Rates is the catalogue of the rates and shares of all requests, in display order.
 var Rates = []Number{
 	{
-		Name: "prefill", JSON: "throughput.prefill_tokens_per_s", Metric: "llmtop.prefill.tokens", Alert: "prefill", Unit: "{token}/s",
+		Name: "prefill", Title: "prefill", JSON: "throughput.prefill_tokens_per_s", Metric: "llmtop.prefill.tokens", Alert: "prefill", Unit: "{token}/s",
 		Help:   "prefill throughput: prompt tokens of the last 10 s / time of the forward passes with prompt tokens",
 		Detail: "sampling included. Without passes [derived](#derived-numbers)", Absent: "no prompt in the last 10 s whose time is known",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Prefill },
 	},
 	{
-		Name: "decode", JSON: "throughput.decode_tokens_per_s", Metric: "llmtop.decode.tokens", Alert: "decode", Unit: "{token}/s",
+		Name: "decode", Title: "decode", JSON: "throughput.decode_tokens_per_s", Metric: "llmtop.decode.tokens", Alert: "decode", Unit: "{token}/s",
 		Help:   "decode throughput: generated tokens of the last 10 s / time of the forward passes without prompt tokens",
 		Detail: "all requests of the batch together. Without passes [derived](#derived-numbers)", Absent: "none in the last 10 s; the engine reports neither passes nor tokens",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Decode },
@@ -54,7 +54,7 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Requests },
 	},
 	{
-		Name: "goodput", JSON: "throughput.goodput_requests_per_s", Metric: "llmtop.goodput.requests", Alert: "goodput", Unit: "{request}/s",
+		Name: "goodput", Title: "goodput", JSON: "throughput.goodput_requests_per_s", Metric: "llmtop.goodput.requests", Alert: "goodput", Unit: "{request}/s",
 		Help: "finished requests per second that met every target, in the last minute", Absent: "none has finished",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Latency.Goodput },
 	},
@@ -65,14 +65,14 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.BusyShare },
 	},
 	{
-		Name: "memory, achieved bandwidth", Title: "memory", JSON: "throughput.bandwidth_bytes_per_s", Metric: "llmtop.memory.bandwidth", Alert: "bandwidth", Unit: "By/s",
+		Name: "memory, achieved bandwidth", Title: "bandwidth", JSON: "throughput.bandwidth_bytes_per_s", Metric: "llmtop.memory.bandwidth", Alert: "bandwidth", Unit: "By/s",
 		Help:   "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's read bandwidth",
 		Detail: "(bytes of weights that a pass touches + KV bytes of all cells in use) x decode passes / their time, last 10 s",
 		Absent: "the model's sizes are unknown",
 		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Bandwidth },
 	},
 	{
-		Name: "experts per pass", Title: "experts per pass", JSON: "throughput.experts_per_pass", Metric: "llmtop.experts.pass", Alert: "pass_experts", Unit: "{expert}",
+		Name: "experts per pass", Title: "experts a pass", JSON: "throughput.experts_per_pass", Metric: "llmtop.experts.pass", Alert: "pass_experts", Unit: "{expert}",
 		Help:   "experts that a decode pass reads, of all layers: each one once, however many tokens of the batch picked it",
 		Detail: "mean over the decode passes of the last 10 s whose tokens all have picks", Absent: "not a mixture of experts, or picks of single tokens are not reported",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.PassExperts },
@@ -142,12 +142,12 @@ var Rates = []Number{
 // Totalled is the catalogue of the counts of requests, tokens and events, in display order.
 var Totalled = []Number{
 	{
-		Name: "running", JSON: "totals.running", Metric: "llmtop.requests.running", Alert: "running", Unit: "{request}",
+		Name: "running", Title: "running", JSON: "totals.running", Metric: "llmtop.requests.running", Alert: "running", Unit: "{request}",
 		Help: "requests that are running", Detail: "without a report of the queue [derived](#derived-numbers)",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Running },
 	},
 	{
-		Name: "queued", JSON: "totals.queued", Metric: "llmtop.requests.queued", Alert: "queued", Unit: "{request}",
+		Name: "queued", Title: "queued", JSON: "totals.queued", Metric: "llmtop.requests.queued", Alert: "queued", Unit: "{request}",
 		Help: "requests that wait in the queue", Detail: "without a report of the queue [derived](#derived-numbers)", Absent: "the engine does not report when it dispatches, and what runs is not known",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Queued },
 	},
@@ -196,7 +196,7 @@ var Totalled = []Number{
 		Absent: "the engine does not report them",
 	},
 	{
-		Name: "stalls", Title: "stall", JSON: "totals.stalls", Metric: "llmtop.stalls", Alert: "stalls", Unit: "{stall}", Sum: true,
+		Name: "stalls", Title: "stalls", JSON: "totals.stalls", Metric: "llmtop.stalls", Alert: "stalls", Unit: "{stall}", Sum: true,
 		Help:   "gaps between tokens of at least 3 times the request's median; with the cause where the data shows one",
 		Detail: "and of at least 0.5 ms, of more than 8 gaps. Alerts count those in their window",
 		Of: func(s *Snapshot, w metric.Window) event.Reading {

@@ -28,12 +28,12 @@ var Terms = [...]struct {
 		{Name: "decode time, token generation time", JSON: "`decode_s`", Unit: "s", Help: "last token - first token - pacing", Absent: "n < 2"},
 		{Name: "paced", JSON: "`paced_s`", Unit: "s", Help: "time waited on purpose between tokens"},
 		{
-			Name: "prefill", Title: "prefill", JSON: "`prefill_tokens_per_s`", Unit: "tokens/s", Help: "computed prompt tokens (cached tokens excluded) / prefill time",
+			Name: "prefill", JSON: "`prefill_tokens_per_s`", Unit: "tokens/s", Help: "computed prompt tokens (cached tokens excluded) / prefill time",
 			Detail: "[Derived](#derived-numbers) for a request that came to an idle engine, if cached tokens are not reported",
 			Absent: "the prefill time is absent; the number of cached tokens is unknown",
 		},
 		{
-			Name: "decode", Title: "decode", JSON: "`decode_tokens_per_s`", Unit: "tokens/s", Help: "the tokens that TPOT counts / decode time = 1 / TPOT",
+			Name: "decode", JSON: "`decode_tokens_per_s`", Unit: "tokens/s", Help: "the tokens that TPOT counts / decode time = 1 / TPOT",
 			Detail: "The first token belongs to TTFT. With several choices the sum over all", Absent: "TPOT is absent",
 		},
 		{
@@ -64,18 +64,18 @@ var Terms = [...]struct {
 			Detail: "of the pages that it overlaps, in the last sweep; see [Experts](experts.md)",
 		},
 		{
-			Name: "picks in memory", Title: "of the picks", JSON: "`picks_share`", Unit: "0..1",
+			Name: "picks in memory", Title: "picks resident", JSON: "`picks_share`", Unit: "0..1",
 			Help: "picks while decoding x share of their expert in memory / picks",
 		},
 		{
 			Name: "hot but not resident", Title: "not resident", JSON: "`hot_not_resident`", Unit: "experts",
 			Help: "experts picked more often than evenly, with less than half of their bytes in memory",
 		},
-		{Name: "hot, cold", JSON: "`hot`, `cold`", Help: "the three most and the three least picked; of equals the lower number"},
+		{Name: "hot, cold", Title: "hot cold", JSON: "`hot`, `cold`", Help: "the three most and the three least picked; of equals the lower number"},
 	}},
 	{"router", []Term{
 		{Name: "rank", Help: "place of the expert among those of its layer by picks, 1 the most picked; of equals the lower number first"},
-		{Name: "uniform share", Help: "share of the expert x experts of the layer; 1 is what a balanced router would give it"},
+		{Name: "uniform share", Title: "uniform share", Help: "share of the expert x experts of the layer; 1 is what a balanced router would give it"},
 		{
 			Name: "routing drift since a mark", Title: "drift", Unit: "0..1",
 			Help:   "routing drift since the mark, per layer: half the sum of the differences of the experts' shares; 0: identical, 1: no expert in common",
@@ -120,11 +120,14 @@ var Terms = [...]struct {
 		{Title: "p50 p95 p99", Unit: "s", Help: "percentiles of ITL or TTFT over the window in the title; histogram error at most 1/64"},
 		{Title: "ITL over time", Unit: "0..1", Help: "tokens after a gap of this length / all tokens, per second; four steps per octave, one column per second"},
 		{Title: "outliers", Help: "histograms: the three longest times, each with its request and token; TTFT above its target, ITL from 3 times the median"},
+		{Title: "target", Help: "limit that you set with --slo; for an engine that llmtop runs itself, TTFT has one of 200 ms"},
+		{Title: "session", Unit: "tokens", Help: "generated (out) and prompt tokens (in) since the session began, and requests by how they ended"},
+		{Title: "load", Help: "load average of the machine over 1 minute: tasks that run or wait"},
 		{Title: "KV held", Unit: "s", Help: "residency: how long a request's cells stayed pinned"},
 		{Title: "operations", Unit: "s", Help: "time per forward pass, by operation type and layer: total time / profiled passes"},
 		{Title: "typical", Help: "median of a gauge over the window; next to it the value in the second of the selected token"},
 		{Title: "ρ ITL", Unit: "-1..1", Help: "Spearman's rank correlation of a gauge with the mean ITL per second; needs 12 seconds with tokens; a hint, not proof of a cause"},
-		{Title: "missed", Unit: "events", Help: "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
+		{Title: "missed events", Unit: "events", Help: "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
 		{Title: "malformed", Unit: "lines", Help: "lines of an attached engine that could not be parsed"},
 		{Title: "paced", Unit: "tok/s", Help: "rate limit: the engine waits between tokens; the wait is excluded from rates and latencies"},
 		{Title: "not reported", Help: "the engine does not provide this number; it is never shown as 0"},

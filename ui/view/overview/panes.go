@@ -37,6 +37,38 @@ var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", 
 // String returns the title of the pane.
 func (id ID) String() string { return names[id] }
 
+// abouts says for each pane what it shows.
+var abouts = [NumPanes]string{
+	"where the time to first token goes: a bar per request, the newest first; its colours are the components",
+	"inter-token latency: the gap before each token, a column per second; below, the newest request token by token",
+	"which experts the router picks: a row per layer, a column per expert, brighter for more picks; beside a row its max/mean",
+	"how fast the engine works, how many requests it has, how full its KV cache is",
+	"what the machine and the engine's process use",
+	"what the newest request generates; below, its tokens and its decode rate",
+	"what is worth attention, the worst first: the cause, the evidence, and after an arrow what to try",
+	"how the number of requests and the KV cache develop",
+	"the newest requests, one per row",
+	"TTFT and decode rate by model, slot, kind of prompt and group: a bar per request",
+}
+
+// About returns what the pane shows.
+func (id ID) About() string { return abouts[id] }
+
+// Words returns the words of the focused pane as a large screen shows them, without the text of a request.
+func (v *View) Words(s *store.Snapshot, f *pane.Frame, zoomed bool) string {
+	var g grid.Grid
+	g.Reset(120, 40)
+	var z *Zoom
+	if zoomed {
+		z = &v.zoom
+	}
+	Draw(g.All(), s, f, v.Focus, true, z)
+	if v.Focus == Text {
+		return v.Focus.String()
+	}
+	return g.Plain()
+}
+
 // reports returns whether the engine has reported what a pane shows, and whether it will as far as is known: it says so
 // and has a request, or llmtop runs it.
 func reports(id ID, s *store.Snapshot) (has, comes bool) {
