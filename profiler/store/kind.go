@@ -28,14 +28,9 @@ func (s *Snapshot) Polled() bool {
 	return s.Aggregates.At != 0 || s.Engine.Caps.Has(event.CapAggregates)
 }
 
-// Histograms returns the latencies that a server counts, in the order in which it first reported them; nil without any.
-func (s *Snapshot) Histograms() []WindowedHistogram {
-	return s.Aggregates.Histograms
-}
-
-// ReportsTooLittle reports whether the engine has aggregate metrics only, and none of its requests.
+// ReportsTooLittle reports whether nothing is known of the engine's requests: no number, no latency and no rate.
 func (s *Snapshot) ReportsTooLittle() bool {
-	return s.Totals().Running.Origin == event.NotReported && len(s.Histograms()) == 0 && !s.Throughput.Decode.OK()
+	return s.Totals().Running.Origin == event.NotReported && len(s.Aggregates.Histograms) == 0 && !s.Throughput.Decode.OK()
 }
 
 // NoPerRequest reports whether there is no per-request data at all: no requests, aggregate metrics only, and no slots.

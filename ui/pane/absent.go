@@ -16,16 +16,17 @@ func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 	caps := s.Engine.Caps
 	has := func(c event.Caps) bool { return caps.Has(c) }
 	server := s.Polled() || s.Engine.Provider != "" || !has(event.CapCounters) // no engine that emits its own events
+	none := s.NoPerRequest()
 	rows := [...]struct {
 		name        string
 		reported    bool
 		sdk, server string // how an engine of one's own sends it, and how to get it from a server
 	}{
-		{"requests", !s.NoPerRequest() || len(s.Requests) > 0, "", "send requests through llmtop proxy"},
-		{"tokens", has(event.CapTokens) || s.Latency.ITL[metric.Session].Count > 0 || s.NoPerRequest(), "call token() for each one", "send requests through llmtop proxy"},
-		{"stages", s.NoPerRequest() || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", "attach by process id (llama.cpp), or receive its traces with --otlp"},
+		{"requests", !none, "", "send requests through llmtop proxy"},
+		{"tokens", has(event.CapTokens) || s.Latency.ITL[metric.Session].Count > 0 || none, "call token() for each one", "send requests through llmtop proxy"},
+		{"stages", none || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", "attach by process id (llama.cpp), or receive its traces with --otlp"},
 		{"experts", s.Experts != nil || has(event.CapExperts) || s.Dense(), "call picks(), or watch(model) in Python", "attach by process id (llama.cpp)"},
-		{"text", has(event.CapText) || s.Current != nil && s.Current.Text != "" || s.NoPerRequest(), strings.TrimPrefix(f.TextAbsence(s), "not sent by this engine: "), "only engines on the event socket send it"},
+		{"text", has(event.CapText) || s.Current != nil && s.Current.Text != "" || none, strings.TrimPrefix(f.TextAbsence(s), "not sent by this engine: "), "only engines on the event socket send it"},
 		{"KV cache", s.KV.Usage.OK() || s.KV.Used > 0 || has(event.CapKV), "call kv()", "attach to the server's own address"},
 		{"machine", s.Host.Sampled || has(event.CapHost), "call sample_host(), or run llmtop on its machine", "run llmtop on its machine"},
 		{"engine process", !s.Host.Sampled || s.Host.Engine.RSS.Origin != event.NotReported, "run llmtop on its machine", "attach by process id"},

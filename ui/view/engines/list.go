@@ -47,7 +47,7 @@ var engineColumns = []engineColumn{
 // ttft returns the median TTFT.
 func ttft(s *store.Snapshot, f *pane.Frame) fleet.Cell {
 	v := fleet.Quantile(s, store.TTFT, f.Window, 0.5)
-	if !v.OK() && len(s.Histograms()) == 0 && !s.Engine.Caps.Has(event.CapTokens) {
+	if !v.OK() && len(s.Aggregates.Histograms) == 0 && !s.Engine.Caps.Has(event.CapTokens) {
 		v.Reading = event.Absent(event.NotReported)
 	}
 	return v

@@ -17,7 +17,7 @@ const noTTFT = "TTFT: not reported by this engine"
 // NoTTFT reports whether DrawTTFT has nothing to draw: a ready server reports no TTFT, no slots, no models and no load.
 func NoTTFT(s *store.Snapshot) bool {
 	r := &s.Aggregates
-	return r.At != 0 && !measured(s) && s.Engine.State > event.EngineLoading && s.Engine.Reason == "" && !countsTTFT(r) &&
+	return r.At != 0 && !Measured(s) && s.Engine.State > event.EngineLoading && s.Engine.Reason == "" && !countsTTFT(r) &&
 		len(r.Slots)+len(r.Models)+len(s.Load)+len(startupPhases(s)) == 0 && s.Probes().Last == nil
 }
 

@@ -42,9 +42,9 @@ func DrawITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 
 // drawWithoutGaps draws the pane without measured gaps.
 func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	slots, probes := slotCount(s) > 0, s.Probes().Last != nil && !measured(s)
+	slots, probes := slotCount(s) > 0, s.Probes().Last != nil && !Measured(s)
 	switch {
-	case len(s.Histograms()) > 0:
+	case len(s.Aggregates.Histograms) > 0:
 		f.Title = "Latency"
 		in := f.Box(a, "engine histograms, "+f.Window.String())
 		n := percentileTable(in, s, f) + 1

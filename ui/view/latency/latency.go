@@ -30,7 +30,7 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page,
 	if next != page {
 		f.Foot(a, pane.Dim, "tab "+next.String())
 	}
-	if !measured(s) {
+	if !Measured(s) {
 		drawUnmeasured(in, s, f, page)
 		return
 	}
@@ -70,8 +70,8 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page,
 // hasITL reports whether llmtop has measured gaps between tokens.
 func hasITL(s *store.Snapshot) bool { return s.Latency.ITL[metric.Session].Count > 0 }
 
-// measured reports whether llmtop has measured requests one by one: not its own probes, and not slots that were polled.
-func measured(s *store.Snapshot) bool {
+// Measured reports whether llmtop has measured requests one by one: not its own probes, and not slots that were polled.
+func Measured(s *store.Snapshot) bool {
 	return slices.ContainsFunc(s.Requests, func(r *store.Request) bool { return !r.Polled && !s.Excluded(r) })
 }
 
@@ -88,7 +88,7 @@ func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 		return
 	}
 	n := 0
-	if len(s.Histograms()) > 0 {
+	if len(s.Aggregates.Histograms) > 0 {
 		n = percentileTable(a, s, f)
 		n += bucketNote(a.Sub(0, n, a.W, a.H-n), s, f)
 		if probeLine(a, s, f, n+1) {

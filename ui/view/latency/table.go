@@ -110,7 +110,7 @@ func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	}
 	const names, col = 10, 10
 	shown, room := []int{0, 1, 2, 3, 4, 5, 6}, max(a.W-names, 0)/col
-	if len(s.Histograms()) > 0 && !slices.ContainsFunc(rows, func(r distribution) bool { return r.Max.Edge != metric.NoQuantile }) {
+	if len(s.Aggregates.Histograms) > 0 && !slices.ContainsFunc(rows, func(r distribution) bool { return r.Max.Edge != metric.NoQuantile }) {
 		shown = slices.Delete(shown, maxStatistic, maxStatistic+1)
 	}
 	if room < len(narrow) {
@@ -143,7 +143,7 @@ func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 
 // bucketNote explains the percentiles of servers below the table, and returns the rows used.
 func bucketNote(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
-	if !slices.ContainsFunc(s.Histograms(), func(h store.WindowedHistogram) bool { return h.Bounds() != nil }) {
+	if !slices.ContainsFunc(s.Aggregates.Histograms, func(h store.WindowedHistogram) bool { return h.Bounds() != nil }) {
 		return 0
 	}
 	for i, words := range [...]string{

@@ -16,7 +16,7 @@ import (
 // DrawTTFT draws the newest requests, one bar of TTFT components each, or else the means of what a server counts.
 func DrawTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	in := f.Box(a, "time to first token by component")
-	if !measured(s) {
+	if !Measured(s) {
 		drawUnmeasuredTTFT(in, s, f)
 		return
 	}

@@ -81,7 +81,7 @@ var allPages = []Page{PageAll, PageDistributions, PageOverTime, PagePrompt}
 // pagesOf returns the pages that have data.
 func pagesOf(s *store.Snapshot) []Page {
 	switch {
-	case measured(s):
+	case Measured(s):
 		return allPages
 	case HasTrends(s):
 		return []Page{PageAll, PageOverTime}

@@ -20,13 +20,10 @@ type ttftColumn struct {
 
 const leastWords = 8
 
-// ListsRequests reports whether the TTFT pane in full screen lists requests.
-func ListsRequests(s *store.Snapshot) bool { return measured(s) }
-
 // ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, the selected one
 // marked, and the model load.
 func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
-	if !measured(s) {
+	if !Measured(s) {
 		zoomUnmeasured(f.Box(a, "time to first token by component"), s, f)
 		return
 	}

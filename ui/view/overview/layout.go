@@ -66,7 +66,7 @@ func (v *View) fit(w int, s *store.Snapshot) []layoutRow {
 	switch {
 	case latency.HasTrends(s) && s.Distribution(store.TTFT, metric.Session).Count > 0:
 		first.weight = 16
-	case s.AggregateOnly(), len(s.Requests) == 0 && s.Engine.Remote.Link != event.LinkNone: // little or nothing in it
+	case !latency.Measured(s) && s.Engine.Remote.Link != event.LinkNone: // little or nothing in it
 		first.weight = 7
 	}
 	return []layoutRow{first, middle, last}

@@ -72,7 +72,7 @@ func (v *View) Words(s *store.Snapshot, f *pane.Frame, zoomed bool) string {
 // reports returns whether the engine has reported what a pane shows, and whether it will as far as is known: it says so
 // and has a request, or llmtop runs it.
 func reports(id ID, s *store.Snapshot) (has, comes bool) {
-	ours, asked := s.Engine.Remote.Link == event.LinkNone, len(s.Requests) > 0
+	ours, asked, server := s.Engine.Remote.Link == event.LinkNone, len(s.Requests) > 0, s.AggregateOnly()
 	announced := func(c event.Caps) bool { return ours || asked && s.Engine.Caps.Has(c) }
 	switch id {
 	case Insights:
@@ -80,9 +80,9 @@ func reports(id ID, s *store.Snapshot) (has, comes bool) {
 	case TTFT:
 		return false, !s.NeverReached() && !latency.NoTTFT(s)
 	case Throughput:
-		return false, !s.NeverReached() && !(s.AggregateOnly() && s.ReportsTooLittle() && len(s.Aggregates.Numbers) == 0)
+		return false, !s.NeverReached() && !(s.ReportsTooLittle() && len(s.Aggregates.Numbers) == 0)
 	case ITL:
-		return s.Latency.ITL[metric.Session].Count > 0 || len(s.Histograms()) > 0 || s.Probes().Last != nil || slices.ContainsFunc(s.Requests, polled), announced(event.CapTokens)
+		return s.Latency.ITL[metric.Session].Count > 0 || len(s.Aggregates.Histograms) > 0 || s.Probes().Last != nil || slices.ContainsFunc(s.Requests, polled), announced(event.CapTokens)
 	case Experts:
 		return s.Experts != nil, (ours || asked) && experts.Missing(s) == ""
 	case Machine:
@@ -91,11 +91,11 @@ func reports(id ID, s *store.Snapshot) (has, comes bool) {
 		return s.Current != nil && s.Current.Text != "", announced(event.CapText)
 	case Queue:
 		load := s.Totals()
-		return s.KV.Usage.OK() || s.AggregateOnly() && (load.Running.OK() || load.Queued.OK()), false
+		return s.KV.Usage.OK() || server && (load.Running.OK() || load.Queued.OK()), false
 	case Breakdown: // has its own place
 		return false, len(s.Requests) > 1
 	case Requests: // the TTFT pane of a polled server has its slots
-		return asked && !s.AggregateOnly(), ours
+		return asked && !server, ours
 	}
 	return false, false
 }

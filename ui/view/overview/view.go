@@ -162,7 +162,7 @@ func (v Zoomed) Keys() []view.Key {
 // lists reports whether the pane lists what can be opened.
 func (v Zoomed) lists() bool {
 	s := v.program.Snapshot()
-	return v.Focus == ITL && latency.ListsStalls(s) || v.Focus == TTFT && latency.ListsRequests(s)
+	return v.Focus == ITL && latency.ListsStalls(s) || v.Focus == TTFT && latency.Measured(s)
 }
 
 // openSelected shows the selected stall or request.
