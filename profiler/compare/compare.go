@@ -85,7 +85,7 @@ type Row struct {
 // Sides compares a new side with a base. It skips metrics without data, unless they decide: they are inconclusive.
 func Sides(base, next *Side, o Options) *Result {
 	r := &Result{
-		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: differences(base, next),
+		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: append([]Difference{}, next.differencesFrom(base)...),
 		Parts: compareParts(base, next), Experts: drift(base, next),
 		Rows: []Row{}, Notes: append(unchecked(base, next), disturbances(base, next)...),
 	}

@@ -239,12 +239,6 @@ func value(s *string) string {
 	return *s
 }
 
-// differences lists the conditions that differ between two sides.
-func differences(base, next *Side) []Difference {
-	out := []Difference{}
-	return append(out, next.differencesFrom(base)...)
-}
-
 // notRecorded is the value of a condition that a side does not have.
 const notRecorded = "not recorded"
 

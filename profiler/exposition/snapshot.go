@@ -133,15 +133,14 @@ func (s *gathering) requests(v *store.Snapshot) {
 	s.reading(generatedTokens, t.Generated)
 	s.reading(stalls, t.Stalls)
 	s.reading(passes, t.Steps)
-	type sums struct{ requests, tokens uint64 }
-	groups := make(map[string]sums) // different names may be equal after cleaning
+	groups := make(map[string][2]uint64) // requests and tokens; different names may be equal after cleaning
 	for _, g := range c.Groups {
 		sum := groups[cleanLabel(g.Name)]
-		groups[cleanLabel(g.Name)] = sums{sum.requests + g.Requests, sum.tokens + g.Generated}
+		groups[cleanLabel(g.Name)] = [...]uint64{sum[0] + g.Requests, sum[1] + g.Generated}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		s.add(groupEnds, float64(groups[name].requests), name)
-		s.add(groupTokens, float64(groups[name].tokens), name)
+		s.add(groupEnds, float64(groups[name][0]), name)
+		s.add(groupTokens, float64(groups[name][1]), name)
 	}
 }
 

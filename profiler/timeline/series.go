@@ -43,24 +43,20 @@ const topPicks = 4
 // mostPicked returns, for each layer, the experts that were picked most between two counts, with their shares; nil
 // without picks.
 func mostPicked(from, to *event.Experts) (layers []string) {
-	type load struct {
-		expert int
-		n      uint64
-	}
 	for l := range to.Layers {
-		loads, total := make([]load, 0, to.Experts), uint64(0)
-		for x := range to.Experts {
+		picks, order, total := make([]uint64, to.Experts), make([]int, to.Experts), uint64(0)
+		for x := range picks {
 			i := l*to.Experts + x
-			n := since(from.Prompt, to.Prompt, i) + since(from.Decode, to.Decode, i)
-			loads, total = append(loads, load{x, n}), total+n
+			picks[x], order[x] = since(from.Prompt, to.Prompt, i)+since(from.Decode, to.Decode, i), x
+			total += picks[x]
 		}
 		if total == 0 {
 			return nil
 		}
-		slices.SortStableFunc(loads, func(a, b load) int { return cmp.Compare(b.n, a.n) })
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(picks[b], picks[a]) })
 		var words []string
-		for _, x := range loads[:min(topPicks, len(loads))] {
-			words = append(words, fmt.Sprintf("%d: %.1f %%", x.expert, 100*float64(x.n)/float64(total)))
+		for _, x := range order[:min(topPicks, len(order))] {
+			words = append(words, fmt.Sprintf("%d: %.1f %%", x, 100*float64(picks[x])/float64(total)))
 		}
 		layers = append(layers, strings.Join(words, ", "))
 	}

@@ -20,11 +20,9 @@ const (
 	NumStatuses
 )
 
-// StatusRow is a status as the screen shows it, and its rule, which help and docs share. The worst that holds is shown.
-type StatusRow struct{ Name, Rule string }
-
-// Statuses is the table of statuses.
-var Statuses = [NumStatuses]StatusRow{
+// Statuses are the statuses as the screen shows them, and their rules, which help and docs share. The worst that holds is
+// shown.
+var Statuses = [NumStatuses]struct{ Name, Rule string }{
 	Degraded: {"DEGRADED", "an insight that counts against the health has lasted for 3 s, or is red"},
 	Watched:  {"WATCH", "an insight is yellow or red, but new, or does not count: a single slow request, a limit that nobody has set, dropped events"},
 	Healthy:  {"HEALTHY", "no insight is yellow or red, and a measure is within its limit"},

@@ -69,11 +69,9 @@ type Evidence struct {
 	Served Served
 }
 
-// rule checks the evidence for one topic. It returns false if there is nothing to report.
-type rule func(*Evidence, *Limits) (Verdict, bool)
-
-// rules are in display order for verdicts of equal severity.
-var rules = []rule{
+// rules check the evidence, each for one topic: false if there is nothing to report. They are in display order for
+// verdicts of equal severity.
+var rules = []func(*Evidence, *Limits) (Verdict, bool){
 	engineFailed,
 	droppedEvents,
 	unmeasured,

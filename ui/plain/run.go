@@ -179,7 +179,7 @@ func (p *printer) handleKey(k byte) (quit bool) {
 	case k == '0'+byte(len(sections))+1:
 		p.printEngines()
 	case k >= '1' && int(k-'1') < len(sections):
-		p.printSection(&sections[k-'1'])
+		p.printSection(int(k - '1'))
 	}
 	return false
 }
@@ -192,10 +192,10 @@ func (p *printer) alertStates() []alert.Status {
 }
 
 // printSection prints one section of every engine.
-func (p *printer) printSection(s *section) {
-	p.print(s.name + ":")
+func (p *printer) printSection(i int) {
+	p.print(sections[i].name + ":")
 	for _, src := range p.cfg.Engines() {
-		for _, line := range s.lines(src.Snapshots()) {
+		for _, line := range sections[i].lines(src.Snapshots()) {
 			p.print(prefix(src) + line)
 		}
 	}

@@ -12,13 +12,11 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// section is the text that a number key prints, in the order of the screen's views.
-type section struct {
+// sections are what the number keys print, in the order of the screen's views.
+var sections = []struct {
 	name  string
 	lines func(*store.Snapshot) []string
-}
-
-var sections = []section{
+}{
 	{"overview", overviewLines},
 	{"requests", requestListLines},
 	{"request", requestLines},

@@ -21,26 +21,18 @@ type View struct {
 	Maps          []ExpertCells
 
 	program view.Program
-	search  search
+	search  struct {
+		typing    bool
+		line      input.Editor
+		err       error // error in the text
+		before    cell  // the selection, restored by esc
+		wasChosen bool
+		matches   []cell
+		next      int // index of the next result
+	}
 	mark    *store.Snapshot // snapshot of the newest mark; nil if none can be compared
 	sums    expertSums
 	cache   cache
-}
-
-// search is the search line of the view and its results.
-type search struct {
-	typing  bool
-	line    input.Editor
-	err     error     // error in the text
-	before  selection // restored by esc
-	matches []cell
-	next    int // index of the next result
-}
-
-// selection is the selected cell of the map.
-type selection struct {
-	layer, expert int
-	chosen        bool
 }
 
 // New makes the view of a program.
@@ -119,7 +111,7 @@ func (v *View) Hover(x, y int) bool {
 
 func (v *View) startSearch() {
 	x := &v.search
-	x.typing, x.before, x.err = true, selection{v.Layer, v.Expert, v.Chosen}, nil
+	x.typing, x.before, x.wasChosen, x.err = true, cell{v.Layer, v.Expert}, v.Chosen, nil
 	x.line.Show()
 }
 
@@ -134,7 +126,7 @@ func (v *View) Type(key, text string) {
 		x.typing = x.err != nil
 	case "esc", "ctrl+c":
 		x.typing = false
-		v.Layer, v.Expert, v.Chosen = x.before.layer, x.before.expert, x.before.chosen
+		v.Layer, v.Expert, v.Chosen = x.before.layer, x.before.expert, x.wasChosen
 	default:
 		if x.line.Edit(key, text) {
 			v.find()

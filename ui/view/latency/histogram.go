@@ -194,24 +194,24 @@ func (o *outliers) draw(plot grid.Area, gl *theme.Glyphs, tops []int, place func
 // drawLogAxis labels a logarithmic axis where there is room: 1, 2 and 5 of every power of ten, or equal steps if it has
 // fewer than three of them.
 func drawLogAxis(a grid.Area, lo, hi float64) {
-	type label struct{ v, step float64 }
-	var labels []label
+	var values []float64
 	for p := math.Pow(10, math.Floor(math.Log10(lo))); p <= hi; p *= 10 {
 		for _, m := range [...]float64{1, 2, 5} {
 			if v := p * m; v >= lo && v <= hi {
-				labels = append(labels, label{v, 0})
+				values = append(values, v)
 			}
 		}
 	}
-	if step := axisStep(hi - lo); len(labels) < 3 {
-		labels = labels[:0]
+	step := 0.0
+	if len(values) < 3 {
+		values, step = nil, axisStep(hi-lo)
 		for v := math.Ceil(lo/step) * step; v <= hi; v += step {
-			labels = append(labels, label{v, step})
+			values = append(values, v)
 		}
 	}
 	scale, free := float64(a.W)/math.Log(hi/lo), 0
-	for _, l := range labels {
-		x, words := int(math.Log(l.v/lo)*scale), pane.AxisLabel(pane.TimeAxis, hi)(l.v, l.step)
+	for _, v := range values {
+		x, words := int(math.Log(v/lo)*scale), pane.AxisLabel(pane.TimeAxis, hi)(v, step)
 		if x >= free && x+1+grid.Width(words) <= a.W {
 			a.Cell(x, 0, grid.Fg(theme.Border), '|')
 			a.Text(x+1, 0, pane.Dim, words)

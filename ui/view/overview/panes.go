@@ -102,17 +102,13 @@ func reports(id ID, s *store.Snapshot) (has, comes bool) {
 
 func polled(r *store.Request) bool { return r.Polled }
 
-// form is how a pane is drawn: in the overview, and zoomed to the full screen. All that a windowed one shows covers
+// forms are how the panes are drawn: in the overview, and zoomed to the full screen. All that a windowed one shows covers
 // windows.
-type form struct {
-	draw func(grid.Area, *store.Snapshot, *pane.Frame)
-	zoom func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom)
-
+var forms = [NumPanes]struct {
+	draw     func(grid.Area, *store.Snapshot, *pane.Frame)
+	zoom     func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom)
 	windowed bool
-}
-
-// forms holds the form of each pane.
-var forms = [NumPanes]form{
+}{
 	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, f, z.request) }, true},
 	{latency.DrawITL, func(a grid.Area, s *store.Snapshot, f *pane.Frame, z *Zoom) { latency.ZoomITL(a, s, f, z.stall) }, true},
 	{experts.DrawPane, same(experts.DrawPane), true},
