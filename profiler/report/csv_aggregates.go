@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"io"
+	"reflect"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -36,21 +37,9 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 		rows = append(rows, []string{textCell(replica), textCell(name), strconv.FormatFloat(v, 'g', -1, 64), textCell(bound), textCell(origin)})
 	}
 	t := &r.Totals
-	for _, c := range []named{
-		{"finished", t.Finished},
-		{"cancelled", t.Cancelled},
-		{"failed", t.Failed},
-		{"prompt_tokens", t.PromptTokens},
-		{"cached_tokens", t.CachedTokens},
-		{"padding_tokens", t.PaddingTokens},
-		{"generated_tokens", t.GeneratedTokens},
-		{"steps", t.Steps},
-		{"stalls", t.Stalls},
-		{"duration_s", t.Duration},
-		{"ttps", t.TTPS},
-	} {
-		if c.N.OK() {
-			row(c.Name, c.N.V, t.bound(c.Name), t.Origin[c.Name])
+	for name, n := range numbers(reflect.ValueOf(t).Elem()) {
+		if n.OK() && n != &t.Queued && n != &t.Running {
+			row(name, n.V, t.bound(name), t.Origin[name])
 		}
 	}
 	if t.FinishedSeen != nil && !t.Finished.OK() {

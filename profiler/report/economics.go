@@ -57,7 +57,7 @@ func NewEconomics(s Consumption) *Economics {
 			e.Cost = Measured(e.PerToken.V / 3.6e6 * s.KWh * 1e6)
 		}
 	}
-	e.Absent = absences(*e)
+	explainNumbers(e)
 	return e
 }
 

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -84,7 +86,7 @@ func BuildFleet(meta Meta, members []Member) *Report {
 		f.Replicas = append(f.Replicas, Replica{m.Name, optionalText(one.Model), one.State, replicaNumbers(one), m.Report})
 		addReplica(r, m.Report, i == 0)
 	}
-	r.Totals.Absent, r.Totals.Origin = absences(r.Totals), origins(r.Totals)
+	explainNumbers(&r.Totals)
 	setIdentity(r)
 	for field := range fleet.NumFields {
 		if field.Unit() == metric.Word {
@@ -184,9 +186,11 @@ func addReplica(r *Report, o *Report, first bool) {
 
 // add adds the counts that a replica reports.
 func (t *Totals) add(o *Totals) {
-	theirs := o.counts()
-	for i, n := range t.counts() {
-		*n = n.Plus(*theirs[i])
+	theirs := maps.Collect(numbers(reflect.ValueOf(o).Elem()))
+	for name, n := range numbers(reflect.ValueOf(t).Elem()) {
+		if n != &t.Duration && n != &t.TTPS {
+			*n = n.Plus(*theirs[name])
+		}
 	}
 	t.AtLeast = t.AtLeast || o.AtLeast
 	t.PromptAtLeast, t.CachedAtLeast = t.PromptAtLeast || o.PromptAtLeast, t.CachedAtLeast || o.CachedAtLeast
@@ -212,13 +216,6 @@ func (t *Totals) time() event.Reading {
 		return event.DerivedValue(t.Covered)
 	}
 	return t.Duration
-}
-
-// counts returns the additive numbers.
-func (t *Totals) counts() []*event.Reading {
-	return []*event.Reading{
-		&t.Queued, &t.Running, &t.Finished, &t.Cancelled, &t.Failed, &t.PromptTokens, &t.CachedTokens, &t.PaddingTokens, &t.GeneratedTokens, &t.Steps, &t.Stalls,
-	}
 }
 
 // setIdentity sets the engine names, the state and the model of the fleet; the model only if all replicas have the

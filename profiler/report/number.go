@@ -1,6 +1,7 @@
 package report
 
 import (
+	"iter"
 	"reflect"
 	"strings"
 
@@ -26,13 +27,45 @@ func optionalText(s string) *string {
 	return &s
 }
 
-// absences returns the reasons of the absent numbers of a struct, by JSON name; nil if no number is absent.
-func absences(v any) map[string]string {
-	return mapNumbers(v, func(n event.Reading) (string, bool) { return n.Absence(), !n.OK() })
+// numbers yields the numbers of a struct by JSON name.
+func numbers(of reflect.Value) iter.Seq2[string, *event.Reading] {
+	return func(yield func(string, *event.Reading) bool) {
+		for i := range of.NumField() {
+			f := of.Type().Field(i)
+			if f.Type != reflect.TypeFor[event.Reading]() {
+				continue
+			}
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !yield(name, of.Field(i).Addr().Interface().(*event.Reading)) {
+				return
+			}
+		}
+	}
 }
 
-// restoreAbsences gives the absent numbers below v the reasons that absences returned for them: those of the field Absent
-// of their struct.
+// explainNumbers sets Absent of a struct to the reasons of its absent numbers, and Origin, if it has it, to the origins
+// of the others; nil without any.
+func explainNumbers(p any) {
+	var absent, origin map[string]string
+	of := reflect.ValueOf(p).Elem()
+	for name, n := range numbers(of) {
+		words, word := &absent, n.Absence()
+		if n.OK() {
+			words, word = &origin, n.Origin.String()
+		}
+		if *words == nil {
+			*words = make(map[string]string)
+		}
+		(*words)[name] = word
+	}
+	of.FieldByName("Absent").Set(reflect.ValueOf(absent))
+	if f := of.FieldByName("Origin"); f.IsValid() {
+		f.Set(reflect.ValueOf(origin))
+	}
+}
+
+// restoreAbsences gives the absent numbers below v the reasons that explainNumbers found: those of the field Absent of their
+// struct.
 func restoreAbsences(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -51,16 +84,12 @@ func restoreAbsences(v reflect.Value) {
 			reasons, _ = field.Interface().(map[string]string)
 		}
 		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			if !f.IsExported() {
-				continue
+			if v.Type().Field(i).IsExported() {
+				restoreAbsences(v.Field(i))
 			}
-			if n, ok := v.Field(i).Addr().Interface().(*event.Reading); ok {
-				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				explain(n, reasons[name])
-				continue
-			}
-			restoreAbsences(v.Field(i))
+		}
+		for name, n := range numbers(v) {
+			explain(n, reasons[name])
 		}
 	}
 }
@@ -72,33 +101,4 @@ func explain(n *event.Reading, word string) {
 			n.Origin = origin
 		}
 	}
-}
-
-// origins returns the origins of the numbers of a struct, by JSON name; nil if it has no numbers.
-func origins(v any) map[string]string {
-	return mapNumbers(v, func(n event.Reading) (string, bool) { return n.Origin.String(), n.OK() })
-}
-
-// mapNumbers returns the words of the numbers of a struct, by JSON name; it skips numbers without a word. nil if no
-// number has one.
-func mapNumbers(v any, words func(event.Reading) (string, bool)) map[string]string {
-	var out map[string]string
-	s := reflect.ValueOf(v)
-	for i := range s.NumField() {
-		if !s.Type().Field(i).IsExported() {
-			continue
-		}
-		n, ok := s.Field(i).Interface().(event.Reading)
-		if !ok {
-			continue
-		}
-		if word, ok := words(n); ok {
-			if out == nil {
-				out = make(map[string]string)
-			}
-			name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
-			out[name] = word
-		}
-	}
-	return out
 }

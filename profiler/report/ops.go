@@ -32,7 +32,7 @@ func operations(from *event.Ops) *Ops {
 		return nil
 	}
 	out := &Ops{Passes: from.Passes, Slowdown: from.Slowdown, Times: []OpTime{}}
-	out.Absent = absences(*out)
+	explainNumbers(out)
 	for _, t := range from.Times {
 		row := OpTime{Op: t.Op, Calls: t.Calls, Time: event.MeasuredValue(float64(t.Dur) / 1e9)}
 		if layer := t.Layer; layer >= 0 {

@@ -176,7 +176,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 	}
 	for _, g := range s.Counts.Groups {
 		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: g.TPS}
-		out.Absent = absences(out)
+		explainNumbers(&out)
 		r.Groups = append(r.Groups, out)
 	}
 	for kind, n := range s.Drops {
@@ -228,7 +228,7 @@ func totals(s *store.Snapshot) Totals {
 		t.FinishedSeen = &seen
 	}
 	t.Covered = float64(s.Counts.Covered) / 1e9
-	t.Absent, t.Origin = absences(t), origins(t)
+	explainNumbers(&t)
 	return t
 }
 

@@ -217,7 +217,7 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 	if f.PromptTokens > 0 && !f.AnyCached {
 		out.Cached = event.MeasuredValue(float64(f.CachedTokens))
 	}
-	out.Absent = absences(out)
+	explainNumbers(&out)
 	for _, p := range f.Parts {
 		out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
 	}

@@ -196,6 +196,6 @@ func kv(s *store.Snapshot) KV {
 	if r := &s.Aggregates; r.KVUsed.OK() || r.KVTotal.OK() {
 		out.Used, out.Total = r.KVUsed, r.KVTotal
 	}
-	out.Absent, out.Origin = absences(out), origins(out)
+	explainNumbers(&out)
 	return out
 }

@@ -38,7 +38,7 @@ func speculation(from *event.Speculation) *Speculation {
 	if p.Gain.OK() {
 		out.Compared = verdict.Compared(&p)
 	}
-	out.Absent = absences(*out)
+	explainNumbers(out)
 	return out
 }
 
