@@ -30,9 +30,9 @@ type View struct {
 		matches   []cell
 		next      int // index of the next result
 	}
-	mark    *store.Snapshot // snapshot of the newest mark; nil if none can be compared
-	sums    expertSums
-	cache   cache
+	mark  *store.Snapshot // snapshot of the newest mark; nil if none can be compared
+	sums  expertSums
+	cache cache
 }
 
 // New makes the view of a program.
