@@ -105,7 +105,7 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 			return info, nil, err
 		}
 		e.AtEnd(p.Close)
-		e.Scheduler, controller, run = p, p.Controller(), deferCrash(p.Run)
+		e.Scheduler, controller, run = p, p, deferCrash(p.Run)
 		process = host.Identify(p.PID())
 	}
 	e.Sampler, e.Inspector = host.New(sampled), host.NewInspector(process.Alive)

@@ -78,10 +78,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestController controls a child on behalf of attached clients.
-func TestController(t *testing.T) {
+// TestControl controls a child on behalf of attached clients.
+func TestControl(t *testing.T) {
 	r := start(t, job{Pace: 0.01})
-	control := func(m wire.Control) (event.RequestID, error) { return r.Controller().Control(&m) }
+	control := func(m wire.Control) (event.RequestID, error) { return r.Control(&m) }
 	if _, err := control(wire.Control{Type: wire.Pause}); err != nil {
 		t.Error(err)
 	}

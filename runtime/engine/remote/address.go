@@ -48,21 +48,21 @@ func IsAddress(word string) bool {
 	return strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
 }
 
-// base parses the address that request paths are appended to, without a trailing slash or /v1. It rejects credentials,
-// since the address is shown and recorded.
-func base(address string) (*url.URL, error) {
+// Base parses the address that request paths are appended to, without a trailing slash or /v1. It rejects credentials,
+// since the address is shown and recorded; keys says where they belong.
+func Base(address, keys string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read address: %q is not a URL", clean.URL(address))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", clean.URL(address))
 	case u.User != nil:
-		return nil, fmt.Errorf("read address: it must not hold a user or password: set LLMTOP_API_KEY or use a key file")
+		return nil, fmt.Errorf("read address: it must not hold a user or password: %s", keys)
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("read address: %q must end with its path", clean.URL(address))
 	}
-	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), "/")
-	u.RawPath = ""
-	return u, nil
+	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/v1"), "/")
+	u.Path, err = url.PathUnescape(u.RawPath)
+	return u, err
 }

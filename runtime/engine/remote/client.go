@@ -57,7 +57,7 @@ type Client struct {
 // Dial identifies the server and its model. It fails on an invalid address, if the server does not answer or needs
 // another key, or if the model is missing or ambiguous.
 func Dial(ctx context.Context, opt Options) (*Client, error) {
-	at, err := base(opt.Address)
+	at, err := Base(opt.Address, "set LLMTOP_API_KEY or use a key file")
 	if err != nil {
 		return nil, err
 	}

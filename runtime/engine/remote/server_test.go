@@ -206,7 +206,7 @@ func TestWhereKeysAreSafe(t *testing.T) {
 		if IsLocal(address) != local {
 			t.Errorf("%s is local: %v", address, !local)
 		}
-		u, err := base(address)
+		u, err := Base(address, "")
 		c := &Client{opt: Options{Key: "k"}, base: u}
 		if err == nil && c.Exposed() != (!local && u.Scheme == "http") {
 			t.Errorf("a key for %s is exposed: %v", address, c.Exposed())

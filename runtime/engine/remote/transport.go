@@ -117,8 +117,7 @@ func (x *exchange) got(info httptrace.GotConnInfo) {
 // send sends a request and never retries. It follows redirects that keep the method and the host. The caller closes the
 // answer's body.
 func (c *Client) send(ctx context.Context, x *exchange, method, path string, body []byte) error {
-	at := *c.base
-	at.Path += path
+	at := *c.base.JoinPath(path)
 	for range maxRedirects + 1 {
 		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.got}), method, at.String(), nil)
 		if err != nil {

@@ -23,8 +23,8 @@ type gather struct {
 	engine  event.EngineInfo
 	models  []string
 	last    event.RequestID
-	seen    recent           // spans already taken: exporters resend after a timeout
-	skew    map[string]int64 // clock difference by sender, in ns
+	seen    [2]map[[24]byte]bool // spans already taken, and those before them: exporters resend after a timeout
+	skew    map[string]int64     // clock difference by sender, in ns
 	traces  map[[16]byte]*held
 	spans   int // number of held spans
 	load    load
@@ -43,7 +43,7 @@ type counts struct {
 
 // Limits on remembered data.
 const (
-	maxSeen   = 1 << 14 // spans, 50 bytes each
+	maxSeen   = 1 << 14 // spans, 40 bytes each
 	maxSkew   = 64      // senders
 	maxModels = 8
 	maxNames  = 16
@@ -51,7 +51,7 @@ const (
 
 func newGather(at string, clock engine.Clock, sink event.Sink) *gather {
 	return &gather{
-		clock: clock, sink: sink, skew: map[string]int64{}, logged: map[string]bool{}, traces: map[[16]byte]*held{}, seen: recent{limit: maxSeen},
+		clock: clock, sink: sink, skew: map[string]int64{}, logged: map[string]bool{}, traces: map[[16]byte]*held{}, seen: [2]map[[24]byte]bool{{}, nil},
 		engine: event.EngineInfo{
 			Name: "traces", Epoch: clock.Epoch(), Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineReady,
 			Remote: event.Remote{Address: at, Link: event.LinkDisconnected, Reason: "no traces received at " + at + " yet"},
@@ -106,7 +106,7 @@ func (g *gather) take(b *batch, host string, now time.Time) {
 	for i := range b.spans {
 		s := &b.spans[i]
 		switch {
-		case !g.seen.add(s.key()):
+		case !g.fresh(s):
 			g.counts.repeated++
 		case s.end-s.start > int64(event.MaxRequestTime):
 			g.strange(s)
@@ -243,28 +243,15 @@ func (g *gather) model(name string) {
 	g.emit(event.Event{Kind: event.KindModel, At: g.clock.Now(), Data: &event.Model{Name: listed(g.models)}})
 }
 
-// recent is a set of the last keys added.
-type recent struct {
-	limit int
-	set   map[[24]byte]bool
-	list  [][24]byte // oldest first
-}
-
-// add reports whether a key is new. A full set evicts the oldest quarter.
-func (r *recent) add(k [24]byte) bool {
-	if r.set[k] {
+// fresh reports whether a span was not taken before, and notes it.
+func (g *gather) fresh(s *span) bool {
+	k := s.key()
+	if g.seen[0][k] || g.seen[1][k] {
 		return false
 	}
-	if r.set == nil {
-		r.set = make(map[[24]byte]bool)
+	if len(g.seen[0]) >= maxSeen/2 {
+		g.seen = [2]map[[24]byte]bool{{}, g.seen[0]}
 	}
-	if len(r.list) >= r.limit {
-		for _, evicted := range r.list[:r.limit/4] {
-			delete(r.set, evicted)
-		}
-		r.list = append(r.list[:0], r.list[r.limit/4:]...)
-	}
-	r.set[k] = true
-	r.list = append(r.list, k)
+	g.seen[0][k] = true
 	return true
 }

@@ -11,7 +11,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -89,7 +88,7 @@ func (v *versions) close() {
 // newPass returns the handler that forwards requests.
 func (p *Proxy) newPass() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite: p.rewrite, Transport: p.versions, FlushInterval: -1, BufferPool: &buffers{},
+		Rewrite: p.rewrite, Transport: p.versions, FlushInterval: -1,
 		ModifyResponse: answered, ErrorHandler: p.refused, ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
@@ -157,20 +156,3 @@ func fail(w http.ResponseWriter, status int, kind, why string) {
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client may have disconnected
 }
-
-// buffers is a pool of copy buffers.
-type buffers struct{ pool sync.Pool }
-
-// passes is the size of a copy buffer, in bytes.
-const passes = 32 << 10
-
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[passes]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, passes)
-}
-
-// Put implements httputil.BufferPool.
-func (b *buffers) Put(buffer []byte) { b.pool.Put((*[passes]byte)(buffer)) }

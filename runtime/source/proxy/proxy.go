@@ -12,14 +12,13 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/loopback"
 	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/prompts"
@@ -70,7 +69,7 @@ var ErrRemote = errors.New("other machines could reach the server through it, si
 // New starts to listen. Requests are forwarded only once Run is called. It fails if To is not a server's address, if
 // Listen is in use, or if other machines could reach it without AllowRemote.
 func New(opt Options) (*Proxy, error) {
-	to, err := target(opt.To)
+	to, err := remote.Base(opt.To, "clients send their own keys")
 	if err != nil {
 		return nil, err
 	}
@@ -98,25 +97,6 @@ func cause(err error) string {
 		return op.Err.Error()
 	}
 	return err.Error()
-}
-
-// target parses the address that request paths are appended to, without a trailing slash or /v1. It rejects
-// credentials, since the address is shown.
-func target(at string) (*url.URL, error) {
-	u, err := url.Parse(at)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read address: %q is not a URL", clean.URL(at))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", clean.URL(at))
-	case u.User != nil:
-		return nil, errors.New("read address: it must not hold a user or password: clients send their own keys")
-	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("read address: %q must end with its path", clean.URL(at))
-	}
-	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/v1"), "/")
-	u.Path, err = url.PathUnescape(u.RawPath)
-	return u, err
 }
 
 // local reports whether only this machine can reach HOST:PORT.
