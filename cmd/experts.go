@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/cmd/bench"
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -75,12 +76,17 @@ there, else from the sums in the report.`,
 		},
 	}
 	flags := c.Flags()
-	flags.Var(&opts.budget, "budget", "`CAPACITY` of the faster device for experts: 25% (of all) or 8GB")
+	opts.bind(flags)
 	flags.StringVar(&opts.target, "for", "", "`ENGINE` to plan for: "+planTargetNames)
-	flags.StringVar(&opts.model, "model", "", "model `FILE` (GGUF) with the sizes of the experts")
 	flags.IntVar(&opts.batch, "batch", opts.batch, "`N` tokens per forward pass, which share experts")
-	playback.BindEngine(flags, &opts.engine)
 	return c
+}
+
+// bind adds the flags of plan and verify.
+func (o *expertsPlan) bind(flags *pflag.FlagSet) {
+	flags.Var(&o.budget, "budget", "`CAPACITY` of the faster device for experts: 25% (of all) or 8GB")
+	flags.StringVar(&o.model, "model", "", "model `FILE` (GGUF) with the sizes of the experts")
+	playback.BindEngine(flags, &o.engine)
 }
 
 func (o *expertsPlan) run(ctx context.Context, name string, stdout, notes io.Writer) error {

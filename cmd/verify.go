@@ -19,7 +19,6 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
-	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/placement"
@@ -51,13 +50,11 @@ prints the speed of decoding of one request, and the gain with its range over th
 		},
 	}
 	flags := c.Flags()
-	flags.Var(&opts.budget, "budget", "`CAPACITY` of the faster device for experts: 25% (of all) or 8GB")
-	flags.StringVar(&opts.model, "model", "", "model `FILE` (GGUF)")
+	opts.bind(flags)
 	flags.StringVar(&opts.program, "llama-bench", opts.program, "`PROGRAM` to run")
 	flags.IntVar(&opts.turns, "repeats", opts.turns, "`N` runs of each")
 	flags.IntVarP(&opts.tokens, "tokens", "n", opts.tokens, "generate `N` tokens in each run")
 	flags.IntVar(&opts.threads, "threads", 0, "`N` threads of llama.cpp; 0: one per core")
-	playback.BindEngine(flags, &opts.engine)
 	return c
 }
 

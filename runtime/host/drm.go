@@ -104,15 +104,16 @@ func readDRM(root string, pids []int) drmUse {
 			opened, _ := os.Readlink(filepath.Join(folder, "fd", f.Name()))
 			use.kfd = use.kfd || opened == "/dev/kfd"
 			if strings.HasPrefix(opened, "/dev/dri/") {
-				use.add(fdinfo(filepath.Join(folder, "fdinfo", f.Name())), seen)
+				use.add(Fields(filepath.Join(folder, "fdinfo", f.Name()), "drm-"), seen)
 			}
 		}
 	}
 	return use
 }
 
-// fdinfo reads lines such as "drm-engine-gfx:	123 ns".
-func fdinfo(name string) map[string]string {
+// Fields returns the values of lines such as "drm-engine-gfx:	123 ns" in a file, by the names before the colon without
+// a prefix that they must have; nil if it cannot be read.
+func Fields(name, prefix string) map[string]string {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil
@@ -120,8 +121,9 @@ func fdinfo(name string) map[string]string {
 	defer file.Close()
 	fields := make(map[string]string)
 	for lines := bufio.NewScanner(file); lines.Scan() && len(fields) < 256; {
-		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.HasPrefix(key, "drm-") {
-			fields[key[len("drm-"):]] = strings.TrimSpace(value)
+		key, value, found := strings.Cut(lines.Text(), ":")
+		if key, ok := strings.CutPrefix(key, prefix); ok && found {
+			fields[key] = strings.TrimSpace(value)
 		}
 	}
 	return fields

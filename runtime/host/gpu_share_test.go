@@ -112,7 +112,7 @@ func FuzzFDInfo(f *testing.F) {
 			t.Fatal(err)
 		}
 		use := drmUse{memory: make(map[string]map[string]float64), busy: make(map[drmEngine]float64), cycles: make(map[drmEngine]float64)}
-		use.add(fdinfo(name), make(map[[2]string]bool))
+		use.add(Fields(name, "drm-"), make(map[[2]string]bool))
 		for _, regions := range use.memory {
 			for _, v := range regions {
 				if v < 0 || v != v {

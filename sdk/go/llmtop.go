@@ -41,8 +41,7 @@ type Emitter struct {
 
 	mu     sync.Mutex // guards the fields below
 	info   event.EngineInfo
-	model  event.Model
-	picks  [2][]uint64 // of prompts and of decoding, by layer and expert
+	picks  *event.Experts // nil: no model with experts
 	counts map[string]float64
 	picked bool // picks have changed
 }
@@ -139,10 +138,7 @@ func (top *Emitter) Model(m event.Model, took time.Duration) {
 		return
 	}
 	top.mu.Lock()
-	top.model, top.picked = m, false
-	for phase := range top.picks {
-		top.picks[phase] = make([]uint64, m.Layers*m.Experts)
-	}
+	top.picks, top.picked = engine.NewPicks(m.Layers, m.Experts, m.ExpertsUsed), false
 	top.mu.Unlock()
 	top.Emit(event.Event{Kind: event.KindModel, Layer: -1, Dur: int64(took), Data: &m})
 }
@@ -176,17 +172,17 @@ func (top *Emitter) Picks(prompt bool, layer int, experts []uint16) {
 	}
 	top.mu.Lock()
 	defer top.mu.Unlock()
-	table := top.picks[0]
-	if !prompt {
-		table = top.picks[1]
-	}
-	n := top.model.Experts
-	if layer < 0 || layer >= top.model.Layers {
+	x := top.picks
+	if x == nil || layer < 0 || layer >= x.Layers {
 		return
 	}
+	table := x.Prompt
+	if !prompt {
+		table = x.Decode
+	}
 	for _, e := range experts {
-		if int(e) < n {
-			table[layer*n+int(e)]++
+		if int(e) < x.Experts {
+			table[layer*x.Experts+int(e)]++
 		}
 	}
 	top.picked = true
@@ -250,27 +246,26 @@ func (top *Emitter) flush() {
 
 func (top *Emitter) sendPicks() {
 	top.mu.Lock()
-	m, picked := top.model, top.picked
-	x := &event.Experts{Layers: m.Layers, Experts: m.Experts, Used: m.ExpertsUsed, Prompt: slices.Clone(top.picks[0]), Decode: slices.Clone(top.picks[1])}
+	x, picked := engine.CopyPicks(top.picks), top.picked
 	top.picked = false
 	top.mu.Unlock()
 	if !picked {
 		return
 	}
-	x.PromptTokens, x.DecodeTokens = tokensOf(x.Prompt, m), tokensOf(x.Decode, m)
+	x.PromptTokens, x.DecodeTokens = tokensOf(x.Prompt, x), tokensOf(x.Decode, x)
 	top.Emit(event.Event{Kind: event.KindExperts, Layer: -1, Data: x})
 }
 
 // tokensOf returns the tokens whose picks are counted: those of the layer with the most.
-func tokensOf(picks []uint64, m event.Model) (most uint64) {
-	for layer := range slices.Chunk(picks, max(m.Experts, 1)) {
+func tokensOf(picks []uint64, of *event.Experts) (most uint64) {
+	for layer := range slices.Chunk(picks, max(of.Experts, 1)) {
 		var sum uint64
 		for _, n := range layer {
 			sum += n
 		}
 		most = max(most, sum)
 	}
-	return most / uint64(max(m.ExpertsUsed, 1))
+	return most / uint64(max(of.Used, 1))
 }
 
 // Request is a request that has not ended.

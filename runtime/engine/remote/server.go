@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/loopback"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
@@ -202,9 +203,5 @@ func LocalAddress(address string) (at netip.AddrPort, ok bool) {
 // IsLocal reports whether a server's address is on this machine.
 func IsLocal(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return err == nil && loopback.Host(u.Hostname())
 }

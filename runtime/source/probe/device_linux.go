@@ -3,13 +3,13 @@
 package probe
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // openGPUs names the NVIDIA GPUs that a process has open, as "NVIDIA H200" or "2 x NVIDIA H200"; "" if it has none, or
@@ -27,7 +27,7 @@ func openGPUs(root string, pid int) string {
 	first, found := "", 0
 	files, _ := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
 	for _, file := range files {
-		if fields := colonFields(file); minors[fields["Device Minor"]] {
+		if fields := host.Fields(file, ""); minors[fields["Device Minor"]] {
 			if found++; first == "" {
 				first = clean.Line(fields["Model"])
 			}
@@ -40,19 +40,4 @@ func openGPUs(root string, pid int) string {
 		return fmt.Sprintf("%d x %s", found, first)
 	}
 	return first
-}
-
-// colonFields reads lines such as "Device Minor:   0".
-func colonFields(name string) map[string]string {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	fields := make(map[string]string)
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		fields[key] = strings.TrimSpace(value)
-	}
-	return fields
 }
