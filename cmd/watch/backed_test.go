@@ -151,7 +151,7 @@ func TestEveryNumberOfAServerIsBacked(t *testing.T) {
 		}
 		lines := samples(string(text))
 		for _, line := range lines {
-			if engine.WithMetric(line[:strings.IndexAny(line, "{ ")]) != nil {
+			if e, _ := engine.WithMetric(line[:strings.IndexAny(line, "{ ")]); e != nil {
 				known[family(line)] = true
 			}
 		}

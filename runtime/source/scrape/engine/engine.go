@@ -51,6 +51,8 @@ const (
 	Triton    Kind = "Triton"
 	Dynamo    Kind = "Dynamo"
 	LlamaSwap Kind = "llama-swap"
+	Lemonade  Kind = "Lemonade"
+	RapidMLX  Kind = "Rapid-MLX"
 	OpenAI    Kind = "OpenAI-compatible"
 )
 
@@ -60,8 +62,8 @@ var Engines []*Engine
 
 func init() { // not a composite value: the engines' functions use Engines
 	Engines = []*Engine{
-		&vllmEngine, &ollamaEngine, &lmStudioEngine, &tgiEngine, &llamaEngine, &sglangEngine, &tensorRTEngine, &lmdeployEngine, &tritonEngine,
-		&dynamoEngine, &llamaSwapEngine, &mlxEngine, &koboldEngine, &llamaPythonEngine, &ramalamaEngine, &llmtopEngine,
+		&lemonadeEngine, &vllmEngine, &ollamaEngine, &lmStudioEngine, &tgiEngine, &llamaEngine, &sglangEngine, &tensorRTEngine, &lmdeployEngine, &tritonEngine,
+		&dynamoEngine, &llamaSwapEngine, &mlxEngine, &rapidMLXEngine, &koboldEngine, &llamaPythonEngine, &ramalamaEngine, &llmtopEngine,
 	}
 	for _, e := range Engines {
 		for i := range e.Programs {
@@ -84,9 +86,20 @@ func Of(k Kind) *Engine {
 	return &Engine{Kind: k}
 }
 
-// WithMetric returns the engine that has a sample's name; nil: none.
-func WithMetric(name string) *Engine {
-	return first(func(e *Engine) bool { return e.Metrics != nil && e.Metrics.Has(name) })
+// WithMetric returns the engine that has a sample's name, and its metrics as they are named there; nil: none.
+func WithMetric(name string) (e *Engine, as *gather.Table) {
+	return withMetrics(func(t *gather.Table) *gather.Table { return t.As(name) })
+}
+
+// withMetrics returns the first engine whose metrics as finds, and these; nil: none.
+func withMetrics(as func(*gather.Table) *gather.Table) (e *Engine, found *gather.Table) {
+	e = first(func(e *Engine) bool {
+		if e.Metrics != nil {
+			found = as(e.Metrics)
+		}
+		return found != nil
+	})
+	return e, found
 }
 
 // first returns the first engine for which is holds; nil: none.

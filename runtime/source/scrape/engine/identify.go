@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 )
 
 // Info holds what was found while identifying an engine.
@@ -28,6 +30,8 @@ type Info struct {
 	MetricsWake bool            // so does reading metrics
 	Router      bool            // it runs each model in a process of its own: llama.cpp
 	Server      string          // the Server header
+	Others      string          // what its metrics are of, if of no known engine; "": it has none
+	bare        bool            // only its metrics show the kind: the engine's other endpoints may not be at this address
 	startup     json.RawMessage // durations of its start: SGLang
 }
 
@@ -67,6 +71,8 @@ func Identify(ctx context.Context, c *fetch.Client) (Info, error) {
 		return p.info, nil
 	case p.info.NeedsKey:
 		return p.info, &fetch.StatusError{Code: http.StatusUnauthorized}
+	case p.info.Others != "":
+		return p.info, fmt.Errorf("%w: %s", ErrNoEngine, p.info.Others)
 	}
 	return p.info, ErrNoEngine
 }
@@ -220,12 +226,15 @@ func (p *identification) guess(ctx context.Context) {
 			return
 		}
 	}
-	for _, path := range []string{"/prometheus/metrics", "/metrics"} {
+	for _, path := range slices.Concat(metricsPaths, p.client.Above("/metrics")) {
 		if ctx.Err() != nil || p.sniff(ctx, path) {
 			return
 		}
 	}
 }
+
+// metricsPaths are where servers have metrics: TensorRT-LLM, most, NIM, and SGLang's router those of its workers.
+var metricsPaths = []string{"/prometheus/metrics", "/metrics", "/v1/metrics", "/engine_metrics"}
 
 // Describe reads what only an engine of info's kind reports of itself and its models. get requests JSON.
 func Describe(ctx context.Context, get func(ctx context.Context, path string, into any) error, info *Info) {
@@ -264,21 +273,33 @@ func readVersion(ctx context.Context, p *identification, path string) string {
 // maxSniffBytes limits how much of the metrics is read: an engine's metrics come after those of its language's runtime.
 const maxSniffBytes = 256 << 10
 
-// sniff searches a path for metrics of a known engine. It reports whether it found any.
-func (p *identification) sniff(ctx context.Context, path string) bool {
+// readMetrics returns the start of the metrics at a path; nil if there are none.
+func (p *identification) readMetrics(ctx context.Context, path string) []byte {
 	a, err := p.client.Get(ctx, path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer a.Close()
 	p.readHeaders(a)
-	if a.Status != http.StatusOK || a.Is("application/json") || a.Is("text/html") {
-		return false
+	if a.Status != http.StatusOK || a.Is("text/html") {
+		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(a.Body, maxSniffBytes)) // on an error, use what was read
-	e := first(func(e *Engine) bool { return e.Metrics != nil && e.Metrics.In(text) })
+	r, err := a.Text()
+	if err != nil {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(r, maxSniffBytes)) // on an error, use what was read
+	return text
+}
+
+// sniff searches a path for metrics of a known engine. It reports whether it found any.
+func (p *identification) sniff(ctx context.Context, path string) bool {
+	text := p.readMetrics(ctx, path)
+	e, _ := withMetrics(func(t *gather.Table) *gather.Table { return t.In(text) })
 	if e != nil {
-		p.info.Kind, p.info.MetricsPath = e.Kind, path
+		p.info.Kind, p.info.MetricsPath, p.info.bare = e.Kind, path, true
+	} else if families := gather.Families(text); families != "" && p.info.Others == "" {
+		p.info.Others = "metrics of no known engine at " + shownPath(path) + ": " + families
 	}
 	return e != nil
 }

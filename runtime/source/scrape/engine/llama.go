@@ -26,21 +26,14 @@ var llamaEngine = Engine{
 	owners:     []string{"llamacpp"},
 	answers:    isLlama,
 	details:    llamaDetails,
-	// Its rates cover only the time since any reader's last request.
-	Metrics: gather.NewTable([]string{"llamacpp:"}, "", append([]gather.Alias{
-		{Metric: "requests_processing", Role: gather.Running},
-		{Metric: "requests_deferred", Role: gather.Waiting},
-		{Metric: "kv_cache_usage_ratio", Role: gather.KVUsage}, // until 2025-07
-		{Metric: "kv_cache_tokens", Role: gather.KVUsed},       // until 2025-07
-		{Metric: "tokens_predicted", Role: gather.Generated, AtEnd: true},
-		{Metric: "tokens_predicted_seconds", Role: gather.DecodeTime},
-		{Metric: "prompt_tokens", Role: gather.PromptComputed},
-		{Metric: "prompt_tokens", Role: gather.Ratio, Name: "prompt_work_tokens_per_s", Of: "prompt_seconds"},
-		{Metric: "n_busy_slots_per_decode", Role: gather.OtherMean, Name: "busy_slots_per_pass"}, // a mean since the start
-		{Metric: "prompt_tokens_cached", Role: gather.PromptCached},                              // since b10406
-	}, draftAliases()...)),
-	collector: func(*Poller, *metrics) collector { return &llama{} },
-	Load:      llamaLoad,
+	Metrics:    gather.NewTable([]string{"llamacpp:"}, "", llamaMetrics),
+	collector: func(s *Poller, m *metrics) collector {
+		if s.info.bare && m != nil { // several of them behind one address, or only their metrics
+			return m
+		}
+		return &llama{}
+	},
+	Load: llamaLoad,
 	Programs: []Program{
 		{Name: "llama-server", names: []string{"llama-server"}, prefix: true, Port: 8080},
 		{Name: "llamafile", names: []string{"llamafile"}, Port: 8080},
@@ -49,6 +42,20 @@ var llamaEngine = Engine{
 		"--parallel": "-np", "--ctx": "-c", "--threads": "-t", "smaller prompt chunks": "-ub", "shorter drafts": "--spec-draft-n-max",
 	},
 }
+
+// llamaMetrics are its metrics. Its rates cover only the time since any reader's last request.
+var llamaMetrics = append([]gather.Alias{
+	{Metric: "requests_processing", Role: gather.Running},
+	{Metric: "requests_deferred", Role: gather.Waiting},
+	{Metric: "kv_cache_usage_ratio", Role: gather.KVUsage}, // until 2025-07
+	{Metric: "kv_cache_tokens", Role: gather.KVUsed},       // until 2025-07
+	{Metric: "tokens_predicted", Role: gather.Generated, AtEnd: true},
+	{Metric: "tokens_predicted_seconds", Role: gather.DecodeTime},
+	{Metric: "prompt_tokens", Role: gather.PromptComputed},
+	{Metric: "prompt_tokens", Role: gather.Ratio, Name: "prompt_work_tokens_per_s", Of: "prompt_seconds"},
+	{Metric: "n_busy_slots_per_decode", Role: gather.OtherMean, Name: "busy_slots_per_pass"}, // a mean since the start
+	{Metric: "prompt_tokens_cached", Role: gather.PromptCached},                              // since b10406
+}, draftAliases()...)
 
 // isLlama detects a server of llama.cpp that is too old, or too restricted, to be named in its list of models.
 func isLlama(ctx context.Context, p *identification) bool {

@@ -160,10 +160,7 @@ func (f *loadFollower) handle(m *loadMessage) {
 	}
 	if (changed || len(f.tracker.byModel) != before) && time.Since(f.wokeAt) >= least {
 		f.wokeAt = time.Now()
-		select {
-		case f.poller.wake <- struct{}{}:
-		default:
-		}
+		f.poller.wakeUp()
 	}
 }
 

@@ -76,14 +76,14 @@ func TestRouterModelsCountSeparately(t *testing.T) {
 	}
 }
 
-// TestRouterModelWithoutMetrics checks that such a model is skipped, with a reason that names it.
+// TestRouterModelWithoutMetrics checks that such a model has its slots, and a reason that names it.
 func TestRouterModelWithoutMetrics(t *testing.T) {
 	f := newFake(t, map[string]string{"/props": routerProps})
 	setRouterPages(f, map[string]int{"a": 100, "b": 200})
 	f.setPage("/metrics?model=b", "<html>who?</html>")
 	w := startPoller(t, Options{Address: f.URL})
 	p, _ := waitFor(w, event.KindAggregates, 2, func(p *event.Aggregates) bool { return p.Generated.OK() })
-	if why, _ := endpoint(p, "/metrics"); !strings.HasPrefix(why, "b: ") || len(p.Slots) != 2 || p.Waiting.V != 2 {
+	if why, _ := endpoint(p, "/metrics"); !strings.HasPrefix(why, "b: ") || len(p.Slots) != 4 || p.Waiting.V != 2 {
 		t.Errorf("metrics: %q\n%s", why, describe(p))
 	}
 }

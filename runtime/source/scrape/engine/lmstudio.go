@@ -13,7 +13,7 @@ import (
 
 var lmStudioEngine = Engine{
 	Kind: LMStudio, LinksLlama: true, hints: []string{"organization_owner"}, answers: isStudio, list: studioModels,
-	collector: func(*Poller, *metrics) collector { return listing{readings: memoryReadings} },
+	collector: func(*Poller, *metrics) collector { return &listing{readings: memoryReadings} },
 	Programs:  []Program{{Name: "LM Studio", names: []string{"lm-studio", "LM Studio", "llmster"}, Port: 1234, modelBy: []string{}}},
 }
 

@@ -187,7 +187,16 @@ func (s *Poller) poll(ctx context.Context) error {
 // addEndpoint adds an endpoint to a report. why is the reason why it was not read; "": it was read.
 func addEndpoint(report *event.Aggregates, path, why string) {
 	path, _, _ = strings.Cut(path, "?")
+	path = shownPath(path)
 	report.Endpoints = append(slices.Clip(report.Endpoints), event.Endpoint{Name: path, Reason: why})
+}
+
+// shownPath returns a path as it is shown: without the steps to folders above the address.
+func shownPath(path string) string {
+	for strings.HasPrefix(path, "/../") {
+		path = path[len("/.."):]
+	}
+	return path
 }
 
 // addReading adds a reading to a report, unless it has one with that name.
@@ -226,7 +235,11 @@ func (s *Poller) identify(ctx context.Context) error {
 	}
 	s.refused = false
 	followLoads(ctx, s)
+	before := s.engine
 	s.engine.Name, s.engine.Version, s.engine.State = string(info.Kind), info.Version, event.EngineReady
+	if s.engine != before && s.engine.Remote.Link == event.LinkConnected {
+		s.emitEngine() // another engine runs there now
+	}
 	s.setModels(loaded(info.Models))
 	return nil
 }

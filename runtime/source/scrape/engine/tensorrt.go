@@ -38,7 +38,8 @@ var tensorRTEngine = Engine{
 		{Metric: "time_to_first_token_seconds", Histogram: "ttft"},
 		{Metric: "time_per_output_token_seconds", Histogram: "tpot"},
 	}, latencies, []gather.Alias{{Metric: "iteration_latency_seconds", Histogram: "iteration"}},
-		tierAliases("prompt_cache_hit_tokens", "cache_level"), tierAliases("prompt_cached_tokens", "cache_tier"))),
+		tierAliases("prompt_cache_hit_tokens", "cache_level"), tierAliases("prompt_cached_tokens", "cache_tier"))).
+		Bare("time_to_first_token_seconds", "e2e_request_latency_seconds"), // until 1.1
 	collector: func(_ *Poller, m *metrics) collector { return &tensorRT{metrics: m} },
 	Programs:  []Program{{Name: "trtllm-serve", names: []string{"trtllm-serve"}, Port: 8000}},
 	Settings: map[string]string{

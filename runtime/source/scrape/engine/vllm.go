@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,6 +34,8 @@ var vllmEngine = Engine{
 		{Metric: "prefix_cache_hits", Role: gather.CacheHits},
 		{Metric: "gpu_prefix_cache_hits", Role: gather.CacheHits}, // until 2025-11
 		{Metric: "request_success", Role: gather.Finished, Label: "finished_reason", Values: "stop|length|repetition"},
+		{Metric: "request_finish", Role: gather.Finished, Label: "finished_reason", Values: "stop|length"}, // of NIM
+		{Metric: "request_failure", Role: gather.Failed},                                                   // of NIM
 		{Metric: "request_success", Role: gather.Failed, Label: "finished_reason", Values: "error"},
 		{Metric: "request_success", Role: gather.Cancelled, Label: "finished_reason", Values: "abort", MayLack: true}, // always 0 since 0.13
 		{Metric: "request_success", Role: gather.OtherCount, Name: "finished_stop", Label: "finished_reason", Values: "stop"},
@@ -57,7 +60,7 @@ var vllmEngine = Engine{
 	}, latencies, draftAliases(), tierAliases("prompt_tokens_cached_by_source", "source"), tierAliases("prompt_tokens_by_source", "source")),
 		gather.Alias{Metric: "http_requests", Role: gather.OtherCount, Name: "http_4xx", Label: "status", Values: "4xx"}, // of its HTTP server
 		gather.Alias{Metric: "http_requests", Role: gather.OtherCount, Name: "http_5xx", Label: "status", Values: "5xx"},
-	),
+	).Bare("num_requests_running", "num_requests_waiting", "gpu_cache_usage_perc", "kv_cache_usage_perc"), // in NIM
 	collector: func(_ *Poller, m *metrics) collector { return &vllm{metrics: m} },
 	Programs: []Program{
 		{Name: "vllm serve", names: []string{"vllm"}, modules: []string{"vllm.entrypoints.cli.main"}, subcommands: []string{"serve"}, Port: 8000, modelAfterSubcommand: true},
@@ -98,19 +101,19 @@ func (v *vllm) collect(ctx context.Context, s *Poller) (*event.Aggregates, error
 	if !v.noMetrics {
 		report, err := v.metrics.collect(ctx, s)
 		v.updateState(s)
-		if err == nil {
+		switch {
+		case err == nil && v.metrics.why == "":
 			v.addLoad(ctx, s, report)
 			return report, nil
-		}
-		if !errors.Is(err, gather.ErrNoKnownMetrics) && !fetch.HasStatus(err, http.StatusNotFound) {
+		case err != nil && !errors.Is(err, gather.ErrNoKnownMetrics) && !fetch.HasStatus(err, http.StatusNotFound):
 			return nil, err
 		}
 		v.noMetrics = true
 	}
 	report := &event.Aggregates{Interval: s.sinceReport()}
-	addEndpoint(report, "/metrics", "the server has no metrics")
+	addEndpoint(report, "/metrics", cmp.Or(v.metrics.why, "the server has no metrics"))
 	requests, err := v.readLoad(ctx, s, report)
-	if err != nil {
+	if err != nil && (v.metrics.why == "" || !fetch.Unsupported(err)) {
 		return nil, err
 	}
 	report.Running = requests

@@ -8,8 +8,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// ParseAddress parses the address of a server: http://HOST:PORT or https://HOST/PATH. It removes a trailing /v1 or
-// /metrics, which users often append. It rejects a user and password: addresses are shown and written to files, so they
+// ParseAddress parses the address of a server: http://HOST:PORT or https://HOST/PATH. It removes a trailing /v1,
+// /metrics or /engine_metrics, which users often append. It rejects a user and password: addresses are shown and written to files, so they
 // must not hold secrets.
 func ParseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
@@ -23,7 +23,7 @@ func ParseAddress(address string) (*url.URL, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("address %q: remove the query and the fragment", clean.URL(address))
 	}
-	for _, end := range []string{"/metrics", "/v1"} {
+	for _, end := range []string{"/metrics", "/engine_metrics", "/v1"} {
 		u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), end)
 	}
 	u.RawPath = ""

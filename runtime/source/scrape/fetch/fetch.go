@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	urlpath "path"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -95,7 +96,21 @@ func (a *Response) Is(media string) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), media)
 }
 
-// Get requests a path below the address, with its query. A response with any status is not an error. Errors: no
+// Above returns a path below each folder above the address: clients have addresses such as http://HOST/engines/v1 of
+// servers whose metrics are at http://HOST/metrics.
+func (c *Client) Above(path string) (out []string) {
+	for range min(strings.Count(strings.Trim(c.base.Path, "/")+"/", "/"), maxAbove) {
+		if path = "/.." + path; c.base.Path != "" {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// maxAbove limits how many folders above the address are searched.
+const maxAbove = 3
+
+// Get requests a path below the address, with its query; one that begins with /.. is below a folder above. A response with any status is not an error. Errors: no
 // response, a bad redirect or encoding. Both ctx and Options.Timeout limit the time.
 func (c *Client) Get(ctx context.Context, path string) (*Response, error) {
 	return c.send(ctx, http.MethodGet, path, nil)
@@ -135,7 +150,9 @@ func (c *Client) Stream(ctx context.Context, path string) (*Response, error) {
 func (c *Client) exchange(ctx context.Context, method, path string, content []byte) (*Response, error) {
 	at := c.base
 	path, at.RawQuery, _ = strings.Cut(path, "?")
-	at.Path += path
+	if at.Path += path; strings.HasPrefix(path, "/../") {
+		at.Path = urlpath.Clean(at.Path)
+	}
 	for range maxRedirects + 1 {
 		answer, err := c.roundTrip(ctx, method, &at, content)
 		if err != nil {

@@ -291,3 +291,63 @@ func FuzzAddress(f *testing.F) {
 		}
 	})
 }
+
+// TestText: a text that a server wraps is read as if it were not.
+func TestText(t *testing.T) {
+	const text = "# TYPE a gauge\na{b=\"c\"} 1\nd 2\n"
+	quoted := fmt.Sprintf("%q", text)
+	python := `b'` + strings.NewReplacer("\n", `\n`).Replace(text) + `'`
+	for body, want := range map[string]string{
+		text: text, quoted: text, "\ufeff  " + quoted + "\n": text, fmt.Sprintf("%q", quoted): text, python: text, fmt.Sprintf("%q", python): text,
+		`{"status":"ok","metrics":` + quoted + `}`:  text + "\nok",
+		`["# TYPE a gauge","a{b=\"c\"} 1","d 2"]`:   strings.TrimSuffix(text, "\n"),
+		`{"data":{"text":` + quoted + `,"time":1}}`: text,
+		`[{"iter":1}]`:  "",
+		`{"a",b="c"} 1`: `{"a",b="c"} 1`,
+		"batch 3\n":     "batch 3\n",
+		`"half of`:      `"half of`,
+		"":              "",
+	} {
+		a := &Response{Body: strings.NewReader(body)}
+		r, err := a.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); string(got) != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", body, got, err, want)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, body := range []string{`"a\nb"`, `b'a\nb'`, `{"a":["b",{"c":"d"}]}`, `"\"x\""`, "b'"} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if got := unwrap(body); len(got) > 3*len(body) {
+			t.Errorf("%d bytes of %d", len(got), len(body))
+		}
+	})
+}
+
+// TestAbove: metrics of an address with a path may be at a folder above it.
+func TestAbove(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.RequestURI()) }))
+	t.Cleanup(s.Close)
+	for path, want := range map[string]string{
+		"": "", "/": "", "/v1": "", "/engines/v1": "/metrics?a=b", "/x/y/z": "/x/y/metrics?a=b /x/metrics?a=b /metrics?a=b", "/a/b/c/d": "/a/b/c/metrics?a=b /a/b/metrics?a=b /a/metrics?a=b",
+	} {
+		c := client(t, s.URL+path, Options{})
+		var got []string
+		for _, above := range c.Above("/metrics?a=b") {
+			text, err := read(c, above)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

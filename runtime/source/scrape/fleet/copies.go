@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 )
 
@@ -36,7 +35,7 @@ type up struct {
 type scrape struct {
 	target target
 	at     float64 // Unix time in s
-	engine *engine.Engine
+	table  *gather.Table
 	lines  []line
 }
 
@@ -114,7 +113,7 @@ func (i *instance) takeCopies(scrapes []scrape) (copies, others []scrape) {
 	}
 	first := &scrapes[0]
 	for j := range scrapes {
-		if other := &scrapes[j]; j == 0 || other.engine == first.engine && i.areCopies(first.target, other.target) {
+		if other := &scrapes[j]; j == 0 || other.table == first.table && i.areCopies(first.target, other.target) {
 			copies = append(copies, *other)
 		} else {
 			others = append(others, *other)

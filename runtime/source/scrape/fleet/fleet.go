@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,9 @@ type Poller struct {
 	sink   event.Sink // for events of Prometheus itself
 	self   event.EngineInfo
 
-	names          []string // existing metrics of engines
+	tables         map[string]*gather.Table // by the names of existing metrics of engines
+	engines        map[*gather.Table]*engine.Engine
+	pattern        string // of these names
 	namesAt        time.Time
 	replicas       map[target]*replica // copies have the same
 	instances      map[string]*instance
@@ -126,12 +129,12 @@ func (s *Poller) poll(ctx context.Context) error {
 		up += int(st.value)
 	}
 	changed := up != s.upTargets // targets came up or went down: there may be new metrics
-	if changed || time.Since(s.namesAt) > nameInterval || len(s.names) == 0 {
+	if changed || time.Since(s.namesAt) > nameInterval || s.pattern == "" {
 		if err := s.queryNames(ctx); err != nil {
 			return err
 		}
 	}
-	if len(s.names) > 0 && (changed || s.shouldRead(states, now)) {
+	if s.pattern != "" && (changed || s.shouldRead(states, now)) {
 		if err := s.readMetrics(ctx, states, now); err != nil {
 			return err
 		}
@@ -206,16 +209,23 @@ func (s *Poller) queryNames(ctx context.Context) error {
 			patterns = append(patterns, e.Metrics.Pattern())
 		}
 	}
+	tables, engines := make(map[string]*gather.Table), make(map[*gather.Table]*engine.Engine)
 	err := s.query(ctx, "count by(__name__)("+selector("", strings.Join(patterns, "|"), s.opt.Match)+")", 0, func(p *Sample) {
-		if name := p.Metric["__name__"]; engine.WithMetric(name) != nil {
-			names = append(names, name)
+		name := p.Metric["__name__"]
+		if e, as := engine.WithMetric(name); e != nil {
+			tables[name], engines[as] = as, e
+			names = append(append(names, name), as.Names()...)
 		}
 	})
 	if err != nil || len(names) == 0 {
 		return err
 	}
 	slices.Sort(names)
-	s.names, s.namesAt = append(slices.Compact(names), gather.ProcessStart), time.Now()
+	names = append(slices.Compact(names), gather.ProcessStart)
+	for i := range names {
+		names[i] = regexp.QuoteMeta(names[i])
+	}
+	s.tables, s.engines, s.pattern, s.namesAt = tables, engines, strings.Join(names, "|"), time.Now()
 	return nil
 }
 
@@ -244,8 +254,7 @@ func (s *Poller) readMetrics(ctx context.Context, states map[target]*up, now flo
 // queryMetrics queries the metrics as of a given time and passes them to the replicas.
 func (s *Poller) queryMetrics(ctx context.Context, states map[target]*up, at, now float64) error {
 	texts, strs := make(map[target][]line), make(map[string]string)
-	pattern := strings.Join(s.names, "|")
-	if err := s.query(ctx, selector("", pattern, s.opt.Match), at, func(p *Sample) {
+	if err := s.query(ctx, selector("", s.pattern, s.opt.Match), at, func(p *Sample) {
 		if at := s.instances[p.Metric["instance"]]; at != nil {
 			if u := at.targetOf(p.Metric); u != nil {
 				texts[u.target] = append(texts[u.target], lineOf(p, u.labels, strs))
@@ -256,8 +265,8 @@ func (s *Poller) queryMetrics(ctx context.Context, states map[target]*up, at, no
 	}
 	var scrapes []scrape
 	for _, t := range slices.SortedFunc(maps.Keys(texts), target.compare) {
-		sc := scrape{target: t, at: states[t].at, engine: engineOf(texts[t]), lines: texts[t]}
-		if sc.engine == nil || sc.at <= 0 {
+		sc := scrape{target: t, at: states[t].at, table: s.tableOf(texts[t]), lines: texts[t]}
+		if sc.table == nil || sc.at <= 0 {
 			continue
 		}
 		s.jobs[t.job] = true
@@ -308,7 +317,7 @@ func (s *Poller) feedReplica(r *replica, st scrape, now float64) {
 		s.noteScrapeInterval(st.at - r.scrapedAt)
 	}
 	r.source = st.target
-	r.read(st.engine, st.lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
+	r.read(s.engines[st.table], st.table, st.lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
 }
 
 // noteScrapeInterval records the time between two scrapes. The shortest one counts, because some scrapes may have been

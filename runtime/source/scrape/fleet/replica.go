@@ -23,14 +23,21 @@ type replica struct {
 	lastUp    float64 // Unix time in s when it was last up; 0: unknown
 }
 
-// engineOf returns the engine that has most of the lines; nil: none.
-func engineOf(lines []line) (best *engine.Engine) {
-	counts := make(map[*engine.Engine]int)
+// tableOf returns the metrics of the engine that has most of the lines, as they are named there; nil: none. Names without a
+// stem, which engines share, count only if there are no others, and then for the first engine.
+func (s *Poller) tableOf(lines []line) (best *gather.Table) {
+	counts := make(map[*gather.Table]int)
 	for i := range lines {
-		if e := engine.WithMetric(lines[i].name); e != nil {
-			if counts[e]++; counts[e] > counts[best] {
-				best = e
-			}
+		t := s.tables[lines[i].name]
+		if t == nil {
+			continue
+		}
+		counts[t]++
+		switch {
+		case best == nil, best.IsBare() && !t.IsBare(),
+			best.IsBare() && slices.Index(engine.Engines, s.engines[t]) < slices.Index(engine.Engines, s.engines[best]),
+			!t.IsBare() && counts[t] > counts[best]:
+			best = t
 		}
 	}
 	return best
@@ -38,9 +45,9 @@ func engineOf(lines []line) (best *engine.Engine) {
 
 // read processes a scrape. at is its time on Prometheus' clock, moment on the session's. text is a buffer shared by all
 // replicas.
-func (r *replica) read(e *engine.Engine, lines []line, text *bytes.Buffer, at float64, moment event.Time) {
-	if r.gatherer == nil || r.gatherer.Table != e.Metrics {
-		r.gatherer, r.scrapedAt = gather.New(e.Metrics), 0
+func (r *replica) read(e *engine.Engine, as *gather.Table, lines []line, text *bytes.Buffer, at float64, moment event.Time) {
+	if r.gatherer == nil || r.gatherer.Table != as {
+		r.gatherer, r.scrapedAt = gather.New(as), 0
 		r.engine.Name, r.engine.State = string(e.Kind), event.EngineReady
 	}
 	writeText(text, lines)
@@ -61,8 +68,12 @@ func (r *replica) read(e *engine.Engine, lines []line, text *bytes.Buffer, at fl
 	}
 	r.engine.Remote.Restarts, r.engine.Remote.Malformed = r.gatherer.Restarts, uint64(r.gatherer.Malformed)
 	report := r.gatherer.Report(since)
+	why := ""
 	if r.gatherer.Several() {
-		report.Endpoints = []event.Endpoint{{Name: "target " + r.source.instance, Reason: gather.SeveralProcesses}}
+		why = gather.SeveralProcesses
+	}
+	if why != "" || as.Spelling != "" {
+		report.Endpoints = []event.Endpoint{{Name: as.Named("target " + r.source.instance), Reason: why}}
 	}
 	r.sink.Emit(event.Event{Kind: event.KindAggregates, At: moment, Layer: -1, Data: report})
 }

@@ -4,8 +4,12 @@ package gather
 
 import (
 	"bytes"
+	"iter"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Role is the meaning of a metric.
@@ -82,29 +86,58 @@ type Alias struct {
 // ProcessStart is the metric with the start time of a process, of any program.
 const ProcessStart = "process_start_time_seconds"
 
-// Table holds the metrics of an engine. It does not change.
+// Table holds the metrics of an engine, under the names that a text has for them. They do not change.
 type Table struct {
-	stems     []string               // with which the names of its metrics begin
-	rankLabel string                 // label of data-parallel ranks; "": as its name says
-	aliases   []Alias                // with full names
-	wholes    []int                  // of each ratio: the alias that it is divided by
-	named     map[string][]metricRef // by the names of samples
-	roles     [numRoles][]int        // by role
+	Spelling string // how the names begin if not as the engine writes them, such as ray_vllm_*; "": as it does
+
+	stems       []string // with which the names of its metrics begin
+	bare        []string // metrics that show the engine without a stem, too
+	isBare      bool     // no name has a stem
+	rankLabel   string   // label of data-parallel ranks; "": as its name says
+	own, others []Alias
+	aliases     []Alias                // with full names
+	wholes      []int                  // of each ratio: the alias that it is divided by
+	named       map[string][]metricRef // by the names of samples
+	roles       [numRoles][]int        // by role
+
+	mu      sync.Mutex        // guards spelled
+	spelled map[string]*Table // the table with other names, by how they begin; nil: its names are other ones themselves
 }
+
+// Limits of names from outside.
+const (
+	maxSpellings = 64 // per engine
+	maxPrefix    = 64 // bytes before a stem
+)
 
 // NewTable returns the table of an engine. Its metrics have the names of own after one of the stems. Those of others,
 // such as its HTTP server, have full names. rankLabel is the label of data-parallel ranks; "": one that says so.
 func NewTable(stems []string, rankLabel string, own []Alias, others ...Alias) *Table {
-	t := &Table{stems: stems, rankLabel: rankLabel, named: make(map[string][]metricRef)}
-	for _, a := range own {
-		for _, stem := range stems {
+	t := &Table{stems: stems, rankLabel: rankLabel, own: own, others: others, spelled: make(map[string]*Table)}
+	t.fill("")
+	return t
+}
+
+// Bare returns the table with names that show the engine without a stem, too.
+func (t *Table) Bare(names ...string) *Table {
+	t.bare = names
+	return t
+}
+
+// fill adds the metrics. What puts a prefix before the stems puts it before all names, or only before the engine's.
+func (t *Table) fill(prefix string) {
+	t.named = make(map[string][]metricRef)
+	for _, a := range t.own {
+		for _, stem := range t.stems {
 			t.add(a, stem)
 		}
 	}
-	for _, a := range append(others, Alias{Metric: ProcessStart, Role: processStart}) {
+	for _, a := range append(slices.Clip(t.others), Alias{Metric: ProcessStart, Role: processStart}) {
+		if prefix != "" {
+			t.add(a, prefix)
+		}
 		t.add(a, "")
 	}
-	return t
 }
 
 // add adds a metric whose name begins with a stem.
@@ -137,19 +170,178 @@ func (t *Table) add(a Alias, stem string) {
 	t.wholes[i] = at
 }
 
-// Has reports whether a sample with this name is of the engine: metrics that any program may have do not show it.
-func (t *Table) Has(name string) bool {
-	return slices.ContainsFunc(t.stems, func(stem string) bool { return strings.HasPrefix(name, stem) }) && t.named[name] != nil
+// has reports whether the table has a metric, or a sample with this name.
+func (t *Table) has(name string) bool { return t.named[name] != nil || t.named[name+"_bucket"] != nil }
+
+// As returns the table with the names of a text, of which one is given: of a sample, or of its metric. nil: it is not of the
+// engine, or any program may have it. What collects metrics puts a prefix before their names, such as ray_ or kserve_, and
+// writes _ for a colon; some servers leave the stem out. Names with a colon before the stem are of recording rules.
+func (t *Table) As(name string) *Table {
+	if t.has(name) && slices.ContainsFunc(t.stems, func(stem string) bool { return strings.HasPrefix(name, stem) }) {
+		return t
+	}
+	for _, stem := range t.stems {
+		word := strings.TrimRight(stem, ":_")
+		for from := 0; from < len(name); {
+			at := strings.Index(name[from:], word)
+			if at < 0 {
+				break
+			}
+			at += from
+			end := at + len(word)
+			from = at + 1
+			if end == len(name) || !isMark(name[end]) || at > maxPrefix || at > 0 && name[at-1] != '_' && name[at-1] != '.' ||
+				strings.Contains(name[:at], ":") || !t.has(stem+name[end+1:]) {
+				continue
+			}
+			return t.spell(name[:at], name[end:end+1])
+		}
+	}
+	metric := histogramPart.ReplaceAllString(name, "")
+	if slices.Contains(t.bare, metric) {
+		return t.spell("", "")
+	}
+	return nil
 }
 
-// In reports whether a text has metrics of the engine: a line, or the name in a TYPE or HELP line, begins with a stem.
-func (t *Table) In(text []byte) bool {
-	return slices.ContainsFunc(t.stems, func(stem string) bool {
-		return bytes.HasPrefix(text, []byte(stem)) || slices.ContainsFunc([]string{"\n", "# TYPE ", "# HELP "}, func(before string) bool {
-			return bytes.Contains(text, []byte(before+stem))
-		})
-	})
+// histogramPart is how the names of the samples of a histogram end.
+var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
+
+// isMark reports whether a byte separates the words of a name.
+func isMark(b byte) bool { return b == ':' || b == '_' || b == '.' }
+
+// spell returns the table with a prefix before its stems, and another mark after them; "": without stems. nil: there are too
+// many.
+func (t *Table) spell(prefix, mark string) *Table {
+	key := prefix + " " + mark
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v := t.spelled[key]; v != nil || t.spelled == nil || len(t.spelled) >= maxSpellings {
+		return v
+	}
+	v := &Table{rankLabel: t.rankLabel, own: t.own, others: t.others, isBare: mark == "", stems: []string{""}, Spelling: "without a prefix"}
+	if !v.isBare {
+		v.stems = nil
+		for _, stem := range t.stems {
+			if stem = prefix + strings.TrimRight(stem, ":_") + mark; !slices.Contains(v.stems, stem) {
+				v.stems = append(v.stems, stem)
+			}
+		}
+		v.Spelling = strings.Join(v.stems, "*, ") + "*"
+	}
+	v.fill(prefix)
+	t.spelled[key] = v
+	return v
 }
 
-// Pattern returns a regular expression for the names of the engine's metrics. Stems have no special characters.
-func (t *Table) Pattern() string { return "(" + strings.Join(t.stems, "|") + ").*" }
+// In returns the table with the names that a text has for the engine's metrics, in its samples or in its TYPE and HELP
+// lines; nil: it has none of them.
+func (t *Table) In(text []byte) *Table {
+	for name := range names(text) {
+		if as := t.As(name); as != nil {
+			return as
+		}
+	}
+	return nil
+}
+
+// names yields the names of the metrics and samples in a text, each of several lines in a row once.
+func names(text []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		last := ""
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimLeft(line, " \t")
+			if rest, ok := bytes.CutPrefix(line, []byte("# ")); ok {
+				kind, name, _ := bytes.Cut(rest, []byte(" "))
+				if line = name; string(kind) != "TYPE" && string(kind) != "HELP" {
+					continue
+				}
+			}
+			if end := bytes.IndexAny(line, "{ \t\r\n"); end >= 0 {
+				line = line[:end]
+			}
+			if len(line) == 0 || string(line) == last || !isName(line) {
+				continue
+			}
+			if last = string(line); !yield(last) {
+				return
+			}
+		}
+	}
+}
+
+// isName reports whether a word can be the name of a metric.
+func isName(word []byte) bool {
+	for i, b := range word {
+		if !isMark(b) && (b|0x20 < 'a' || b|0x20 > 'z') && (b < '0' || b > '9' || i == 0) {
+			return false
+		}
+	}
+	return len(word) <= 4*maxPrefix
+}
+
+// maxFamilies limits the families that Families names.
+const maxFamilies = 4
+
+// common are the families that any program has: of its language's runtime, its process, its HTTP server, its exporter.
+var common = []string{"python", "process", "go", "promhttp", "http", "scrape", "target", "up", "otel", "rust", "jvm", "nodejs", "uvicorn", "fastapi"}
+
+// Families returns what a text has metrics of, by the words with which their names begin, such as "acme_*, other_llm_*"; "": of
+// nothing but what any program has.
+func Families(text []byte) string {
+	var words, out []string // the first word of each family, and what its names share
+	for name := range names(text) {
+		end := strings.IndexAny(name, ":_.")
+		if end <= 0 || slices.Contains(common, name[:end]) {
+			continue
+		}
+		at := slices.Index(words, name[:end])
+		if at < 0 {
+			words, out = append(words, name[:end]), append(out, name[:strings.LastIndexAny(name, ":_.")+1])
+			continue
+		}
+		for !strings.HasPrefix(name, out[at]) {
+			out[at] = out[at][:strings.LastIndexAny(out[at][:len(out[at])-1], ":_.")+1]
+		}
+	}
+	more := ""
+	if len(out) > maxFamilies {
+		out, more = out[:maxFamilies], ", …"
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return strings.Join(out, "*, ") + "*" + more
+}
+
+// Named returns the name of an endpoint, with how its metrics are named if not as the engine does.
+func (t *Table) Named(endpoint string) string {
+	if t.Spelling == "" {
+		return endpoint
+	}
+	return endpoint + " (" + t.Spelling + ")"
+}
+
+// Names returns the names of the samples of the engine's metrics if they have no stem by which a pattern finds them.
+func (t *Table) Names() []string {
+	if !t.isBare {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(t.named))
+}
+
+// IsBare reports whether the names have no stem: metrics of another engine beside them say more.
+func (t *Table) IsBare() bool { return t.isBare }
+
+// Pattern returns a regular expression for the names of the engine's metrics. Names have no special characters.
+func (t *Table) Pattern() string {
+	words := make([]string, len(t.stems))
+	for i, stem := range t.stems {
+		words[i] = strings.TrimRight(stem, ":_")
+	}
+	pattern := "(.*[_.])?(" + strings.Join(words, "|") + ")[:_.].+"
+	if len(t.bare) > 0 {
+		pattern += "|(" + strings.Join(t.bare, "|") + ")(_bucket)?"
+	}
+	return pattern
+}

@@ -1,12 +1,14 @@
 package gather_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 )
 
 // oneBucket returns a histogram with one bucket of 1 s.
@@ -167,4 +169,98 @@ func TestNamesOfEachVersion(t *testing.T) {
 			t.Errorf("%s:\n%swant\n%s%d restarts", name, got, c.want, g.Restarts)
 		}
 	}
+}
+
+// TestNamesAsSeen: what collects metrics changes how their names begin. It is still the engine, and what begins alike is not.
+func TestNamesAsSeen(t *testing.T) {
+	for name, want := range map[string]string{
+		"vllm:num_requests_running":                     "vLLM",
+		"vllm_num_requests_running":                     "vLLM vllm_*",
+		"vllm.num_requests_running":                     "vLLM vllm.*",
+		"ray_vllm:generation_tokens_total":              "vLLM ray_vllm:*",
+		"otel_eu_vllm_generation_tokens":                "vLLM otel_eu_vllm_*",
+		"kserve_sglang:num_queue_reqs":                  "SGLang kserve_sglang:*",
+		"sglang_time_to_first_token_seconds_bucket":     "SGLang sglang_*",
+		"lmdeploy_num_requests_waiting":                 "LMDeploy lmdeploy_*",
+		"edge_llamacpp_tokens_predicted_total":          "llama.cpp edge_llamacpp_*",
+		"ray_trtllm_generation_tokens_total":            "TensorRT-LLM ray_trtllm_*",
+		"k_dynamo_frontend_queued_requests":             "Dynamo k_dynamo_frontend_*",
+		"k_nv_inference_request_success":                "Triton k_nv_trt_llm_*, k_nv_inference_*",
+		"acme_tgi_queue_size":                           "TGI acme_tgi_*",
+		"lemonade_llamacpp_requests_processing":         "Lemonade",
+		"num_requests_running":                          "vLLM without a prefix",
+		"time_to_first_token_seconds_bucket":            "TensorRT-LLM without a prefix",
+		"job:vllm:num_requests_running":                 "", // of a recording rule
+		"sum:vllm_num_requests_running":                 "",
+		"vllm_router:num_requests_running":              "",
+		"myvllm_num_requests_running":                   "",
+		"vllm:of_tomorrow":                              "",
+		"request_success_total":                         "",
+		"acme_num_requests_running":                     "",
+		"vllm":                                          "",
+		strings.Repeat("a", 99) + "_vllm:prompt_tokens": "",
+	} {
+		got := ""
+		if e, as := engine.WithMetric(name); e != nil {
+			got = as.Named(string(e.Kind))
+			got = strings.NewReplacer("(", "", ")", "").Replace(got)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestRenamedMetrics: with a prefix before all names, the metrics of the HTTP server are found too, and nothing counts twice.
+func TestRenamedMetrics(t *testing.T) {
+	text := "kserve_vllm:num_requests_running 5\nkserve_vllm:generation_tokens_total 10\nvllm:generation_tokens_total 10\nkserve_http_requests_total{status=\"5xx\"} %d\n"
+	g := gather.New(engine.Of(engine.VLLM).Metrics.In([]byte(text)))
+	for _, n := range []int{1, 4} {
+		read(t, g, fmt.Sprintf(text, n))
+	}
+	p := g.Report(second)
+	if p.Running.V != 5 || len(p.Counts) != 1 || p.Counts[0].V != 3 {
+		t.Errorf("%v running, %v", p.Running.V, p.Counts)
+	}
+	names := gather.NewTable([]string{"acme:"}, "", []gather.Alias{{Metric: "busy", Role: gather.Running}})
+	for i := range 200 {
+		_ = names.As(fmt.Sprintf("p%d_acme:busy", i))
+	}
+	if names.As("p0_acme:busy") == nil || names.As("q_acme:busy") != nil {
+		t.Error("spellings have no bound")
+	}
+}
+
+// TestFamilies: metrics of no engine have names that say of what they are.
+func TestFamilies(t *testing.T) {
+	for text, want := range map[string]string{
+		"# HELP acme_llm_up x\n# TYPE acme_llm_up gauge\nacme_llm_up 1\nacme_llm_tokens_total{a=\"b c\"} 3\npython_info 1\n": "acme_llm_*",
+		"a_x 1\nb:y 2\na_z 3\n":                                               "a_*, b:*",
+		"a_x 1\nb_x 1\nc_x 1\nd_x 1\ne_x 1\n":                                 "a_*, b_*, c_*, d_*, …",
+		"process_cpu_seconds_total 1\ngo_goroutines 3\n# No active runners\n": "",
+		"<html>\n<body>hello_world</body>":                                    "",
+		"{\"a\":1}":                                                           "",
+		"":                                                                    "",
+	} {
+		if got := gather.Families([]byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add([]byte("# TYPE ray_vllm_x gauge\nray_vllm_num_requests_running{a=\"b\"} 1\n"))
+	f.Add([]byte("a:b.c_vllm:prompt_tokens_total 3\r\n_ 1\n:: 2"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if families := gather.Families(text); len(families) > 5*300 || strings.ContainsAny(families, "\x1b\n") {
+			t.Errorf("families %q", families)
+		}
+		for _, e := range engine.Engines {
+			if e.Metrics != nil {
+				if as := e.Metrics.In(text); as != nil {
+					_ = gather.New(as).Read(bytes.NewReader(text))
+				}
+			}
+		}
+	})
 }

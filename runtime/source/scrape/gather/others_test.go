@@ -78,7 +78,7 @@ func TestHTTPErrors(t *testing.T) {
 	if d := cmp.Diff(want, g.Report(second).Counts); d != "" {
 		t.Error(d)
 	}
-	if e := engine.WithMetric("http_requests_total"); e != nil {
+	if e, _ := engine.WithMetric("http_requests_total"); e != nil {
 		t.Errorf("it is the metric of a %s", e.Kind)
 	}
 }

@@ -188,7 +188,7 @@ func stringLen(b []byte) int {
 // isNameByte marks the bytes allowed in names.
 var isNameByte = func() (t [256]bool) {
 	for c := range t {
-		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == ':'
+		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == ':' || c == '.' // of OpenTelemetry
 	}
 	return t
 }()
