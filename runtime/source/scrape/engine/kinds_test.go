@@ -45,8 +45,8 @@ func TestTensorRTDrain(t *testing.T) {
 	for _, drain := range []bool{false, true} {
 		f := newFake(t, map[string]string{"/v1/models": modelList("tensorrt_llm"), "/version": `{"version":"1.2.0"}`, "/metrics": sampleOf(t, "trtllm_metrics_iteration.json")})
 		w := startPoller(t, Options{Address: f.URL, Drain: drain})
-		p, n := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
-		waitFor(w, event.KindAggregates, n, func(*event.Aggregates) bool { return true })
+		_, n := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
+		p, _ := waitFor(w, event.KindAggregates, n, func(*event.Aggregates) bool { return true })
 		warned := false
 		for _, e := range w.log.OfKind(event.KindLog) {
 			warned = warned || strings.Contains(e.Text, "other readers miss the iterations")

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 )
 
 // TestTensorRTRanks: ranks with requests of their own are summed up, ranks that repeat each other are one, and an iteration
-// counts once.
+// counts once, in whatever order and answer the records of its ranks come. What the server kept from before does not count.
 func TestTensorRTRanks(t *testing.T) {
 	const record = `{%s,"iter":%d,"iterLatencyMS":12,"numActiveRequests":%d,"kvCacheStats":{"usedNumBlocks":%d,"maxNumBlocks":1000,"tokensPerBlock":32,"cacheHitRate":0.5}}`
 	for _, c := range []struct {
@@ -24,19 +26,38 @@ func TestTensorRTRanks(t *testing.T) {
 		{`"rank":%d`, 3, 900, 8, 0.5},
 		{`"rank":%d`, 5, 100, 5, 0.1},
 	} {
-		var records []string
-		for i := range 3 {
-			for rank, of := range [][2]int{{5, 100}, {c.active, c.used}} {
-				if i < 2 || rank == 0 { // the last iteration is incomplete
-					records = append(records, fmt.Sprintf(record, fmt.Sprintf(c.label, rank), i, of[0]+i/2*90, of[1]))
-				}
-			}
+		of := [][2]int{{5, 100}, {c.active, c.used}}
+		one := func(rank, n int) string {
+			return fmt.Sprintf(record, fmt.Sprintf(c.label, rank), n, of[rank][0], of[rank][1])
 		}
-		f := newFake(t, map[string]string{"/v1/models": modelList("tensorrt_llm"), "/version": `{"version":"1.3.0"}`, "/metrics": "[" + strings.Join(records, ",") + "]"})
+		var answers atomic.Int32
+		f := newFake(t, map[string]string{"/v1/models": modelList("tensorrt_llm"), "/version": `{"version":"1.3.0"}`})
+		f.setHandler(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/metrics" {
+				f.servePage(w, r)
+				return
+			}
+			records := []string(nil)
+			switch n := int(answers.Add(1)); n {
+			case 1:
+				for i := range 40 {
+					records = append(records, one(0, i), one(1, i))
+				}
+			case 2: // rank by rank, without the second rank's last one
+				records = []string{one(0, 40), one(0, 41), one(0, 42), one(1, 40), one(1, 41)}
+			case 3:
+				records = []string{one(1, 42), one(1, 43), one(0, 43)}
+			case 4: // after a restart
+				records = []string{one(0, 0), one(1, 0), one(0, 1), one(1, 1)}
+			}
+			_, _ = io.WriteString(w, "["+strings.Join(records, ",")+"]")
+		})
 		w := startPoller(t, Options{Address: f.URL, Drain: true})
-		p, _ := waitFor(w, event.KindAggregates, 0, func(*event.Aggregates) bool { return true })
-		if p.Running.V != c.running || p.KVUsage.V != c.usage || p.Histograms[0].Count != 3 {
-			t.Errorf("%+v: %v running, usage %v, %d iterations", c, p.Running, p.KVUsage, p.Histograms[0].Count)
+		for i, want := range []uint64{0, 3, 1, 2} {
+			p, _ := waitFor(w, event.KindAggregates, i, func(*event.Aggregates) bool { return true })
+			if p.Running.V != c.running || p.KVUsage.V != c.usage || p.Histograms[0].Count != want {
+				t.Errorf("%+v, answer %d: %v running, usage %v, %d iterations, want %d", c, i, p.Running, p.KVUsage, p.Histograms[0].Count, want)
+			}
 		}
 	}
 }

@@ -56,10 +56,11 @@ const trtFinished = "|stop|length"
 // returns only once.
 type tensorRT struct {
 	*metrics
-	warned    bool // the warning that other readers miss data was logged
-	noMetrics bool // the server has no Prometheus metrics
-	ranks     int  // records of an iteration, one per rank
-	apart     bool // ranks have reported different requests for one iteration, so each has its own
+	warned    bool           // the warning that other readers miss data was logged
+	noMetrics bool           // the server has no Prometheus metrics
+	ranks     int            // records of an iteration, one per rank
+	counted   map[int64]bool // numbers of the iterations of ranks in the last answer; nil: there was none
+	apart     bool           // ranks have reported different requests for one iteration, so each has its own
 }
 
 func (t *tensorRT) recheck(*Poller) { t.noMetrics = false }
@@ -123,28 +124,32 @@ func (t *tensorRT) drain(ctx context.Context, s *Poller, report *event.Aggregate
 	if err := s.client.JSON(ctx, "/metrics", &list); err != nil || len(list) == 0 {
 		return err
 	}
+	first := t.counted == nil // its iterations were before the session
 	sum, count := 0.0, uint64(0)
 	var last []iteration // the records of the last iteration of which all ranks have one
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && list[0].hasRank() && list[n].hasRank() && list[n].Number == list[0].Number {
-			n++
-		}
-		it := list[:n]
-		list = list[n:]
-		if n >= t.ranks || last == nil {
+	counted := make(map[int64]bool)
+	for _, it := range byIteration(list) {
+		if n := len(it); n >= t.ranks || last == nil {
 			last, t.ranks = it, max(n, t.ranks)
 		}
-		if latency := slices.MaxFunc(it, func(a, b iteration) int { return cmp.Compare(a.Latency, b.Latency) }).Latency; latency > 0 {
+		t.apart = t.apart || it[0].DPRank != nil || slices.ContainsFunc(it, func(o iteration) bool { return o.Active != it[0].Active })
+		again := t.counted[it[0].Number] // another rank's record of it came before
+		if it[0].hasRank() {
+			counted[it[0].Number] = true
+		}
+		if latency := slices.MaxFunc(it, func(a, b iteration) int { return cmp.Compare(a.Latency, b.Latency) }).Latency; latency > 0 && !again && !first {
 			sum += latency
 			count++
 		}
-		t.apart = t.apart || it[0].DPRank != nil || slices.ContainsFunc(it, func(o iteration) bool { return o.Active != it[0].Active })
 	}
-	if !t.apart {
-		last = last[:1] // all ranks report the same
-	}
+	t.counted = counted
 	report.Histograms = append(report.Histograms, event.Histogram{Name: "iteration", Count: count, Sum: int64(min(sum, 1e12) * 1e6)})
+	switch {
+	case !t.apart:
+		last = last[:1] // all ranks report the same
+	case len(last) < t.ranks:
+		return nil // the other ranks' records come later
+	}
 	active, used, total, usedBlocks, blocks, hits, looked := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, it := range last {
 		active += max(it.Active, 0)
@@ -165,6 +170,26 @@ func (t *tensorRT) drain(ctx context.Context, s *Poller, report *event.Aggregate
 		report.CacheHits = event.ReportedValue(hits / looked)
 	}
 	return nil
+}
+
+// byIteration returns the records of each iteration: one, or one per rank, in any order.
+func byIteration(list []iteration) (out [][]iteration) {
+	at := make(map[int64]int)
+	for _, it := range list {
+		i, found := at[it.Number]
+		if !it.hasRank() || !found || slices.ContainsFunc(out[i], it.sameRank) {
+			at[it.Number], i = len(out), len(out)
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], it)
+	}
+	return out
+}
+
+// sameRank reports whether two records are of the same rank: then the server has restarted between them.
+func (it *iteration) sameRank(o iteration) bool {
+	same := func(a, b *int) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+	return same(it.Rank, o.Rank) && same(it.DPRank, o.DPRank)
 }
 
 // hasRank reports whether the record is of one rank.
