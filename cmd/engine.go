@@ -86,7 +86,7 @@ var errStopped = exit.Outcome(exit.CodeInterrupted, errors.New("interrupted"))
 func (o *installation) run(ctx context.Context) error {
 	ctx, stop := exit.WithSignals(ctx, errStopped)
 	defer stop()
-	progress := progress{out: o.out, bar: console.TerminalOf(o.out), began: time.Now()}
+	progress := progress{out: o.out, bar: console.TerminalOf(o.out)}
 	o.Report = progress.report
 	done, err := library.Install(ctx, o.Options)
 	progress.clear()
@@ -130,7 +130,6 @@ func prefixed(before, s string) string {
 type progress struct {
 	out   io.Writer
 	bar   *console.Console // out, if it is a terminal; nil otherwise
-	began time.Time
 	stage library.Stage
 	wrote time.Time // last output to the terminal
 }

@@ -73,7 +73,7 @@ func (c *chatPrompts) applyTemplate(requests []engine.Request) error {
 	}
 	for i := range requests {
 		r := &requests[i]
-		prompt, err := chat.NewConversation(c.template, "").Ask(r.Text)
+		prompt, err := chat.NewConversation(c.template).Ask(r.Text)
 		if err != nil {
 			return exit.Usage(err)
 		}
@@ -88,7 +88,7 @@ func (c *chatPrompts) runner(r engine.Runner, note func(words string)) engine.Ru
 		return r
 	}
 	sizer, _ := r.(sizer)
-	return &dialogue{Runner: r, sizer: sizer, note: note, conversation: chat.NewConversation(c.template, "")}
+	return &dialogue{Runner: r, sizer: sizer, note: note, conversation: chat.NewConversation(c.template)}
 }
 
 // sizer returns the token count of a prompt and the size of the context.

@@ -10,7 +10,6 @@ import (
 
 // Roles of messages.
 const (
-	System    = "system"
 	User      = "user"
 	Assistant = "assistant"
 )
@@ -47,8 +46,8 @@ func New(template, bos, eos string) (*Template, error) {
 
 // Render renders the prompt. With addGenerationPrompt it ends where the assistant's answer starts.
 //
-// The prompt contains special tokens as text and must be tokenized with special tokens enabled; StartsWithBOS reports
-// whether BOS is included. A template may reject messages, for example two user messages in a row; the error then
+// The prompt contains special tokens as text, often BOS among them, and must be tokenized with special tokens enabled. A
+// template may reject messages, for example two user messages in a row; the error then
 // contains its message and wraps a Raised.
 func (t *Template) Render(messages []Message, addGenerationPrompt bool) (prompt string, err error) {
 	prompt, err = t.render(messages, addGenerationPrompt)
@@ -56,10 +55,4 @@ func (t *Template) Render(messages []Message, addGenerationPrompt bool) (prompt 
 		return "", fmt.Errorf("apply chat template: %w", err)
 	}
 	return prompt, nil
-}
-
-// StartsWithBOS reports whether a prompt starts with the BOS token's text, so that the tokenizer must not add BOS
-// again.
-func (t *Template) StartsWithBOS(prompt string) bool {
-	return t.BOS != "" && strings.HasPrefix(prompt, t.BOS)
 }

@@ -126,22 +126,12 @@ func TestNewIsBounded(t *testing.T) {
 	}
 }
 
-func TestStartsWithBOS(t *testing.T) {
-	with, without := open(t, "llama3.jinja"), open(t, "qwen2.jinja")
-	for tmpl, want := range map[*Template]bool{with: true, without: false} {
-		prompt, err := tmpl.Render([]Message{{User, "<s>"}}, true)
-		if err != nil || tmpl.StartsWithBOS(prompt) != want {
-			t.Errorf("%q: got %t, %v", prompt, !want, err)
-		}
-	}
-}
-
 func TestConversation(t *testing.T) {
-	c := NewConversation(open(t, "qwen2.jinja"), "Be brief.")
+	c := NewConversation(open(t, "qwen2.jinja"))
 	turn := func(role, text string) string { return "<|im_start|>" + role + "\n" + text + "<|im_end|>\n" }
 	ask := func(question string, turns ...string) {
 		t.Helper()
-		want := turn(System, "Be brief.") + strings.Join(turns, "") + "<|im_start|>assistant\n"
+		want := turn("system", "You are a helpful assistant.") + strings.Join(turns, "") + "<|im_start|>assistant\n"
 		if got, err := c.Ask(question); err != nil || got != want {
 			t.Errorf("got  %q, %v\nwant %q", got, err, want)
 		}
@@ -156,35 +146,6 @@ func TestConversation(t *testing.T) {
 	}
 	c.Reset()
 	ask("Again", turn(User, "Again"))
-}
-
-// TestConversationFoldsInstructions: one template rejects a system message, another rejects everything.
-func TestConversationFoldsInstructions(t *testing.T) {
-	c := NewConversation(open(t, "gemma.jinja"), "Be brief.")
-	got, err := c.Ask("Hi")
-	if want := "<s><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n"; err != nil || got != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	never, err := New("{{ raise_exception('never') }}", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewConversation(never, "Be brief.").Ask("Hi"); err == nil || err.Error() != "apply chat template: never" {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestPlain(t *testing.T) {
-	c := NewConversation(nil, "ignored")
-	for range 2 {
-		if got, err := c.Ask("Once upon"); err != nil || got != "Once upon" || !c.Plain() {
-			t.Errorf("got %q, %v", got, err)
-		}
-		c.Answer(" a time")
-	}
-	if len(c.Messages()) != 0 {
-		t.Errorf("it keeps %v", c.Messages())
-	}
 }
 
 // TestTextIsExact: bytes that are not UTF-8 reach the prompt as they are, and the template's last newline does not.

@@ -38,17 +38,17 @@ type Print struct {
 	hashes int
 }
 
-type unitPrint struct {
+// unitKey identifies the text of a unit.
+type unitKey struct {
 	role  Role
 	bytes int
 	whole uint64
-	words []uint32 // hashes; bit 0: the word changes often
-	ends  []int32  // of the words in the text; nil in a prompt that is kept
 }
 
-// same reports whether two units have the same text.
-func (u *unitPrint) same(v *unitPrint) bool {
-	return u.role == v.role && u.bytes == v.bytes && u.whole == v.whole
+type unitPrint struct {
+	unitKey
+	words []uint32 // hashes; bit 0: the word changes often
+	ends  []int32  // of the words in the text; nil in a prompt that is kept
 }
 
 // equalWords returns how many words are equal from the start.
@@ -102,7 +102,7 @@ func (h *History) Compare(model string, parse func() []Unit) *Print {
 func (h *History) print(units []Unit) *Print {
 	p := &Print{units: make([]unitPrint, len(units))}
 	for i, u := range units {
-		v := unitPrint{role: u.Role, bytes: len(u.Text), whole: maphash.String(h.seed, u.Text)}
+		v := unitPrint{unitKey: unitKey{u.Role, len(u.Text), maphash.String(h.seed, u.Text)}}
 		for at := 0; at < len(u.Text); {
 			n, changes := nextWord(u.Text[at:])
 			hash := uint32(maphash.String(h.seed, u.Text[at:at+n])) &^ 1
@@ -138,7 +138,7 @@ func (h *History) Keep(number event.RequestID, p *Print) {
 // equalUnits returns how many units are the same from the start.
 func (p *Print) equalUnits(q *Print) int {
 	n := 0
-	for n < min(len(p.units), len(q.units)) && p.units[n].same(&q.units[n]) {
+	for n < min(len(p.units), len(q.units)) && p.units[n].unitKey == q.units[n].unitKey {
 		n++
 	}
 	return n
@@ -214,37 +214,28 @@ func (p *Print) sameAfter(q *Print, n int) (bytes int) {
 	}
 	left := map[unitKey]int{}
 	for i := range q.units[n:] {
-		left[q.units[n+i].key()]++
+		left[q.units[n+i].unitKey]++
 	}
 	for i := range p.units[n:] {
-		if w := &p.units[n+i]; left[w.key()] > 0 {
-			left[w.key()]--
+		if w := &p.units[n+i]; left[w.unitKey] > 0 {
+			left[w.unitKey]--
 			bytes += w.bytes
 		}
 	}
 	return bytes
 }
 
-// unitKey identifies the text of a unit.
-type unitKey struct {
-	role  Role
-	bytes int
-	whole uint64
-}
-
-func (u *unitPrint) key() unitKey { return unitKey{u.role, u.bytes, u.whole} }
-
 // sameTools reports whether both prompts have the same tools, in any order.
 func (p *Print) sameTools(q *Print) bool {
 	count := map[unitKey]int{}
 	for i := range p.units {
 		if p.units[i].role == Tool {
-			count[p.units[i].key()]++
+			count[p.units[i].unitKey]++
 		}
 	}
 	for i := range q.units {
 		if q.units[i].role == Tool {
-			count[q.units[i].key()]--
+			count[q.units[i].unitKey]--
 		}
 	}
 	for _, n := range count {
@@ -257,5 +248,5 @@ func (p *Print) sameTools(q *Print) bool {
 
 // trimmed reports whether the prompt goes on with a later unit of the earlier one.
 func (p *Print) trimmed(q *Print, n int) bool {
-	return p.units[n].bytes > 0 && slices.ContainsFunc(q.units[n+1:], func(v unitPrint) bool { return p.units[n].same(&v) })
+	return p.units[n].bytes > 0 && slices.ContainsFunc(q.units[n+1:], func(v unitPrint) bool { return p.units[n].unitKey == v.unitKey })
 }
