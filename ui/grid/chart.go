@@ -10,29 +10,15 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Chart is a line chart with axes: in Braille dots, four per row, or in characters where the glyphs are ASCII. It keeps
-// its buffers, and the characters until the data or the size changes.
-type Chart struct {
-	stamp  int64
-	w      int
-	scale  scale
-	colour bool
-	data   [][]float64
-	text   string
-	ticks  []float64
-	cells  []dots
-}
-
-// Curves is the content of a chart: Roles has one entry per series, At returns point i of n of a series (NaN: a gap;
-// the newest is last), Label formats a value of a scale with that step (0: a value of a log axis), Top is the end of the
-// scale, and Stamp changes with the data.
+// Curves is a line chart with axes: in Braille dots, four per row, or in characters where the glyphs are ASCII. Roles has
+// one entry per series, At returns point i of n of a series (NaN: a gap; the newest is last), Label formats a value of a
+// scale with that step (0: a value of a log axis), and Top is the end of the scale.
 type Curves struct {
 	N     int
 	At    func(series, i int) float64
 	Roles []theme.Role
 	Label func(v, step float64) string
 	Top   float64
-	Stamp int64
 	Log   bool             // log axis; its lowest row is 0
 	Fill  bool             // between the first two series, or below the only one
 	Stall func(i int) bool // whether to mark a point of the first series as a stall; nil: none
@@ -40,39 +26,39 @@ type Curves struct {
 
 // Draw plots one column per point, the newest at the right edge. Rows that the scale does not need stay empty at the
 // top.
-func (c *Chart) Draw(a Area, k Curves, skin *theme.Skin) {
+func (k Curves) Draw(a Area, skin *theme.Skin) {
 	if a.W < 12 || a.H < 2 || k.N == 0 || !(k.Top >= 1/maxTop && k.Top <= 10*maxTop) {
 		return
 	}
 	s := scale{rows: a.H, top: k.Top}
 	step := 0.0
+	var labels []float64
 	if k.Log && a.H >= 3 {
 		s.low = k.low(a.W)
-		c.ticks = s.decades(c.ticks[:0])
+		labels = s.decades()
 	} else {
 		var steps int
 		steps, s.rows = ticks(k.Top, a.H)
 		step = k.Top / float64(steps)
-		c.ticks = c.ticks[:0]
 		for i := range steps + 1 {
-			c.ticks = append(c.ticks, step*float64(i))
+			labels = append(labels, step*float64(i))
 		}
 	}
 	a = a.Sub(0, a.H-s.rows, a.W, s.rows)
-	wide := c.drawAxis(a, k, s, step, skin.Glyphs)
+	wide := k.drawAxis(a, s, labels, step, skin.Glyphs)
 	plot := a.Sub(wide, 0, a.W-wide, a.H)
 	if skin.Glyphs.ASCII {
-		c.drawText(plot, k, s, skin)
+		k.drawText(plot, s)
 	} else {
-		c.drawDots(plot, k, s, skin)
+		k.drawDots(plot, s, skin)
 	}
 	if k.Stall != nil {
-		drawStalls(plot, k, s, skin.Glyphs)
+		k.drawStalls(plot, s, skin.Glyphs)
 	}
 }
 
 // drawStalls marks points above their dots, or in the first row.
-func drawStalls(a Area, k Curves, s scale, gl *theme.Glyphs) {
+func (k *Curves) drawStalls(a Area, s scale, gl *theme.Glyphs) {
 	for x := max(a.W-k.N, 0); x < a.W; x++ {
 		i := k.N - a.W + x
 		if v := k.At(0, i); !math.IsNaN(v) && k.Stall(i) {
@@ -131,9 +117,9 @@ func (k *Curves) low(n int) float64 {
 	return math.Pow10(int(math.Floor(math.Log10(max(least, k.Top*math.Pow10(-maxDecades))))))
 }
 
-// decades appends 0 and the powers of ten of a log axis, at most one per row.
-func (s scale) decades(to []float64) []float64 {
-	to = append(to, 0)
+// decades returns 0 and the powers of ten of a log axis, at most one per row.
+func (s scale) decades() []float64 {
+	to := []float64{0}
 	n := math.Log10(s.top / s.low)
 	each := max(math.Ceil(n/float64(max(s.rows-2, 1))-1e-9), 1)
 	first := math.Round(math.Log10(s.low))
@@ -178,16 +164,16 @@ func tidySteps(top float64) []int {
 
 // drawAxis draws the labels and the axis to the right of them, and returns the width of both. It omits a label equal to
 // the one below.
-func (c *Chart) drawAxis(a Area, k Curves, s scale, step float64, gl *theme.Glyphs) int {
+func (k *Curves) drawAxis(a Area, s scale, labels []float64, step float64, gl *theme.Glyphs) int {
 	wide := 0
-	for _, v := range c.ticks {
+	for _, v := range labels {
 		wide = max(wide, Width(k.Label(v, step)))
 	}
 	for y := range a.H {
 		a.Cell(wide+1, y, Fg(theme.Border), gl.Vertical)
 	}
 	last := ""
-	for _, v := range c.ticks {
+	for _, v := range labels {
 		y := s.dotAt(s.rise(v)) / dotRows
 		if label := k.Label(v, step); label != last {
 			a.Right(wide, y, Fg(theme.Dim), label)
@@ -198,25 +184,19 @@ func (c *Chart) drawAxis(a Area, k Curves, s scale, step float64, gl *theme.Glyp
 	return wide + 2
 }
 
-// drawText plots characters, which it keeps until the data, the size or the colours change.
-func (c *Chart) drawText(plot Area, k Curves, s scale, skin *theme.Skin) {
-	if c.stamp != k.Stamp || c.w != plot.W || c.scale != s || c.colour != skin.Colour() || c.text == "" {
-		c.stamp, c.w, c.scale, c.colour = k.Stamp, plot.W, s, skin.Colour()
-		c.plot(k, s, plot.W)
-	}
-	y := 0
-	for line := range strings.SplitSeq(c.text, "\n") {
-		c.line(plot, y, line, k.Roles)
-		y++
+// drawText plots characters.
+func (k *Curves) drawText(plot Area, s scale) {
+	for y, line := range strings.Split(k.plot(s, plot.W), "\n") {
+		drawLine(plot, y, line, k.Roles)
 	}
 }
 
 // axisWidth is the width of the plot's text left of its points, with empty labels.
 const axisWidth = 3
 
-// plot collects the data and plots it without labels.
-func (c *Chart) plot(k Curves, s scale, w int) {
-	c.data = c.data[:0]
+// plot plots the data without labels.
+func (k *Curves) plot(s scale, w int) string {
+	var data [][]float64
 	for series := range k.Roles {
 		row := make([]float64, w+1)
 		for i := range row {
@@ -225,9 +205,9 @@ func (c *Chart) plot(k Curves, s scale, w int) {
 				row[i] = s.rise(k.At(series, j))
 			}
 		}
-		c.data = append(c.data, row)
+		data = append(data, row)
 	}
-	c.text = asciigraph.PlotMany(c.data, asciigraph.Height(s.rows-1), asciigraph.LowerBound(0), asciigraph.UpperBound(float64(s.rows-1)),
+	return asciigraph.PlotMany(data, asciigraph.Height(s.rows-1), asciigraph.LowerBound(0), asciigraph.UpperBound(float64(s.rows-1)),
 		asciigraph.YAxisValueFormatter(func(float64) string { return "" }), asciigraph.Offset(axisWidth),
 		asciigraph.SeriesColors(seriesCodes(len(k.Roles))...), asciigraph.SeriesChars(seriesChars(len(k.Roles))...))
 }
@@ -250,8 +230,8 @@ func seriesChars(n int) []asciigraph.CharSet {
 	return sets
 }
 
-// line draws one row of the plot, without the text left of its points.
-func (c *Chart) line(a Area, y int, s string, roles []theme.Role) {
+// drawLine draws one row of the plot, without the text left of its points.
+func drawLine(a Area, y int, s string, roles []theme.Role) {
 	st, x := Fg(theme.Dim), -axisWidth
 	for s != "" {
 		if s[0] == 0x1b {

@@ -51,9 +51,8 @@ func TestTicksAreTidy(t *testing.T) {
 // drawn returns the rows of a chart, without trailing spaces.
 func drawn(k Curves, w, h int, skin *theme.Skin) []string {
 	var g Grid
-	var c Chart
 	g.Reset(w, h)
-	c.Draw(g.All(), k, skin)
+	k.Draw(g.All(), skin)
 	rows := strings.Split(strings.TrimSuffix(g.Plain(), "\n"), "\n")
 	for y := range rows {
 		rows[y] = strings.TrimRight(rows[y], " ")
@@ -224,11 +223,10 @@ func TestStallsAreMarked(t *testing.T) {
 }
 
 func TestChartWithoutDataDrawsNothing(t *testing.T) {
-	var c Chart
 	for _, k := range []Curves{{}, {N: 3}, {N: 3, Top: math.NaN()}, {N: 3, Top: -1}, {Top: 3}} {
 		var g Grid
 		g.Reset(30, 9)
-		c.Draw(g.All(), k, plain)
+		k.Draw(g.All(), plain)
 		if strings.TrimSpace(g.Plain()) != "" {
 			t.Errorf("%+v drew %q", k, g.Plain())
 		}

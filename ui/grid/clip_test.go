@@ -57,14 +57,13 @@ func TestChartOfExtremes(t *testing.T) {
 	for _, top := range append(extremeShares, 1e300, 8e300, math.MaxFloat64, math.SmallestNonzeroFloat64) {
 		for _, v := range append(extremeShares, math.MaxFloat64) {
 			var g Grid
-			var c Chart
 			for _, size := range [][2]int{{30, 9}, {250, 70}, {12, 2}, {1, 1}} {
 				g.Reset(size[0], size[1])
 				for _, end := range []float64{top, NiceTop(top), NiceTop(v)} {
-					c.Draw(g.All(), Curves{
+					Curves{
 						N: 3, At: func(_, i int) float64 { return v / float64(i) }, Roles: []theme.Role{theme.SeriesP50}, Top: end,
 						Label: func(float64, float64) string { return "1" },
-					}, colour)
+					}.Draw(g.All(), colour)
 				}
 			}
 			if end := NiceTop(v); end < 0 || math.IsNaN(end) || math.IsInf(end, 0) || v > 0 && !math.IsInf(v, 0) && end <= 0 {

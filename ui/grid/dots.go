@@ -25,15 +25,10 @@ type dots struct {
 
 // drawDots plots each point as two columns of dots: half way from the point before, and the point itself. A point beside
 // a gap is both.
-func (c *Chart) drawDots(a Area, k Curves, s scale, skin *theme.Skin) {
-	if n := a.W * a.H; cap(c.cells) < n {
-		c.cells = make([]dots, n)
-	} else {
-		c.cells = c.cells[:n]
-		clear(c.cells)
-	}
+func (k *Curves) drawDots(a Area, s scale, skin *theme.Skin) {
+	cells := make([]dots, a.W*a.H)
 	if k.Fill && skin.Colour() {
-		c.fill(a, k, s)
+		k.fill(cells, a.W, s)
 	}
 	for series, role := range k.Roles {
 		last := -1 // row of the dot in the column before
@@ -55,13 +50,13 @@ func (c *Chart) drawDots(a Area, k Curves, s scale, skin *theme.Skin) {
 					}
 				}
 				for ; from <= to; from++ {
-					cell := &c.cells[from/dotRows*a.W+x]
+					cell := &cells[from/dotRows*a.W+x]
 					cell.line, cell.role = cell.line|dotBits[from%dotRows][col], role
 				}
 			}
 		}
 	}
-	for i, cell := range c.cells {
+	for i, cell := range cells {
 		y := i / a.W
 		switch bits := rune(cell.line | cell.fill); {
 		case cell.line != 0 && cell.role != k.Roles[0]: // without the fill, which would look like values of this series
@@ -75,21 +70,21 @@ func (c *Chart) drawDots(a Area, k Curves, s scale, skin *theme.Skin) {
 }
 
 // fill sets the dots between the first two series, or below the only one.
-func (c *Chart) fill(a Area, k Curves, s scale) {
-	for x := max(a.W-k.N, 0); x < a.W; x++ {
+func (k *Curves) fill(cells []dots, w int, s scale) {
+	for x := max(w-k.N, 0); x < w; x++ {
 		var from, to [dotColumns]int
 		var ok, both bool
-		from[0], from[1], ok = k.pair(s, 0, a.W, x)
+		from[0], from[1], ok = k.pair(s, 0, w, x)
 		to, both = [dotColumns]int{s.dotAt(0), s.dotAt(0)}, true
 		if len(k.Roles) > 1 {
-			to[0], to[1], both = k.pair(s, 1, a.W, x)
+			to[0], to[1], both = k.pair(s, 1, w, x)
 		}
 		if !ok || !both {
 			continue
 		}
 		for col := range dotColumns {
 			for y := min(from[col], to[col]); y <= max(from[col], to[col]); y++ {
-				c.cells[y/dotRows*a.W+x].fill |= dotBits[y%dotRows][col]
+				cells[y/dotRows*w+x].fill |= dotBits[y%dotRows][col]
 			}
 		}
 	}

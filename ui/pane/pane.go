@@ -38,9 +38,8 @@ type Frame struct {
 	age string // of the values that the pane being drawn shows; "": they are current
 }
 
-// Scratch holds buffers and charts that are reused from frame to frame.
+// Scratch holds buffers that are reused from frame to frame.
 type Scratch struct {
-	charts       map[string]*grid.Chart
 	Wrapped      Wrapped
 	Lines        []string
 	Segs         []grid.Seg
@@ -50,19 +49,6 @@ type Scratch struct {
 	Fit          table.Fit
 	rates        []store.RatePoint // of ratesOf
 	ratesOf      *store.Snapshot
-}
-
-// Chart returns the chart of a name. A chart is drawn again only when its data or size changes.
-func (m *Scratch) Chart(name string) *grid.Chart {
-	k := m.charts[name]
-	if k == nil {
-		if m.charts == nil {
-			m.charts = make(map[string]*grid.Chart)
-		}
-		k = &grid.Chart{}
-		m.charts[name] = k
-	}
-	return k
 }
 
 // Rates returns the points of the throughput trend, oldest first. They are valid until it is called with another snapshot.

@@ -95,15 +95,9 @@ func DrawRatesChart(a grid.Area, f *Frame, pts []store.RatePoint) {
 		return RateOrGap(&pts[i], pts[i].Decode)
 	}
 	top := max(ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
-	f.Scratch.Chart("rates").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
-		N: len(pts), At: at, Top: top, Stamp: Stamp(pts),
+	grid.Curves{
+		N: len(pts), At: at, Top: top,
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top), Log: f.LogAxis,
-	}, f.Skin)
+	}.Draw(a.Sub(0, 1, a.W, a.H-1), f.Skin)
 	ChartMarks(a.Sub(ChartAxisWidth, 1, a.W-ChartAxisWidth, a.H-1), f, pts[len(pts)-1].At, len(pts))
-}
-
-// Stamp returns a value that changes when a point is added or the last one grows.
-func Stamp(pts []store.RatePoint) int64 {
-	p := pts[len(pts)-1]
-	return int64(p.At)*31 + int64(p.Generated)*7 + int64(p.KVUsed)
 }

@@ -17,7 +17,6 @@ type cache struct {
 	source  cacheSource
 	running *expertcache.Analysis // nil: none
 	result  *expertcache.Result   // newest complete one, nil before the first
-	stamp   int64                 // changes with result
 	shown   bool                  // in the current frame
 }
 
@@ -48,7 +47,7 @@ func (k *cache) update(s *store.Snapshot, phase metric.Phase) {
 	source, log := sourceOf(s, phase)
 	was := k.source
 	if source.phase != was.phase || source.logged != was.logged || source.tokens < was.tokens || float64(source.tokens) >= regrowth*float64(was.tokens) && source.tokens > was.tokens {
-		if *k = (cache{source: source, result: k.result, stamp: k.stamp + 1, shown: true}); source.phase != was.phase || source.tokens < was.tokens {
+		if *k = (cache{source: source, result: k.result, shown: true}); source.phase != was.phase || source.tokens < was.tokens {
 			k.result = nil
 		}
 		if source.logged {
@@ -60,7 +59,7 @@ func (k *cache) update(s *store.Snapshot, phase metric.Phase) {
 	for left := framePicks; k.running != nil && left > 0; {
 		left -= max(k.running.StepPicks(), 1)
 		if r := k.running.Step(); r != nil {
-			k.running, k.result, k.stamp = nil, r, k.stamp+1
+			k.running, k.result = nil, r
 		}
 	}
 }
@@ -139,9 +138,9 @@ func drawCurve(a grid.Area, f *pane.Frame, k *cache, slots int) {
 	if _, ok := r.All.Share(expertcache.LRU, 0); ok {
 		series = int(expertcache.NumPolicies)
 	}
-	f.Scratch.Chart("expert cache").Draw(a, grid.Curves{
-		N: plot, At: at, Top: 100, Stamp: k.stamp, Roles: policyRoles[:series], Label: func(v, _ float64) string { return strconv.Itoa(int(v)) + " %" },
-	}, f.Skin)
+	grid.Curves{
+		N: plot, At: at, Top: 100, Roles: policyRoles[:series], Label: func(v, _ float64) string { return strconv.Itoa(int(v)) + " %" },
+	}.Draw(a, f.Skin)
 	x := curveAxis + slots*(plot-1)/r.Experts
 	for y := range a.H {
 		a.Under(x, y, grid.Fg(theme.Accent), f.Skin.Glyphs.Vertical)

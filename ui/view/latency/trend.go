@@ -141,7 +141,7 @@ func (t *trend) drawChart(a grid.Area, f *pane.Frame) {
 		return
 	}
 	curves.Label, curves.Log, curves.Fill = pane.AxisLabel(pane.TimeAxis, curves.Top), f.LogAxis, true
-	f.Scratch.Chart("trend "+t.name).Draw(a, curves, f.Skin)
+	curves.Draw(a, f.Skin)
 	pane.ChartMarks(a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), f, last, curves.N)
 }
 
@@ -163,7 +163,7 @@ func (t *trend) measuredCurves(w int) (curves grid.Curves, last event.Time, abse
 	}
 	end := &pts[len(pts)-1]
 	return grid.Curves{
-		N: len(pts), Top: grid.NiceTop(top), Stamp: int64(end.At)*31 + end.P99, Roles: latencyRoles,
+		N: len(pts), Top: grid.NiceTop(top), Roles: latencyRoles,
 		Stall: func(i int) bool { return pts[i].Stalls > 0 || stalledIn(t.measured.Stalls, pts[i].At) },
 		At: func(series, i int) float64 {
 			switch p := pts[i]; {
@@ -186,7 +186,7 @@ func (t *trend) countedCurves(f *pane.Frame, w int) (curves grid.Curves, last ev
 	}
 	cols := t.columns(f, min(w, t.seconds))
 	values := f.Scratch.Values[:0] // p99 and p50 of each second
-	top, stamp := 0.0, t.last
+	top := 0.0
 	for i := range cols {
 		p99, p50 := cols[i].Quantile(0.99), cols[i].Quantile(0.5)
 		v := [2]float64{float64(p99.At), float64(p50.At)}
@@ -197,7 +197,7 @@ func (t *trend) countedCurves(f *pane.Frame, w int) (curves grid.Curves, last ev
 			v = [2]float64{math.NaN(), math.NaN()}
 		}
 		if !math.IsNaN(v[0]) {
-			top, stamp = max(top, v[0]), stamp*31+int64(v[0])
+			top = max(top, v[0])
 		}
 		values = append(values, v[:]...)
 	}
@@ -206,7 +206,7 @@ func (t *trend) countedCurves(f *pane.Frame, w int) (curves grid.Curves, last ev
 		return grid.Curves{}, 0, "no values in the last " + metric.Duration(int64(len(cols))*int64(time.Second))
 	}
 	return grid.Curves{
-		N: len(cols), At: func(series, i int) float64 { return values[2*i+series] }, Top: grid.NiceTop(top), Stamp: stamp, Roles: roles,
+		N: len(cols), At: func(series, i int) float64 { return values[2*i+series] }, Top: grid.NiceTop(top), Roles: roles,
 	}, event.Time(t.last * int64(time.Second)), ""
 }
 

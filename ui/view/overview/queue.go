@@ -44,11 +44,11 @@ func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), pane.ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
 	last := &pts[len(pts)-1]
-	f.Scratch.Chart("queue").Draw(body, grid.Curves{
-		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(last.Running)*7 + int64(last.Queued),
+	grid.Curves{
+		N: len(pts), At: at, Top: top,
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: pane.AxisLabel(pane.CountAxis, top),
 		Log: f.LogAxis,
-	}, f.Skin)
+	}.Draw(body, f.Skin)
 	pane.ChartMarks(body.Sub(pane.ChartAxisWidth, 0, body.W-pane.ChartAxisWidth, body.H), f, last.At, len(pts))
 }
 
@@ -74,10 +74,10 @@ func fillChart(a grid.Area, s *store.Snapshot, f *pane.Frame, pts []store.RatePo
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)
-	f.Scratch.Chart("fill").Draw(plot, grid.Curves{
-		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1, Stamp: int64(last.At)*31 + int64(last.KVShare*1e6),
+	grid.Curves{
+		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1,
 		Roles: []theme.Role{theme.SeriesP50}, Label: func(v, _ float64) string { return metric.Percent(v) },
 		Log: f.LogAxis, Fill: true,
-	}, f.Skin)
+	}.Draw(plot, f.Skin)
 	pane.ChartMarks(plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), f, last.At, len(pts))
 }

@@ -79,10 +79,10 @@ func (k *reportedChart) draw(a grid.Area, f *pane.Frame, pts []store.RatePoint) 
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)
-	f.Scratch.Chart(k.name).Draw(plot, grid.Curves{
-		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(k.at(last)*1e4), Roles: []theme.Role{k.role}, Label: label,
+	grid.Curves{
+		N: len(pts), At: at, Top: top, Roles: []theme.Role{k.role}, Label: label,
 		Log: f.LogAxis && !k.share, Fill: true,
-	}, f.Skin)
+	}.Draw(plot, f.Skin)
 	pane.ChartMarks(plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), f, last.At, len(pts))
 }
 
@@ -92,10 +92,10 @@ func drawKVChart(a grid.Area, f *pane.Frame, pts []store.RatePoint, total int64)
 	l.Put(pane.Heading, "KV cache, cells in use").Put(pane.Dim, "  of "+strconv.Itoa(int(total)))
 	used := func(_, i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].KVUsed)) }
 	top := pane.ScaleTop(len(pts), func(i int) float64 { return used(0, i) })
-	f.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
-		N: len(pts), At: used, Top: top, Stamp: pane.Stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: pane.AxisLabel(pane.CountAxis, top),
+	grid.Curves{
+		N: len(pts), At: used, Top: top, Roles: []theme.Role{theme.SeriesP50}, Label: pane.AxisLabel(pane.CountAxis, top),
 		Log: f.LogAxis, Fill: true,
-	}, f.Skin)
+	}.Draw(a.Sub(0, 1, a.W, a.H-1), f.Skin)
 	pane.ChartMarks(a.Sub(pane.ChartAxisWidth, 1, a.W-pane.ChartAxisWidth, a.H-1), f, pts[len(pts)-1].At, len(pts))
 }
 

@@ -154,15 +154,15 @@ func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
 		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
 	}
 	charts := [...]hostCurves{
-		{"tokens", "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, pane.TimeAxis},
-		{"cpu", "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(event.GaugeEngineCPU, event.GaugeRunWait), pane.CountAxis},
-		{"memory", "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(event.GaugeRSS), pane.ByteAxis},
-		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), pane.ByteAxis},
-		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeReceived, event.GaugeSent), pane.ByteAxis},
+		{"ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, pane.TimeAxis},
+		{"Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(event.GaugeEngineCPU, event.GaugeRunWait), pane.CountAxis},
+		{"Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(event.GaugeRSS), pane.ByteAxis},
+		{"Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), pane.ByteAxis},
+		{"Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeReceived, event.GaugeSent), pane.ByteAxis},
 	}
 	none := ""
 	shown := slices.DeleteFunc(charts[:], func(k hostCurves) bool {
-		if !m.charted[k.chart] && !slices.ContainsFunc(s.Host.Series, func(p store.HostPoint) bool {
+		if !m.charted[k.title] && !slices.ContainsFunc(s.Host.Series, func(p store.HostPoint) bool {
 			return k.at(&p, 0) > 0 || len(k.names) > 1 && k.at(&p, 1) > 0
 		}) {
 			none += ", " + k.title
@@ -171,7 +171,7 @@ func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
 		if m.charted == nil {
 			m.charted = make(map[string]bool)
 		}
-		m.charted[k.chart] = true
+		m.charted[k.title] = true
 		return false
 	})
 	if none != "" {
@@ -188,7 +188,6 @@ func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
 
 // hostCurves are curves over the host samples: each has a name and a colour.
 type hostCurves struct {
-	chart string // in the scratch
 	title string
 	names []string
 	roles []theme.Role
@@ -213,9 +212,9 @@ func hostChart(a grid.Area, s *store.Snapshot, f *pane.Frame, curves *hostCurves
 		a.Text(0, 1, pane.Dim, "all zero")
 		return
 	}
-	f.Scratch.Chart(curves.chart).Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
-		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
+	grid.Curves{
+		N: len(pts), Top: top, Roles: roles,
 		Label: pane.AxisLabel(curves.units, top), Log: f.LogAxis, Fill: len(roles) == 1,
 		At: func(k, i int) float64 { return at(&pts[i], k) },
-	}, f.Skin)
+	}.Draw(a.Sub(0, 1, a.W, a.H-1), f.Skin)
 }
