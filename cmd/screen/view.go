@@ -56,7 +56,7 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	if v.Watches {
 		v.Targets = store.NoTargets
 	}
-	set.Var(sloFlag{v}, "slo", "latency `TARGETS` like ttft=200ms,tpot=50ms,itl=1s,e2el=9s, interactive, real-time or batch")
+	set.Var(sloFlag{v}, "slo", "latency `TARGETS` like ttft=200ms,answer=2s,tpot=50ms,itl=1s,e2el=9s, interactive, real-time or batch")
 	v.summary = plain.DefaultInterval
 	set.Var(plainFlag{v}, "plain", "print lines, with a summary every `DURATION`, instead of a screen")
 	set.Lookup("plain").NoOptDefVal = "true"

@@ -173,10 +173,16 @@ type Outcome struct {
 	Generated int    `wire:"out,always"`
 	Later     int    `wire:"later"`     // of Generated, streamed after the first message of each choice; 0: as the token events say
 	AnyLater  bool   `wire:"any_later"` // Later is unknown: Generated counts tokens that were not streamed
-	Cold      bool   `wire:"was_cold"`  // of a request with ColdLater
-	Decode    int64  `wire:"decode"`    // ns from first to last token if tokens are not reported one by one; 0 unknown
-	Asked     Time   `wire:"asked"`     // when a connection to the server was asked for; 0: unknown, or not over HTTP
-	Reuse     Reuse  `wire:"reuse"`
+	Reasoning int    `wire:"reasoning"` // of Generated, reasoning; 0: as the token events say
+	Answered  int    `wire:"answered"`  // of the answer without reasoning, streamed after its first message; 0: as the token events say
+	// AnyReasoning means that Reasoning and Answered are unknown: messages hold more tokens than the token events say.
+	AnyReasoning bool  `wire:"any_reasoning"`
+	Drafted      int   `wire:"drafted"`  // tokens drafted for it; 0 unknown
+	Accepted     int   `wire:"accepted"` // of Drafted
+	Cold         bool  `wire:"was_cold"` // of a request with ColdLater
+	Decode       int64 `wire:"decode"`   // ns from first to last token if tokens are not reported one by one; 0 unknown
+	Asked        Time  `wire:"asked"`    // when a connection to the server was asked for; 0: unknown, or not over HTTP
+	Reuse        Reuse `wire:"reuse"`
 }
 
 // Reuse is where and why a prompt stops to be the same as an earlier one: what a prefix cache can reuse ends there. The

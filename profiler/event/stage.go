@@ -30,6 +30,7 @@ const (
 	StageExperts       // of StagePrompt (per layer) or of a step; includes the feed-forward of dense layers
 	StageHead          // LM head: of StageFirst or of a step
 	StageSample        // of StageFirst or of a step
+	StageThinking      // from the first token of reasoning to the next token of the answer, without pacing; after the first token
 	StagePace          // deliberate wait between tokens; excluded from TPOT, throughput and stalls
 	NumStages
 )
@@ -38,7 +39,7 @@ var stageNames = [NumStages]string{
 	"none", "model_load", "receive", "queue", "paced_by_others", "tokenize", "embed", "prompt", "first_token", "host_to_device",
 	"device_to_host", "send",
 	"load_open", "load_map", "load_tokenizer", "load_weights", "load_warmup", "load_part",
-	"attention", "router", "experts", "lm_head", "sample", "pace",
+	"attention", "router", "experts", "lm_head", "sample", "thinking", "pace",
 }
 
 // String returns the stage's name in reports, event lines and CSV.

@@ -78,7 +78,11 @@ func (p *scenario) request(id event.RequestID, r event.Request, n int) {
 	p.stage(id, event.StagePrompt, 3*ms, 10)
 	p.emit(0, event.Event{Kind: event.KindStep, Dur: 3 * ms, Prompt: 10})
 	p.stage(id, event.StageFirst, 400*us, 1)
-	p.token(0, id, 1)
+	first := event.Event{Kind: event.KindToken, Req: id, N: 1}
+	if r.Group == "tenant" {
+		first.Reasoning = 1
+	}
+	p.emit(0, first)
 	for range n - 1 {
 		p.emit(ms, event.Event{Kind: event.KindStep, Dur: ms, N: 1})
 		p.token(0, id, 1)

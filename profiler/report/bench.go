@@ -66,6 +66,7 @@ func benchSection(r *Report) section {
 				p.Name, metric.Seconds(c.Max.V), metric.Seconds(c.P50.V)))
 		}
 	}
+	s.words = append(s.words, reasoningWords(r)...)
 	if n := withoutGaps(r); n > 0 {
 		s.words = append(s.words, fmt.Sprintf("%s came in one piece, without TPOT: its target is judged by the mean, E2EL / tokens.", plural(n, "answer")))
 	}
@@ -75,6 +76,20 @@ func benchSection(r *Report) section {
 		s.words = append(s.words, plural(n, "request")+" failed.")
 	}
 	return s
+}
+
+// reasoningWords describes the points whose requests reason.
+func reasoningWords(r *Report) (out []string) {
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		if p.Answer == nil && p.Thinking == nil && p.Reasoning == nil {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s: first answer token p50 %s, p99 %s; thinking p50 %s; %s reasoning tokens (mean), p50 %s tokens/s; TPOT of the answer p50 %s.",
+			p.Name, p.Answer.cell("p50", metric.Seconds), p.Answer.cell("p99", metric.Seconds), p.Thinking.cell("p50", metric.Seconds),
+			p.Reasoning.cell("mean", metric.Count), p.ReasonRate.cell("p50", metric.Rate), p.AnswerTPOT.cell("p50", metric.Seconds)))
+	}
+	return out
 }
 
 // withoutGaps returns how many answers of the points came in one piece.
@@ -185,6 +200,9 @@ func profilesSection(r *Report) section {
 		p := &r.Bench.Points[i]
 		for _, f := range p.Profiles {
 			c := &f.Compliance
+			if c.Answer.OK() {
+				s.words = append(s.words, fmt.Sprintf("%s, %s: the target for the first answer token was met by %s.", p.Name, f.Targets, metric.Percent(c.Answer.V)))
+			}
 			s.rows = append(s.rows, []string{
 				p.Name, f.Targets, short(c.TTFT, metric.Percent), short(c.TPOT, metric.Percent), short(c.E2EL, metric.Percent), short(c.All, metric.Percent),
 				f.Goodput.margin(metric.Rate),

@@ -27,7 +27,7 @@ func optionalText(s string) *string {
 	return &s
 }
 
-// numbers yields the numbers of a struct by JSON name.
+// numbers yields the numbers of a struct that JSON has, by their names in it.
 func numbers(of reflect.Value) iter.Seq2[string, *event.Reading] {
 	return func(yield func(string, *event.Reading) bool) {
 		for i := range of.NumField() {
@@ -35,8 +35,12 @@ func numbers(of reflect.Value) iter.Seq2[string, *event.Reading] {
 			if f.Type != reflect.TypeFor[event.Reading]() {
 				continue
 			}
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !yield(name, of.Field(i).Addr().Interface().(*event.Reading)) {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			n := of.Field(i).Addr().Interface().(*event.Reading)
+			if options == "omitzero" && *n == (event.Reading{}) { // JSON omits it
+				continue
+			}
+			if !yield(name, n) {
 				return
 			}
 		}

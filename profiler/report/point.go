@@ -28,10 +28,18 @@ type Point struct {
 	ITL      *Statistics `json:"itl_s"` // over tokens
 	MaxITL   *Statistics `json:"max_itl_s"`
 	E2EL     *Statistics `json:"e2el_s"`
-	Prefill  *Statistics `json:"prefill_tokens_per_s"`
-	Decode   *Statistics `json:"decode_tokens_per_s"`
-	Overall  *Statistics `json:"overall_tokens_per_s"`
-	TPS      *Statistics `json:"tps"`
+
+	// Of requests that reason.
+	Answer     *Statistics `json:"answer_s,omitempty"`
+	Thinking   *Statistics `json:"thinking_s,omitempty"`
+	AnswerTPOT *Statistics `json:"answer_tpot_s,omitempty"`
+	Reasoning  *Statistics `json:"reasoning_tokens,omitempty"`
+	ReasonRate *Statistics `json:"reasoning_tokens_per_s,omitempty"`
+
+	Prefill *Statistics `json:"prefill_tokens_per_s"`
+	Decode  *Statistics `json:"decode_tokens_per_s"`
+	Overall *Statistics `json:"overall_tokens_per_s"`
+	TPS     *Statistics `json:"tps"`
 
 	// Distributions over runs.
 	Output   *Statistics `json:"output_tokens_per_s"` // TTPS
@@ -104,15 +112,20 @@ type pointDistribution struct {
 var distributions = []pointDistribution{
 	ofLatency(store.TTFT, func(p *Point) **Statistics { return &p.TTFT }),
 	ofLatency(store.ColdTTFT, func(p *Point) **Statistics { return &p.ColdTTFT }),
+	ofLatency(store.Answer, func(p *Point) **Statistics { return &p.Answer }),
+	ofLatency(store.Thinking, func(p *Point) **Statistics { return &p.Thinking }),
 	ofLatency(store.STIL, func(p *Point) **Statistics { return &p.STIL }),
 	ofLatency(store.TPOT, func(p *Point) **Statistics { return &p.TPOT }),
 	ofLatency(store.ITL, func(p *Point) **Statistics { return &p.ITL }),
 	ofLatency(store.MaxITL, func(p *Point) **Statistics { return &p.MaxITL }),
+	ofLatency(store.AnswerTPOT, func(p *Point) **Statistics { return &p.AnswerTPOT }),
 	ofLatency(store.E2EL, func(p *Point) **Statistics { return &p.E2EL }),
 	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds, nil},
 	{"connect_s", "connection", func(p *Point) **Statistics { return &p.Connect }, metric.Seconds, func(q *Request) event.Reading { return q.Connect }},
 	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) event.Reading { return q.PrefillRate }},
 	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate, func(q *Request) event.Reading { return q.DecodeRate }},
+	{"reasoning_tokens", "reasoning tokens", func(p *Point) **Statistics { return &p.Reasoning }, metric.Count, func(q *Request) event.Reading { return q.Reasoning }},
+	{"reasoning_tokens_per_s", "reasoning tokens/s", func(p *Point) **Statistics { return &p.ReasonRate }, metric.Rate, func(q *Request) event.Reading { return q.ReasonRate }},
 	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate, func(q *Request) event.Reading { return q.Overall }},
 	{"tps", "TPS per request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate, func(q *Request) event.Reading { return q.TPS }},
 	{"output_tokens_per_s", "TTPS (output)", func(p *Point) **Statistics { return &p.Output }, metric.Rate, nil},
@@ -127,12 +140,15 @@ func ofLatency(id store.LatencyID, field func(*Point) **Statistics) pointDistrib
 
 // latencyReaders read the latencies of a request from a report; nil for latencies of tokens.
 var latencyReaders = [store.NumLatencies]func(*Request) event.Reading{
-	store.TTFT:     func(q *Request) event.Reading { return onlyIf(!q.Cold, q.TTFT) },
-	store.ColdTTFT: func(q *Request) event.Reading { return onlyIf(q.Cold, q.TTFT) },
-	store.STIL:     func(q *Request) event.Reading { return onlyIf(!q.Inferred, q.STIL) },
-	store.TPOT:     func(q *Request) event.Reading { return q.TPOT },
-	store.MaxITL:   func(q *Request) event.Reading { return q.maxITL() },
-	store.E2EL:     func(q *Request) event.Reading { return q.E2EL },
+	store.TTFT:       func(q *Request) event.Reading { return onlyIf(!q.Cold, q.TTFT) },
+	store.ColdTTFT:   func(q *Request) event.Reading { return onlyIf(q.Cold, q.TTFT) },
+	store.Answer:     func(q *Request) event.Reading { return onlyIf(!q.Cold, q.Answer) },
+	store.Thinking:   func(q *Request) event.Reading { return q.Thinking },
+	store.STIL:       func(q *Request) event.Reading { return onlyIf(!q.Inferred, q.STIL) },
+	store.TPOT:       func(q *Request) event.Reading { return q.TPOT },
+	store.MaxITL:     func(q *Request) event.Reading { return q.maxITL() },
+	store.AnswerTPOT: func(q *Request) event.Reading { return q.AnswerTPOT },
+	store.E2EL:       func(q *Request) event.Reading { return q.E2EL },
 }
 
 func (q *Request) maxITL() event.Reading {

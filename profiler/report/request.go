@@ -40,6 +40,13 @@ type Request struct {
 	E2EL        event.Reading `json:"e2el_s"`
 	TPOT        event.Reading `json:"tpot_s"`
 	Paced       event.Reading `json:"paced_s"`
+	Answer      event.Reading `json:"answer_s,omitzero"` // these five: of requests that reason
+	Thinking    event.Reading `json:"thinking_s,omitzero"`
+	AnswerTPOT  event.Reading `json:"answer_tpot_s,omitzero"`
+	Reasoning   event.Reading `json:"reasoning_tokens,omitzero"`
+	ReasonRate  event.Reading `json:"reasoning_tokens_per_s,omitzero"`
+	Drafted     int           `json:"drafted_tokens,omitempty"`  // by speculative decoding, if the server counts them
+	Accepted    int           `json:"accepted_tokens,omitempty"` // of Drafted
 	PrefillRate event.Reading `json:"prefill_tokens_per_s"`
 	DecodeRate  event.Reading `json:"decode_tokens_per_s"`
 	TPS         event.Reading `json:"tps"`
@@ -158,6 +165,7 @@ type Token struct {
 	ID       *int32        `json:"id"` // null if the engine does not report ids
 	Index    int32         `json:"index"`
 	N        int32         `json:"n,omitempty"`         // tokens of the timestamp, if more than one
+	Reasons  int32         `json:"reasoning,omitempty"` // of them, reasoning: the first ones
 	At       event.Reading `json:"t_s"`                 // since the request was enqueued
 	Gap      event.Reading `json:"gap_s"`               // of each token; null for the first
 	Handover event.Reading `json:"handover_s,omitzero"` // until its text was handed over, from its time on
@@ -211,6 +219,12 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 		PrefillRate: f.PrefillRate, DecodeRate: f.DecodeRate, TPS: f.TPS, Overall: f.Overall,
 		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, stages: stageRows(f),
 	}
+	if f.Reasons() {
+		out.Answer, out.Thinking, out.AnswerTPOT, out.Reasoning, out.ReasonRate = f.Answer, f.Thinking, f.AnswerTPOT, f.Reasoning, f.ReasoningRate
+	}
+	if f.Drafted > 0 {
+		out.Drafted, out.Accepted = int(f.Drafted), int(f.Accepted)
+	}
 	if s.Totals().Padding.OK() && !f.Polled {
 		out.Padding = event.MeasuredValue(float64(f.PadTokens))
 	}
@@ -257,6 +271,7 @@ func (q *Request) addTokens(f *store.Request) {
 		if t.N > 1 {
 			out.N = int32(t.N)
 		}
+		out.Reasons = t.Reasoning
 		if t.ID >= 0 {
 			out.ID = &t.ID
 		}

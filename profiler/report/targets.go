@@ -40,16 +40,17 @@ func ParseTargets(text string) (Targets, error) {
 // Compliance is the share of requests that met each target, 0 to 1; null without a target. A request that failed, was
 // cancelled or lacks the number met none. TPOT is that of store.JudgedTPOT.
 type Compliance struct {
-	TTFT event.Reading `json:"ttft_share"`
-	TPOT event.Reading `json:"tpot_share"`
-	E2EL event.Reading `json:"e2el_share"`
-	All  event.Reading `json:"all_share"`
+	TTFT   event.Reading `json:"ttft_share"`
+	Answer event.Reading `json:"answer_share,omitzero"`
+	TPOT   event.Reading `json:"tpot_share"`
+	E2EL   event.Reading `json:"e2el_share"`
+	All    event.Reading `json:"all_share"`
 }
 
 // tally counts the requests that met targets.
 type tally struct {
-	targets                        store.Targets
-	requests, ttft, tpot, e2el, ok int
+	targets                                store.Targets
+	requests, ttft, answer, tpot, e2el, ok int
 }
 
 // add checks a request, nil for one without data, and reports whether it met every target.
@@ -71,6 +72,7 @@ func (t *tally) add(q *Request) bool {
 		ttft = q.E2EL // the answer was not streamed: its text came with its end
 	}
 	all := meets(ttft, t.targets.TTFT, &t.ttft)
+	all = meets(store.AnswerBy(q.Answer, q.Thinking, q.Reasoning, ttft), t.targets.Answer, &t.answer) && all
 	all = meets(tpot, t.targets.TPOT, &t.tpot) && all
 	all = meets(q.E2EL, t.targets.E2EL, &t.e2el) && all
 	if all {
@@ -86,7 +88,7 @@ func (t Targets) MetWithConnection(q *Request) bool {
 		return false
 	}
 	waited, wait := *q, q.Connect.V
-	waited.TTFT.V, waited.E2EL.V = q.TTFT.V+wait, q.E2EL.V+wait
+	waited.TTFT.V, waited.Answer.V, waited.E2EL.V = q.TTFT.V+wait, q.Answer.V+wait, q.E2EL.V+wait
 	return (&tally{targets: t.Targets}).add(&waited)
 }
 
@@ -98,7 +100,7 @@ func (t *tally) compliance() Compliance {
 		return Measured(float64(n) / float64(t.requests))
 	}
 	return Compliance{
-		TTFT: share(t.ttft, t.targets.TTFT), TPOT: share(t.tpot, t.targets.TPOT), E2EL: share(t.e2el, t.targets.E2EL),
-		All: share(t.ok, max(t.targets.TTFT, t.targets.TPOT, t.targets.E2EL)),
+		TTFT: share(t.ttft, t.targets.TTFT), Answer: share(t.answer, t.targets.Answer), TPOT: share(t.tpot, t.targets.TPOT), E2EL: share(t.e2el, t.targets.E2EL),
+		All: share(t.ok, max(t.targets.TTFT, t.targets.Answer, t.targets.TPOT, t.targets.E2EL)),
 	}
 }

@@ -12,10 +12,13 @@ type LatencyID uint8
 const (
 	TTFT LatencyID = iota
 	ColdTTFT
+	Answer
+	Thinking
 	STIL
 	ITL
 	MaxITL
 	TPOT
+	AnswerTPOT
 	E2EL
 	NumLatencies
 )
@@ -34,7 +37,7 @@ type Latency struct {
 
 // LatencySummaries describe the distributions over each window. They are immutable.
 type LatencySummaries struct {
-	TTFT, ColdTTFT, ITL, MaxITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+	TTFT, ColdTTFT, Answer, Thinking, ITL, MaxITL, STIL, E2EL, TPOT, AnswerTPOT [metric.NumWindows]metric.Summary
 }
 
 // noLatencies are those of an engine without requests, as hundreds of polled servers are.
@@ -59,6 +62,7 @@ type LatencyRow struct {
 	Metric string // OpenTelemetry name of the histogram
 	Alert  string // prefix of the measures of alert rules; "": none
 	Server string // name of the event.Histogram of servers that count it; "": none does
+	Reason bool   // of requests that reason only: not shown without one
 	GenAI  bool   // named by OpenTelemetry's conventions for generative AI, which require further attributes
 	Bounds Bounds
 
@@ -105,6 +109,22 @@ var Latencies = [NumLatencies]LatencyRow{
 		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
 	},
+	Answer: {
+		Name: "first answer token", Title: "1st answer", JSON: "answer_s", Metric: "llmtop.time_to_first_answer_token", Reason: true, Alert: "answer", Bounds: FirstBounds,
+		Help:   "time to the first token of the answer of requests that reason: first token that is no reasoning - enqueued",
+		Detail: "other tools call it time to first output token (TTFO). Known where the server separates reasoning from the answer. Without streamed reasoning that the server counts, it is TTFT. `--slo answer=2s` judges requests that do not reason by their TTFT",
+		Absent: "the request did not reason, or the server does not show it; before the first token of the answer", Practical: 200e-6, Moment: AtEnd,
+		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.Answer) },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.Answer },
+	},
+	Thinking: {
+		Name: "thinking time", Title: "thinking", JSON: "thinking_s", Metric: "llmtop.thinking.time", Reason: true, Alert: "thinking", Bounds: WholeBounds,
+		Help:   "from the first token of reasoning to the next token of the answer; pacing is excluded",
+		Detail: "if a request reasons several times, the sum. Without an answer, to the last token of reasoning",
+		Absent: "the request did not reason, or the server does not stream it; several choices", Practical: 1e-3, Moment: AtEnd,
+		Of: func(r *Request) event.Reading { return r.Thinking },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.Thinking },
+	},
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
 		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without other stages, model load and pacing of others",
@@ -135,6 +155,14 @@ var Latencies = [NumLatencies]LatencyRow{
 		Absent: "n < 2, or all tokens share one timestamp; the number of streamed tokens is unknown", Practical: 1e-6, Gate: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.TPOT },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
+	},
+	AnswerTPOT: {
+		Name: "TPOT of the answer", Title: "TPOT ans.", JSON: "answer_tpot_s", Metric: "llmtop.answer.time_per_output_token", Reason: true, Alert: "answer_tpot", Bounds: TokenBounds,
+		Help:   "time per output token of the answer without reasoning: time from its first token to its last / its tokens after those that came with the first",
+		Detail: "reasoning between parts of the answer is left out. Without streamed reasoning it is TPOT",
+		Absent: "the request did not reason; the answer has one token; several choices; the number of its tokens is unknown", Practical: 1e-6, Moment: AtEnd,
+		Of: func(r *Request) event.Reading { return r.AnswerTPOT },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.AnswerTPOT },
 	},
 	E2EL: {
 		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", Server: event.HistogramE2EL, GenAI: true, Bounds: WholeBounds,

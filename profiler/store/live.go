@@ -39,7 +39,8 @@ type liveRequest struct {
 	text            []byte
 	tokensWhenSeen  int // of a polled request: tokens generated when it was first seen generating
 
-	choices metric.Choices
+	choices  metric.Choices
+	thinking *thinking // nil: no reasoning so far
 
 	detailBytes int // size of the kept tokens' detail, see MaxDetail
 

@@ -80,6 +80,7 @@ func (l *liveRequest) measure(with settings) {
 			l.clearPreClockReadings()
 		}
 	}
+	l.measureThinking(absent)
 	v.ITL = l.itl.Summary()
 	if v.Retrospective {
 		for _, r := range []*event.Reading{&v.TTFT, &v.STIL, &v.Prefill, &v.Decode} {

@@ -135,7 +135,7 @@ func outcomeOf(e *event.Event) *event.Outcome {
 		return nil
 	}
 	o := *p
-	for _, n := range []*int{&o.Prompt, &o.Cached, &o.Padding, &o.Generated, &o.Later} {
+	for _, n := range []*int{&o.Prompt, &o.Cached, &o.Padding, &o.Generated, &o.Later, &o.Reasoning, &o.Answered, &o.Drafted, &o.Accepted} {
 		*n = clampTokens(*n)
 	}
 	return &o
@@ -161,6 +161,8 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if l.later = int32(o.Later); o.AnyLater {
 			l.later = -1
 		}
+		l.countThinking(o)
+		v.Drafted, v.Accepted = int32(o.Drafted), int32(min(o.Accepted, o.Drafted))
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
 			v.Generated += missed
 			if !s.excluded(l) {
@@ -181,6 +183,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	} else if !s.engine.Caps.Has(event.CapQueue) { // when it began may be known only now
 		s.settleWaits(v, v.First)
 	}
+	l.endThinking(v.Last, s.requests.bound(MaxSpans))
 	settled := v.ColdLater
 	if settled {
 		v.ColdLater, v.Cold = false, o != nil && o.Cold

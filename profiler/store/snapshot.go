@@ -131,10 +131,13 @@ type Request struct {
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
-	Asked   event.Time // when a connection to the server was asked for, before Enqueued; 0: not known
-	Counted event.Time // when its TTFT entered the distributions; 0: it is in none
+	Answered event.Time // when the first token that is no reasoning came; 0: none has
+	Asked    event.Time // when a connection to the server was asked for, before Enqueued; 0: not known
+	Counted  event.Time // when its TTFT entered the distributions; 0: it is in none
 
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
+
+	Drafted, Accepted int32 // tokens of drafts for it, as a server counts them; 0: not reported
 
 	Stamped int // of Generated, reported one by one
 
@@ -144,6 +147,8 @@ type Request struct {
 
 	TTFT, STIL, Prefill, Decode, E2EL, TPOT event.Reading // s
 	PrefillRate, DecodeRate, TPS, Overall   event.Reading // tokens/s
+	Answer, Thinking, AnswerTPOT            event.Reading // s: until the first token of the answer, reasoning, per token of the answer
+	Reasoning, ReasoningRate                event.Reading // tokens, tokens/s
 	Paced                                   event.Reading // s of pacing, excluded from TPOT, decode rate and stalls
 
 	Parts    []Part     // stamped TTFT components in drawing order, "other" last; they add up to TTFT

@@ -15,8 +15,8 @@ import (
 // Targets are the latency limits that requests are checked against; 0: no target. ITL applies to the 99th percentile of
 // a request's gaps.
 type Targets struct {
-	TTFT, TPOT, ITL, E2EL time.Duration
-	DefaultTTFT           bool // nobody has set TTFT: aggregates, of prompts of any length, are not judged by it
+	TTFT, Answer, TPOT, ITL, E2EL time.Duration
+	DefaultTTFT                   bool // nobody has set TTFT: aggregates, of prompts of any length, are not judged by it
 }
 
 // NoTargets is for engines that somebody else runs, until a target is set.
@@ -24,7 +24,7 @@ var NoTargets = Targets{DefaultTTFT: true}
 
 // byName lists the targets with their names, in the order in which they are written.
 func (t *Targets) byName() []namedTarget {
-	return []namedTarget{{"ttft", &t.TTFT}, {"tpot", &t.TPOT}, {"itl", &t.ITL}, {"e2el", &t.E2EL}}
+	return []namedTarget{{"ttft", &t.TTFT}, {"answer", &t.Answer}, {"tpot", &t.TPOT}, {"itl", &t.ITL}, {"e2el", &t.E2EL}}
 }
 
 // namedTarget is a latency target with its name.
@@ -43,7 +43,7 @@ func ParseTargets(text string) (t Targets, err error) {
 		case !found || err != nil || c.Op[0] == '>' || c.Op == "!=" || c.Resolve(&metric.Column{Name: c.Name, Unit: "s"}) != nil:
 			return t, fmt.Errorf("%.60q: must be targets like ttft=100ms,tpot=50ms,e2el=2s", part)
 		case i < 0:
-			return t, fmt.Errorf("%.40q: must be ttft, tpot, itl or e2el", c.Name)
+			return t, fmt.Errorf("%.40q: must be ttft, answer, tpot, itl or e2el", c.Name)
 		case !(c.Limit >= 1e-9 && c.Limit <= maxTarget.Seconds()):
 			return t, fmt.Errorf("%.60q: must be above 0 and at most %v", part, maxTarget)
 		}
@@ -82,7 +82,7 @@ func (t Targets) Or(others Targets) Targets {
 func (t Targets) Any() bool { return t.TTFT > 0 || t.BeyondTTFT() }
 
 // BeyondTTFT reports whether any target other than TTFT is set.
-func (t Targets) BeyondTTFT() bool { return t.TPOT > 0 || t.ITL > 0 || t.E2EL > 0 }
+func (t Targets) BeyondTTFT() bool { return t.Answer > 0 || t.TPOT > 0 || t.ITL > 0 || t.E2EL > 0 }
 
 // Misses is a set of missed targets.
 type Misses uint8
@@ -93,6 +93,7 @@ const (
 	MissedTPOT
 	MissedITL
 	MissedE2EL
+	MissedAnswer
 )
 
 // Has reports whether the sets have a common target.
@@ -107,9 +108,13 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 	}
 	open := !r.State.Final() && !r.MissedStart && !r.Polled
 	waited := time.Duration(now - r.Enqueued)
+	worked := waited - time.Duration(r.Paced.V*second)
 	late := open && r.First == 0 && r.TTFT.Origin == event.NotYet && waited > t.TTFT
 	if !r.Cold && t.TTFT > 0 && (late || r.TTFT.OK() && !r.HitTarget) {
 		m |= MissedTTFT
+	}
+	if answer := r.AnswerBy(); !r.Cold && t.Answer > 0 && (over(answer, t.Answer) || open && r.Answered == 0 && worked > t.Answer) {
+		m |= MissedAnswer
 	}
 	tpot := r.TPOT
 	if r.State.Final() {
@@ -121,7 +126,7 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 	if t.ITL > 0 && r.ITL.Count > 0 && r.ITL.P99 > int64(t.ITL) {
 		m |= MissedITL
 	}
-	if !r.Cold && (over(r.E2EL, t.E2EL) || t.E2EL > 0 && open && waited-time.Duration(r.Paced.V*second) > t.E2EL) {
+	if !r.Cold && (over(r.E2EL, t.E2EL) || t.E2EL > 0 && open && worked > t.E2EL) {
 		m |= MissedE2EL
 	}
 	return m
@@ -151,6 +156,13 @@ func (r *Request) met() bool {
 		return target <= 0 || v.OK() && v.V <= target.Seconds()
 	}
 	if t.TTFT > 0 && !r.HitTarget && (r.TTFT.OK() || !within(r.E2EL, t.TTFT)) || !within(r.E2EL, t.E2EL) {
+		return false
+	}
+	answer := r.AnswerBy()
+	if !answer.OK() && r.First == 0 {
+		answer = r.E2EL
+	}
+	if !within(answer, t.Answer) {
 		return false
 	}
 	if r.Generated == 0 {

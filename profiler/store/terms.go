@@ -45,6 +45,13 @@ var Terms = [...]struct {
 		{Name: "cached", JSON: "`cached_tokens`", Unit: "tokens", Help: "prompt tokens whose keys and values came from a cache and were not computed", Absent: "not reported, and there may be a cache; in totals: of one request"},
 		{Name: "choices", JSON: "`choices`", Help: "answers that the request asked for and that were generated together", Detail: "Gaps are between tokens of one choice", Absent: "one choice"},
 		{Name: "padding", JSON: "`padding_tokens`", Unit: "tokens", Help: "tokens that only fill up a batch", Detail: "The built-in engine needs none: 0"},
+		{
+			Name: "reasoning", Title: "reasoning", JSON: "`reasoning_tokens`", Unit: "tokens", Help: "of n, tokens of reasoning: the server's count, or else those streamed as reasoning",
+			Absent: "the request did not reason, or the server does not show it; messages hold several tokens and the server does not count them",
+		},
+		{
+			Name: "reasoning rate", JSON: "`reasoning_tokens_per_s`", Unit: "tokens/s", Help: "reasoning tokens / thinking time", Absent: "one of both is absent; no answer followed",
+		},
 		{Name: "generated", JSON: "`generated_tokens`", Unit: "tokens", Help: "n, the token that ends the text included"},
 		{Name: "enqueued", JSON: "`enqueued_s`", Unit: "s", Help: "since the session began"},
 	}},

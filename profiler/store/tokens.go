@@ -30,8 +30,10 @@ type Token struct {
 	Paced int64  // ns of pacing since the previous token
 	Step  uint64 // number of the forward pass, 0 unknown
 	Split event.Split
-	Text  string
-	LogP  float32 // natural log of the probability; see HasLP
+	// Reasoning is how many of the N tokens are reasoning, the first ones.
+	Reasoning int32
+	Text      string
+	LogP      float32 // natural log of the probability; see HasLP
 	// Handover is when its text was handed over to whoever reads it, in ns after At; 0 unknown.
 	Handover uint32
 	HasLP    bool
@@ -91,6 +93,7 @@ func (s *state) applyToken(e *event.Event) {
 		s.recordGaps(l, at, gap, k, e)
 	}
 	l.pacedSinceToken, l.lastStep, l.lastChoice = 0, e.Step, e.Choice
+	l.addThinking(e, at, gap, k, s.requests.bound(MaxSpans))
 	v.Last = at
 	v.Generated += k
 	v.Stamped += k
@@ -109,7 +112,8 @@ func (s *state) applyToken(e *event.Event) {
 	}
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: int32(k), Nth: int32(v.Generated - k), Index: max(e.Index, -1), At: at, Gap: gap, Paced: paced, Handover: e.Handover, Step: e.Step, Split: e.Split,
-		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
+		Reasoning: min(max(e.Reasoning, 0), int32(k)),
+		Text:      clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
 	})
 }
 

@@ -73,7 +73,7 @@ func (e *Engine) writeRun(w *writer, q *run, track int) {
 			a[name] = n
 		}
 	}
-	for name, reading := range map[string]event.Reading{"ttft_s": r.TTFT, "queue_s": r.STIL, "tpot_s": r.TPOT, "e2el_s": r.E2EL, "paced_s": r.Paced} {
+	for name, reading := range map[string]event.Reading{"ttft_s": r.TTFT, "queue_s": r.STIL, "tpot_s": r.TPOT, "answer_s": r.Answer, "thinking_s": r.Thinking, "answer_tpot_s": r.AnswerTPOT, "reasoning_tokens": r.Reasoning, "e2el_s": r.E2EL, "paced_s": r.Paced} {
 		a.set(name, reading)
 	}
 	if r.MissedStart {
@@ -140,6 +140,7 @@ func (e *Engine) writeTokens(w *writer, q *run, track int) {
 	a.set("decode_s", r.Decode)
 	a.set("decode_tokens_per_s", r.DecodeRate)
 	w.slice(track, "decode", "decode", r.First, last, a)
+	writeStages(w, track, slices.DeleteFunc(slices.Clone(r.Spans), func(s store.StageSpan) bool { return s.Stage != event.StageThinking }), r.First, last)
 	from := r.First
 	for i := 0; i < len(q.tokens); i++ {
 		t := &q.tokens[i]

@@ -92,6 +92,9 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 		if r.TTFT.OK() {
 			words += ", time to first token " + metric.Seconds(r.TTFT.V)
 		}
+		if r.Answer.OK() {
+			words += ", first answer token after " + metric.Seconds(r.Answer.V)
+		}
 		if r.TPOT.OK() {
 			words += ", time per token " + metric.Seconds(r.TPOT.V)
 		}

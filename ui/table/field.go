@@ -26,6 +26,7 @@ const (
 	Generated
 	Queue
 	TTFT
+	Answer
 	TPOT
 	ITL // p99
 	E2EL
@@ -48,6 +49,7 @@ var fields = [NumFields]metric.Column{
 	Generated: {Name: "gen", Title: "gen", Means: "generated tokens"},
 	Queue:     {Name: "queue", Title: "queue", Unit: "s", Means: "enqueued to dispatched"},
 	TTFT:      {Name: "ttft", Title: "TTFT", Unit: "s", Means: "time to first token"},
+	Answer:    {Name: "answer", Title: "1st answer", Unit: "s", Means: "time to the first token of the answer, of requests that reason"},
 	TPOT:      {Name: "tpot", Title: "TPOT", Unit: "s", Means: "time per output token"},
 	ITL:       {Name: "itl", Title: "p99 ITL", Unit: "s", Means: "99th percentile of the gaps between tokens"},
 	E2EL:      {Name: "e2el", Title: "E2EL", Unit: "s", Means: "enqueued to the last token"},
@@ -109,6 +111,11 @@ func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 		return r.STIL
 	case TTFT:
 		return r.TTFT
+	case Answer:
+		if !r.Reasons() {
+			return event.Absent(event.Undefined)
+		}
+		return r.Answer
 	case TPOT:
 		return r.TPOT
 	case ITL:
@@ -144,6 +151,8 @@ func (f Field) Target(r *store.Request, now event.Time) (target time.Duration, m
 	switch f {
 	case TTFT:
 		target, which = t.TTFT, store.MissedTTFT
+	case Answer:
+		target, which = t.Answer, store.MissedAnswer
 	case TPOT:
 		target, which = t.TPOT, store.MissedTPOT
 	case ITL:

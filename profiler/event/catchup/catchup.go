@@ -58,12 +58,14 @@ type engine struct {
 
 // request is a running request.
 type request struct {
-	engine      int
-	id          event.RequestID
-	begin       []Entry
-	first, last Entry // tokens; N of first is 0 before the first token
-	tokens      int64 // tokens after those of first
-	place       int   // index in State.order
+	engine int
+	id     event.RequestID
+	begin  []Entry
+	parts  [2]struct { // its tokens: reasoning and what follows it, or all in the first
+		first, last Entry // N of first is 0 before its first token
+		n           int64 // tokens after those of first
+	}
+	place int // index in State.order
 }
 
 // Apply updates the state with an event of an engine.
@@ -149,7 +151,7 @@ func (s *State) stage(e *event.Event, arrived event.Time, of int) {
 	}
 	keep := e.Layer < 0 && e.Stage != event.StagePace
 	if s.Limits.UntilToken {
-		keep = r.first.N == 0
+		keep = r.parts[0].first.N == 0
 	}
 	if keep {
 		r.add(e, arrived, s.each(s.Limits.Begin, least))
@@ -168,13 +170,16 @@ func (r *request) add(e *event.Event, arrived event.Time, most int) {
 }
 
 func (r *request) token(e *event.Event, arrived event.Time) {
-	if r.first.N == 0 {
-		r.first = Entry{*e, arrived, r.engine}
-		r.first.N = max(e.N, 1)
+	n, p := max(e.N, 1), &r.parts[0]
+	if r.parts[1].first.N > 0 || p.first.Reasoning > 0 && e.Reasoning < n {
+		p = &r.parts[1]
+	}
+	if p.first.N == 0 {
+		p.first = Entry{*e, arrived, r.engine}
+		p.first.N = n
 		return
 	}
-	r.last = Entry{*e, arrived, r.engine}
-	r.tokens += int64(max(e.N, 1))
+	p.last, p.n = Entry{*e, arrived, r.engine}, p.n+int64(n)
 }
 
 // Untracked returns how many running requests the state lacks.
@@ -219,13 +224,18 @@ func (s *State) All() (out []Entry) {
 			continue
 		}
 		out = append(out, r.begin...)
-		if r.first.N == 0 {
-			continue
-		}
-		out = append(out, r.first)
-		for _, e := range Spread(r.first.At, r.last.At, r.tokens, r.first.Index+r.first.N, s.Limits.Chunk, most) {
-			e.Req, e.Step = r.id, r.last.Step
-			out = append(out, Entry{e, r.last.Arrived, r.engine})
+		for i := range r.parts {
+			p := &r.parts[i]
+			if p.first.N == 0 {
+				break
+			}
+			out = append(out, p.first)
+			for _, e := range Spread(p.first.At, p.last.At, p.n, p.first.Index+p.first.N, s.Limits.Chunk, most) {
+				if e.Req, e.Step = r.id, p.last.Step; p.first.Reasoning == p.first.N {
+					e.Reasoning = e.N
+				}
+				out = append(out, Entry{e, p.last.Arrived, r.engine})
+			}
 		}
 	}
 	return out

@@ -44,6 +44,32 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
+// TestReasoningIsKeptApart checks that a late joiner gets the time of the first token of the answer.
+func TestReasoningIsKeptApart(t *testing.T) {
+	s := State{Limits: limits}
+	s.Apply(&event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued}, 0, 0)
+	for i := range int32(40) {
+		e := event.Event{Kind: event.KindToken, Req: 1, N: 1, At: event.Time(i + 1), Index: i}
+		if i < 30 {
+			e.Reasoning = 1
+		}
+		s.Apply(&e, e.At, 0)
+	}
+	var reasons, answers int32
+	first := event.Time(0)
+	for _, e := range s.All() {
+		if e.Kind != event.KindToken {
+			continue
+		}
+		if reasons, answers = reasons+e.Reasoning, answers+e.N-e.Reasoning; first == 0 && e.Reasoning < e.N {
+			first = e.At
+		}
+	}
+	if reasons != 30 || answers != 10 || first != 31 {
+		t.Errorf("%d tokens of reasoning, %d of the answer from %d on", reasons, answers, first)
+	}
+}
+
 // TestPastUsageIsNotKept checks that a late joiner gets no evidence of intervals that have passed.
 func TestPastUsageIsNotKept(t *testing.T) {
 	s := State{Limits: limits}

@@ -53,6 +53,7 @@ func anyToken(r *rapid.T, e *event.Event) {
 		e.LogP = rapid.Float32Range(-event.MaxNumber/2, event.MaxNumber/2).Draw(r, "logp")
 	}
 	e.Split, e.Choice, e.Handover = anySplit(r), rapid.Uint16().Draw(r, "choice"), rapid.Uint32().Draw(r, "handover")
+	e.Reasoning = rapid.Int32Range(0, math.MaxInt32).Draw(r, "reasoning")
 	if rapid.Bool().Draw(r, "raw") {
 		e.Text = string(rapid.SliceOf(rapid.Byte()).Draw(r, "bytes"))
 	} else {
@@ -79,6 +80,7 @@ func anyRequest(r *rapid.T, e *event.Event) {
 	case e.State.Final():
 		o := &event.Outcome{
 			Reason: anyString(r), Prompt: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Asked: e.At,
+			Reasoning: int(anyInt32(r)), Answered: int(anyInt32(r)), AnyReasoning: rapid.Bool().Draw(r, "any reasoning"), Drafted: int(anyInt32(r)), Accepted: int(anyInt32(r)),
 		}
 		if !o.AnyCached {
 			o.Cached = int(anyInt32(r))

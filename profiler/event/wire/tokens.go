@@ -16,6 +16,7 @@ var (
 		deltas("i", func(e *event.Event) int64 { return int64(e.Index) }, func(e *event.Event, v int64) { e.Index = clamp(v) }),
 		numbers("d", func(e *event.Event) int64 { return int64(e.ID) }, func(e *event.Event, v int64) { e.ID = clamp(v) }),
 		numbers("n", func(e *event.Event) int64 { return unless(e.N, 1) }, func(e *event.Event, v int64) { e.N = clamp(v) }),
+		numbers("g", func(e *event.Event) int64 { return unless(max(e.Reasoning, 0), 0) }, func(e *event.Event, v int64) { e.Reasoning = clamp(v) }),
 		numbers("c", func(e *event.Event) int64 { return unless(e.Choice, 0) }, func(e *event.Event, v int64) { e.Choice = uint16(min(v, math.MaxUint16)) }),
 		stepColumn,
 		numbers("h", func(e *event.Event) int64 { return unless(e.Handover, 0) }, func(e *event.Event, v int64) { e.Handover = uint32(min(v, math.MaxUint32)) }),

@@ -174,7 +174,7 @@ const reasonDone = "done"
 
 // token emits the tokens of a message.
 func (q *request) token(p *answers.Part, n, before int) {
-	e := event.Event{Kind: event.KindToken, At: p.At, ID: -1, N: int32(n), Index: int32(before), Choice: uint16(p.Choice)}
+	e := event.Event{Kind: event.KindToken, At: p.At, ID: -1, N: int32(n), Reasoning: int32(p.Reasoned(n)), Index: int32(before), Choice: uint16(p.Choice)}
 	if !slices.Contains(p.IDs, -1) {
 		if len(p.IDs) == 1 {
 			e.ID = p.IDs[0]

@@ -88,6 +88,9 @@ func (a *Answer) Outcome() event.Outcome {
 	}
 	later, ok := a.Counter.Later(s.Generated, s.Reasoning)
 	out.Later, out.AnyLater = later, !ok
+	out.Reasoning, out.Answered, ok = a.Counter.Reasoning(s.Generated, s.Reasoning)
+	out.AnyReasoning = !ok
+	out.Drafted, out.Accepted = s.Drafted, min(s.Accepted, s.Drafted)
 	return out
 }
 

@@ -17,6 +17,8 @@ type counted struct {
 	tokens                   int
 	first                    event.Time // when its first message was read
 	firstTokens, firstPieces int        // of what was read then
+	answered                 bool       // it has text that is no reasoning
+	answerPieces             int        // of the first message with such text
 }
 
 // Add counts a part and returns how many tokens of its choice are new, and how many came before. These are its token ids or
@@ -45,9 +47,30 @@ func (c *Counter) Add(p *Part, total int) (n, before int) {
 	if one.first == p.At {
 		one.firstTokens, one.firstPieces = one.firstTokens+n, one.firstPieces+p.Answer+p.Reasoning
 	}
+	if p.Answer > 0 && !one.answered {
+		one.answered, one.answerPieces = true, p.Answer
+	}
 	one.tokens = before + n
 	c.answer, c.reasoning = c.answer+p.Answer, c.reasoning+p.Reasoning
 	return n, before
+}
+
+// marks is how many tokens of a choice may be missing in its messages: those that begin and end reasoning and text have none.
+const marks = 8
+
+// Reasoning returns how many tokens are reasoning, and how many of the answer were streamed after its first message; 0 for
+// what the token events say. false: they are unknown. generated and reasoning are the server's totals; 0: not reported.
+func (c *Counter) Reasoning(generated, reasoning int) (n, answered int, ok bool) {
+	counted, most := c.Total(), marks*len(c.choices)
+	switch {
+	case c.reasoning == 0 || !c.guessed || generated == 0, generated >= counted && generated-counted <= max(most, counted/32):
+		return reasoning, 0, true
+	case reasoning == 0 || len(c.choices) > 1 || !c.plausible(reasoning, generated, counted):
+		return reasoning, 0, false
+	}
+	one := &c.choices[0]
+	rest := generated - reasoning
+	return reasoning, max(rest-(rest*one.answerPieces+c.answer/2)/max(c.answer, 1), 0), true
 }
 
 // Guessed reports whether a message had no token count.

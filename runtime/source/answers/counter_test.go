@@ -69,6 +69,33 @@ func TestLater(t *testing.T) {
 	}
 }
 
+// TestReasoning checks how many tokens are reasoning, and how many of the answer came after its first message.
+func TestReasoning(t *testing.T) {
+	words := func(n int, text string) []string { return slices.Repeat([]string{text}, n) }
+	for name, c := range map[string]struct {
+		of                   Counter
+		generated, reasoning int
+		count, answered      int // answered -1: unknown
+	}{
+		"one token per message":       {streamed(append(words(20, "?w"), words(12, "w")...)), 32, 20, 20, 0},
+		"and tags around":             {streamed(append(words(20, "?w"), words(12, "w")...)), 37, 0, 0, 0},
+		"no total":                    {streamed(append(words(20, "?w"), words(12, "w")...)), 0, 0, 0, 0},
+		"several tokens per message":  {streamed(append(words(20, "?a b c"), words(12, "a b c")...)), 96, 60, 60, 33},
+		"the same without details":    {streamed(append(words(20, "?a b c"), words(12, "a b c")...)), 96, 0, 0, -1},
+		"a summary of it":             {streamed(append(words(4, "?w w"), words(30, "w")...)), 500, 470, 470, -1},
+		"hidden":                      {streamed(words(12, "w")), 500, 488, 488, 0},
+		"several tokens, with counts": {streamed(append(words(2, "?w"), words(3, "w")...), 4, 4, 4, 4, 4), 20, 8, 8, 0},
+	} {
+		n, answered, ok := c.of.Reasoning(c.generated, c.reasoning)
+		if !ok {
+			answered = -1
+		}
+		if n != c.count || answered != c.answered {
+			t.Errorf("%s: %d tokens, %d later, want %d and %d", name, n, answered, c.count, c.answered)
+		}
+	}
+}
+
 // TestLaterOfOneRead checks that tokens that came in one read with the first ones are not later.
 func TestLaterOfOneRead(t *testing.T) {
 	var c Counter

@@ -98,6 +98,8 @@ type openAI struct {
 		Prompt    count  `json:"prompt_n"` // computed tokens, excluding cached ones
 		PromptMS  millis `json:"prompt_ms"`
 		Generated count  `json:"predicted_n"`
+		Drafted   count  `json:"draft_n"`
+		Accepted  count  `json:"draft_n_accepted"`
 	} `json:"timings"` // llama.cpp
 	SGLang struct {
 		Routed blob `json:"routed_experts"`
@@ -193,6 +195,7 @@ func readOpenAI(m *Message, value []byte) error {
 	if t := v.Timings; t != nil {
 		m.Prompt, m.Cached, m.Generated = int(t.Cached+t.Prompt), int(t.Cached), int(t.Generated)
 		m.CachedKnown, m.Prefill = true, time.Duration(t.PromptMS)
+		m.Drafted, m.Accepted = int(t.Drafted), int(t.Accepted)
 	}
 	m.use(v.Usage)
 	m.use(v.Groq.Usage)

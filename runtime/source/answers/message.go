@@ -26,6 +26,8 @@ type Message struct {
 	Prompt, Cached, Generated, Reasoning int  // token totals of the answer so far; Cached is part of Prompt
 	CachedKnown                          bool // Cached was reported
 
+	Drafted, Accepted int // tokens of drafts, of speculative decoding
+
 	Load, Queue, Prefill time.Duration // durations of the stages before the first token
 
 	Routed  string // expert picks, in the server's encoding
@@ -80,6 +82,9 @@ func (p *Part) say(texts ...text) {
 		}
 	}
 }
+
+// Reasoned returns how many of n tokens of the part are reasoning, by its share of the text: it comes first.
+func (p *Part) Reasoned(n int) int { return n * p.Reasoning / max(p.Reasoning+p.Answer, 1) }
 
 // write adds a part, if it has text.
 func (m *Message) write(p Part) {
@@ -149,7 +154,7 @@ func (m *Message) add(o *Message) {
 	m.Done, m.CachedKnown = m.Done || o.Done, m.CachedKnown || o.CachedKnown
 	m.Malformed += o.Malformed
 	m.Prompt, m.Cached, m.Generated = max(m.Prompt, o.Prompt), max(m.Cached, o.Cached), max(m.Generated, o.Generated)
-	m.Reasoning = max(m.Reasoning, o.Reasoning)
+	m.Reasoning, m.Drafted, m.Accepted = max(m.Reasoning, o.Reasoning), max(m.Drafted, o.Drafted), max(m.Accepted, o.Accepted)
 	m.Load, m.Queue, m.Prefill = max(m.Load, o.Load), max(m.Queue, o.Queue), max(m.Prefill, o.Prefill)
 	m.route(o.Routed, o.Answers)
 	if o.Failed {

@@ -22,6 +22,7 @@ type observer struct {
 	burst   struct { // tokens of one choice in one read, not emitted yet
 		at              event.Time
 		choice, n, from int // from: tokens of the choice before them
+		reasoning       int // of n
 	}
 	unread string // why part of it could not be read; "": all was read
 }
@@ -82,13 +83,14 @@ func (o *observer) message(m *answers.Message) {
 // token counts tokens. All of one choice in one read share a timestamp.
 func (o *observer) token(p *answers.Part, n, before int) {
 	b := &o.burst
-	if b.n > 0 && (b.at != p.At || b.choice != p.Choice) {
+	reasoning := p.Reasoned(n)
+	if b.n > 0 && (b.at != p.At || b.choice != p.Choice || reasoning > 0 && b.n > b.reasoning) {
 		o.flush()
 	}
 	if b.n == 0 {
 		b.at, b.choice, b.from = p.At, p.Choice, before
 	}
-	b.n += n
+	b.n, b.reasoning = b.n+n, b.reasoning+reasoning
 }
 
 // flush emits the pending tokens.
@@ -97,8 +99,8 @@ func (o *observer) flush() {
 	if b.n == 0 {
 		return
 	}
-	o.emit(event.Event{Kind: event.KindToken, At: b.at, ID: -1, N: int32(b.n), Index: int32(b.from), Choice: uint16(b.choice)})
-	b.n = 0
+	o.emit(event.Event{Kind: event.KindToken, At: b.at, ID: -1, N: int32(b.n), Reasoning: int32(b.reasoning), Index: int32(b.from), Choice: uint16(b.choice)})
+	b.n, b.reasoning = 0, 0
 }
 
 // stages emits the server's durations before the first token, as stages that follow each other until the first token. It

@@ -40,7 +40,7 @@ func TestWholeAnswers(t *testing.T) {
 			event.Outcome{Reason: "stop", Prompt: 9, Cached: 3, Generated: 4},
 		},
 		{"/v1/completions", `{"model":"m","choices":[{"text":"yes","finish_reason":"length"}]}`, event.Outcome{Reason: "length"}},
-		{"/completion", sample(t, "llamacpp_completion_final.json"), event.Outcome{Reason: "length", Prompt: 41, Cached: 31, Generated: 64}},
+		{"/completion", sample(t, "llamacpp_completion_final.json"), event.Outcome{Reason: "length", Prompt: 41, Cached: 31, Generated: 64, Drafted: 90, Accepted: 61}},
 		{
 			"/v1/responses", `{"object":"response","model":"m","status":"completed","output":[],"usage":{"input_tokens":8,"output_tokens":2}}`,
 			event.Outcome{Reason: "stop", Prompt: 8, AnyCached: true, Generated: 2},

@@ -165,16 +165,17 @@ func latencyNarrow(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 // omitted: the targets of TTFT and E2EL do not apply to them.
 type compliance struct {
 	all, met int
-	byTarget [4]struct{ all, met int } // in the order of sloTargets
+	byTarget [len(sloTargets)]struct{ all, met int } // in the order of sloTargets
 }
 
 // sloTargets are the targets in display order.
-var sloTargets = [4]struct {
+var sloTargets = [...]struct {
 	name  string
 	field table.Field
 	which store.Misses
 }{
 	{"TTFT", table.TTFT, store.MissedTTFT},
+	{"first answer", table.Answer, store.MissedAnswer},
 	{"TPOT", table.TPOT, store.MissedTPOT},
 	{"p99 ITL", table.ITL, store.MissedITL},
 	{"E2EL", table.E2EL, store.MissedE2EL},
@@ -189,7 +190,7 @@ func countCompliance(s *store.Snapshot, w metric.Window) (n compliance) {
 			n.met++
 		}
 		for i, t := range sloTargets {
-			if t.which != store.MissedTTFT && !t.field.Value(r, s.Now).OK() {
+			if t.which != store.MissedTTFT && t.which != store.MissedAnswer && !t.field.Value(r, s.Now).OK() {
 				continue
 			}
 			n.byTarget[i].all++
@@ -219,7 +220,7 @@ func drawCompliance(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		l.Put(pane.Dim, "TTFT target ").Put(pane.Data, metric.Duration(int64(targets.TTFT)))
 	} else {
 		l.Put(pane.Dim, "targets")
-		for i, target := range [...]time.Duration{targets.TTFT, targets.TPOT, targets.ITL, targets.E2EL} {
+		for i, target := range [...]time.Duration{targets.TTFT, targets.Answer, targets.TPOT, targets.ITL, targets.E2EL} {
 			if target <= 0 {
 				continue
 			}

@@ -49,6 +49,9 @@ func distributions(s *store.Snapshot, w metric.Window) (rows []distribution, bef
 	for id := range store.NumLatencies {
 		row, session := id.Row(), s.Distribution(id, metric.Session)
 		name := row.Title
+		if row.Reason && session.Count == 0 {
+			continue
+		}
 		if id == store.STIL && session.Count == 0 && !s.Engine.Caps.Has(event.CapQueue) && s.Counts.Finished > 0 {
 			continue // the engine does not say when it starts a request
 		}

@@ -48,6 +48,23 @@ func TestGolden(t *testing.T) {
 	show(viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII(), &table.Selection{Follow: true}).Golden("ascii")
 }
 
+// TestThinking draws a request that reasons: thinking is a stage of it.
+func TestThinking(t *testing.T) {
+	s := viewtest.NewScene()
+	s.Engine(event.EngineReady, "")
+	s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{Label: "chat"}})
+	for i := range int32(48) {
+		s.Now += event.Time(20e6)
+		e := event.Event{Kind: event.KindToken, Req: 1, N: 1, Index: i, ID: -1}
+		if i < 32 {
+			e.Reasoning = 1
+		}
+		s.Emit(e)
+	}
+	s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateFinished, Data: &event.Outcome{Reason: "stop", Prompt: 12, Generated: 48, Drafted: 40, Accepted: 30}})
+	show(viewtest.NewScreen(t, s.Snapshot(), viewtest.Wide), &table.Selection{Follow: true}).Press("x").Golden("thinking_whole")
+}
+
 // TestHandover checks that the selected token says when its text was handed over, if that is reported.
 func TestHandover(t *testing.T) {
 	s := *viewtest.LiveSnapshot()

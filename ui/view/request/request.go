@@ -149,8 +149,11 @@ func requestFacts(a grid.Area, f *pane.Frame, r *store.Request) {
 		}
 		l.Gap(3)
 	}
+	fact("answer", table.Answer.Value(r, 0), metric.Seconds, targetMark(f, table.Answer, r))
+	fact("thinking", r.Thinking, metric.Seconds, "")
 	fact("TPOT", r.TPOT, metric.Seconds, targetMark(f, table.TPOT, r))
 	fact("E2EL", r.E2EL, metric.Seconds, targetMark(f, table.E2EL, r))
+	fact("reasoning", r.Reasoning, metric.Count, "")
 	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
 	if r.CachedTokens > 0 {
 		l.Gap(-2)
@@ -162,6 +165,11 @@ func requestFacts(a grid.Area, f *pane.Frame, r *store.Request) {
 	}
 	fact("generated", table.Generated.Value(r, 0), metric.Count, limit)
 	fact("decode", r.DecodeRate, metric.Rate, "/s")
+	fact("reasoning", r.ReasoningRate, metric.Rate, "/s")
+	fact("answer TPOT", r.AnswerTPOT, metric.Seconds, "")
+	if r.Drafted > 0 {
+		fact("drafts", event.DerivedValue(float64(r.Accepted)/float64(r.Drafted)), metric.Percent, " of "+metric.Count(float64(r.Drafted))+" accepted")
+	}
 	itl := func(ns int64) event.Reading {
 		if r.ITL.Count == 0 {
 			return event.Absent(event.NotYet)

@@ -139,6 +139,9 @@ func tokenFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, r *store.R
 	if t.Step > 0 {
 		id += ", forward pass " + strconv.FormatUint(t.Step, 10)
 	}
+	if t.Reasoning > 0 {
+		id += ", reasoning"
+	}
 	y = fact(a, f, y, "token", pane.Plain, id)
 	at := pane.Clock(pane.SessionTime(s, t.At))
 	if !r.MissedStart {

@@ -3,7 +3,9 @@ package request
 import (
 	"math"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -41,8 +43,19 @@ func waterfallSums(a, bars grid.Area, f *pane.Frame, v *View, x axis, y int, tot
 	if r.First == 0 || y >= bars.H-2 {
 		return y
 	}
-	decodeBar(bars.Sub(0, y, bars.W, 1), f, v, x)
-	sum("+ decode", metric.Reading(r.Decode, metric.Seconds), pane.Data)
+	decode, after, words := "+ decode", [][2]float64{x.place(r.First, r.Last)}, metric.Reading(r.Decode, metric.Seconds)
+	if r.Thinking.OK() && r.Decode.OK() && y < bars.H-3 {
+		var at [][2]float64
+		if at, after = thinkingAt(r, x); v.ToEnd {
+			drawSpans(bars.Sub(0, y, bars.W, 1), f, at, grid.Fg(theme.SeriesP99), gl.Bar)
+		} else {
+			bars.Cell(bars.W-1, y, grid.Fg(theme.SeriesP99), gl.Cut)
+		}
+		sum("+ thinking", metric.Seconds(r.Thinking.V), pane.Data)
+		decode, words = "+ answer", metric.Seconds(max(r.Decode.V-r.Thinking.V, 0))
+	}
+	decodeBar(bars.Sub(0, y, bars.W, 1), f, v, x, after)
+	sum(decode, words, pane.Data)
 	if r.Paced.OK() && r.Paced.V > 0 {
 		a.Right(a.W, y, pane.Dim, "paced "+metric.Seconds(r.Paced.V))
 	}
@@ -52,17 +65,38 @@ func waterfallSums(a, bars grid.Area, f *pane.Frame, v *View, x axis, y int, tot
 	return y
 }
 
-// decodeBar draws the tokens after the first on the axis, each cell in the colour of its longest gap. If the axis ends
-// with the first token, it draws only a continuation mark.
-func decodeBar(bar grid.Area, f *pane.Frame, v *View, x axis) {
+// thinkingAt returns where a request reasons after its first token, and where it does not.
+func thinkingAt(r *store.Request, x axis) (thinking, answer [][2]float64) {
+	from := r.First
+	for _, p := range r.Spans {
+		if p.Stage == event.StageThinking && p.End > from {
+			if p.Start > from {
+				answer = append(answer, x.place(from, p.Start))
+			}
+			thinking = append(thinking, x.place(max(p.Start, from), p.End))
+			from = p.End
+		}
+	}
+	if from < r.Last {
+		answer = append(answer, x.place(from, r.Last))
+	}
+	return thinking, answer
+}
+
+// decodeBar draws the tokens after the first at their places on the axis, each cell in the colour of its longest gap. If the
+// axis ends with the first token, it draws only a continuation mark.
+func decodeBar(bar grid.Area, f *pane.Frame, v *View, x axis, tokens [][2]float64) {
 	r := v.Request
 	if !v.ToEnd {
 		bar.Cell(bar.W-1, 0, grid.Fg(theme.SeriesDecode), f.Skin.Glyphs.Cut)
 		return
 	}
-	drawSpans(bar, f, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), f.Skin.Glyphs.Bar)
+	drawSpans(bar, f, tokens, grid.Fg(theme.SeriesP50), f.Skin.Glyphs.Bar)
 	median := float64(r.ITL.P50)
 	for _, t := range r.Tokens {
+		if t.Reasoning > 0 && r.Thinking.OK() {
+			continue
+		}
 		if ratio := float64(t.Gap) / median; median > 0 && ratio >= pane.SlowGap {
 			at := min(int(x.place(t.At, t.At)[1]*float64(bar.W)), bar.W-1)
 			bar.Cell(at, 0, pane.GapStyle(ratio), f.Skin.Glyphs.Bar)

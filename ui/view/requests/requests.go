@@ -26,6 +26,7 @@ var requestTable = []requestColumn{
 	{Field: table.Generated, W: 7, Rank: 3},
 	{Field: table.Queue, W: 9, Rank: 9},
 	{Field: table.TTFT, W: 12, Rank: 1},
+	{Field: table.Answer, W: 12, Rank: 9},
 	{Field: table.TPOT, W: 9, Rank: 4},
 	{Field: table.ITL, W: 9, Rank: 8},
 	{Field: table.E2EL, W: 9, Rank: 7},
@@ -60,7 +61,7 @@ func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 func varies(l *table.Requests, f table.Field) bool {
 	if f.Unit() != metric.Word {
 		ended := func(r *store.Request) bool { return r.State.Final() && (f != table.TTFT || r.Polled) } // a long wait for TTFT is shown
-		return slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Value(r, r.Enqueued).OK() }) || !slices.ContainsFunc(l.Rows, ended)
+		return slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Value(r, r.Enqueued).OK() }) || f != table.Answer && !slices.ContainsFunc(l.Rows, ended)
 	}
 	same := ""
 	if f == table.Model && len(l.Rows) > 0 {
