@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -14,6 +15,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
+
+// control sends a message.
+func (w watcher) control(ctx context.Context, m wire.Control) error {
+	_, err := w.client.Control(ctx, &m)
+	return err
+}
 
 // request waits until a request satisfies a condition.
 func (w watcher) request(id event.RequestID, condition func(*store.Request) bool) (found *store.Request) {
@@ -101,8 +108,8 @@ func TestControlOfRust(t *testing.T) {
 		t.Errorf("unexpected text: %+v", r.Tokens[0])
 	}
 	for what, err := range map[string]error{
-		"cancel": w.client.Cancel(ctx, 9000), "pause": w.client.Pause(ctx), "resume": w.client.Resume(ctx),
-		"hooks": w.client.Hooks(ctx, wire.Measure{Stages: true, Picks: true}), "sample": w.client.Sample(ctx, 4),
+		"cancel": w.client.Cancel(ctx, 9000), "pause": w.control(ctx, wire.Control{Type: wire.Pause}), "resume": w.control(ctx, wire.Control{Type: wire.Resume}),
+		"hooks": w.control(ctx, wire.Control{Type: wire.Hooks, On: wire.Measure{Stages: true, Picks: true}}), "sample": w.control(ctx, wire.Control{Type: wire.Sample, Every: 4}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -112,7 +119,7 @@ func TestControlOfRust(t *testing.T) {
 	if err := w.client.Cancel(ctx, 77); err == nil || !strings.Contains(err.Error(), "no request 77") {
 		t.Errorf("cancel of an unknown request: %v", err)
 	}
-	if err := w.client.Sample(ctx, 1000); err == nil || !strings.Contains(err.Error(), "panicked") {
+	if err := w.control(ctx, wire.Control{Type: wire.Sample, Every: 1000}); err == nil || !strings.Contains(err.Error(), "panicked") {
 		t.Errorf("a function that panics: %v", err)
 	}
 	lines := Connect(t, p.Address, check)

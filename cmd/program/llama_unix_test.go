@@ -307,7 +307,7 @@ func TestLlamaSampled(t *testing.T) {
 			t.Fatalf("offered is %b", client.Offers())
 		}
 	}
-	if err := client.Sample(t.Context(), 7); err != nil {
+	if _, err := client.Control(t.Context(), &wire.Control{Type: wire.Sample, Every: 7}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Generate(t.Context(), wire.Generation{Prompt: "Call me Ishmael.", MaxTokens: 50, IgnoreEOS: true}); err != nil {

@@ -52,10 +52,11 @@ func (c *Client) answered(s *wire.Session) {
 	}
 }
 
-// call sends a message and waits for the answer.
-func (c *Client) call(ctx context.Context, m *wire.Control) (wire.Session, error) {
-	fail := func(err error) (wire.Session, error) {
-		return wire.Session{}, fmt.Errorf("%v at %v: %w", m.Type, c.address, err)
+// Control sends a message, which it changes, and waits for the answer: the request of a message that generates. Errors:
+// ErrNotConnected, ErrNotOffered, the engine's reason, or that of ctx.
+func (c *Client) Control(ctx context.Context, m *wire.Control) (event.RequestID, error) {
+	fail := func(err error) (event.RequestID, error) {
+		return 0, fmt.Errorf("%v at %v: %w", m.Type, c.address, err)
 	}
 	answer, base, err := c.send(m)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *Client) call(ctx context.Context, m *wire.Control) (wire.Session, error
 		if s.Req != 0 && s.Req <= maxID {
 			s.Req += base
 		}
-		return s, nil
+		return s.Req, nil
 	}
 }
 
@@ -128,37 +129,13 @@ func (c *Client) Offers() event.Caps {
 	return c.link.caps
 }
 
-// Generate asks the engine to continue text and returns the request. Errors of all methods below: ErrNotConnected,
-// ErrNotOffered, the engine's reason, or that of ctx.
+// Generate asks the engine to continue text and returns the request.
 func (c *Client) Generate(ctx context.Context, g wire.Generation) (event.RequestID, error) {
-	s, err := c.call(ctx, &wire.Control{Type: wire.Generate, Generation: g})
-	return s.Req, err
+	return c.Control(ctx, &wire.Control{Type: wire.Generate, Generation: g})
 }
 
 // Cancel asks the engine to end a request.
 func (c *Client) Cancel(ctx context.Context, id event.RequestID) error {
-	return c.do(ctx, &wire.Control{Type: wire.Cancel, Req: id})
-}
-
-// Pause asks the engine to stop after the forward pass in progress.
-func (c *Client) Pause(ctx context.Context) error { return c.do(ctx, &wire.Control{Type: wire.Pause}) }
-
-// Resume asks the engine to continue.
-func (c *Client) Resume(ctx context.Context) error {
-	return c.do(ctx, &wire.Control{Type: wire.Resume})
-}
-
-// Hooks asks the engine to measure exactly these things.
-func (c *Client) Hooks(ctx context.Context, on wire.Measure) error {
-	return c.do(ctx, &wire.Control{Type: wire.Hooks, On: on})
-}
-
-// Sample asks the engine to count router picks in one of every forward passes.
-func (c *Client) Sample(ctx context.Context, every int) error {
-	return c.do(ctx, &wire.Control{Type: wire.Sample, Every: every})
-}
-
-func (c *Client) do(ctx context.Context, m *wire.Control) error {
-	_, err := c.call(ctx, m)
+	_, err := c.Control(ctx, &wire.Control{Type: wire.Cancel, Req: id})
 	return err
 }

@@ -51,6 +51,28 @@ func (d *desk) Control(c *wire.Control) (event.RequestID, error) {
 	return 0, d.note("%v", c.Type)
 }
 
+// Pause, Resume, Hooks and Sample send such a message.
+func (c *Client) Pause(ctx context.Context) error {
+	return c.controls(ctx, wire.Control{Type: wire.Pause})
+}
+
+func (c *Client) Resume(ctx context.Context) error {
+	return c.controls(ctx, wire.Control{Type: wire.Resume})
+}
+
+func (c *Client) Hooks(ctx context.Context, on wire.Measure) error {
+	return c.controls(ctx, wire.Control{Type: wire.Hooks, On: on})
+}
+
+func (c *Client) Sample(ctx context.Context, every int) error {
+	return c.controls(ctx, wire.Control{Type: wire.Sample, Every: every})
+}
+
+func (c *Client) controls(ctx context.Context, m wire.Control) error {
+	_, err := c.Control(ctx, &m)
+	return err
+}
+
 // attached returns a connected client.
 func attached(t *testing.T, s *Server, token string) *Client {
 	t.Helper()

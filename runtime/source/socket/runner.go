@@ -165,10 +165,9 @@ func (r *Runner) Encode(context.Context, string) ([]int32, error) { return nil, 
 
 // Control asks the engine to act on a message, and returns the request of one that generates.
 func (r *Runner) Control(m *wire.Control) (id event.RequestID, err error) {
-	err = r.send(func(ctx context.Context) error {
-		again := *m // a message is sent once
-		answer, err := r.client.call(ctx, &again)
-		id = answer.Req
+	err = r.send(func(ctx context.Context) (err error) {
+		again := *m // sending changes it
+		id, err = r.client.Control(ctx, &again)
 		return err
 	})
 	return id, err
