@@ -228,9 +228,6 @@ func (e *Engine) Ops() *event.Ops { return e.trace.ops.snapshot() }
 // Threads implements engine.Threaded.
 func (e *Engine) Threads() []int { return e.pool.threads }
 
-// ChatTemplate returns the model's chat template in Jinja; "" if it has none.
-func (e *Engine) ChatTemplate() string { return e.lib.chatTemplate(e.model, 0) }
-
 // Close implements engine.Engine.
 func (e *Engine) Close() error {
 	e.vocabulary.close()

@@ -35,9 +35,6 @@ func TestDescribesLikeNative(t *testing.T) {
 	if diff := cmp.Diff(n.Model(), e.Model()); diff != "" {
 		t.Errorf("models differ (-native +llama.cpp)\n%s", diff)
 	}
-	if template := e.ChatTemplate(); template != "" {
-		t.Errorf("a model for plain text has the chat template %q", template)
-	}
 	if info := e.Info(); info.Name != "llama.cpp" || !info.Device.Host || info.Device.Kernels == "" || info.Slots != 2 || info.Device.Threads != 1 {
 		t.Errorf("engine %+v", info)
 	}

@@ -47,7 +47,6 @@ type calls struct {
 	parameters    func(model uintptr) uint64
 	size          func(model uintptr) uint64
 	meta          func(model uintptr, key string, buf *byte, room uintptr) int32
-	chatTemplate  func(model uintptr, name uintptr) string
 	hasEncoder    func(model uintptr) bool
 	isRecurrent   func(model uintptr) bool
 	isHybrid      func(model uintptr) bool
@@ -219,8 +218,8 @@ func (c *calls) names() map[string]map[string]any {
 			"llama_tokenize": &c.tokenize, "llama_token_to_piece": &c.piece, "llama_model_n_ctx_train": &c.trainContext,
 			"llama_model_n_embd": &c.width, "llama_model_n_layer": &c.layers, "llama_model_n_head": &c.heads,
 			"llama_model_n_head_kv": &c.kvHeads, "llama_model_n_params": &c.parameters, "llama_model_size": &c.size,
-			"llama_model_meta_val_str": &c.meta, "llama_model_chat_template": &c.chatTemplate,
-			"llama_model_has_encoder": &c.hasEncoder, "llama_model_is_recurrent": &c.isRecurrent, "llama_model_is_hybrid": &c.isHybrid,
+			"llama_model_meta_val_str": &c.meta,
+			"llama_model_has_encoder":  &c.hasEncoder, "llama_model_is_recurrent": &c.isRecurrent, "llama_model_is_hybrid": &c.isHybrid,
 			"llama_get_memory": &c.memory, "llama_memory_seq_rm": &c.remove,
 			"llama_memory_seq_pos_max": &c.lastPosition, "llama_decode": &c.decode, "llama_get_logits_ith": &c.logits,
 			"llama_synchronize": &c.synchronize, "llama_attach_threadpool": &c.attachPool, "llama_detach_threadpool": &c.detachPool,

@@ -126,14 +126,6 @@ func (t *Tokenizer) Piece(id int32) string {
 	return t.pieces[id]
 }
 
-// SpecialPiece is like Piece, but includes the text of control tokens.
-func (t *Tokenizer) SpecialPiece(id int32) string {
-	if id < 0 || int(id) >= len(t.tokens) {
-		return ""
-	}
-	return t.render(id, true)
-}
-
 // render returns the text of a token.
 func (t *Tokenizer) render(id int32, special bool) string {
 	text := t.tokens[id]

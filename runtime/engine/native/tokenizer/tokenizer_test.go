@@ -316,3 +316,11 @@ func BenchmarkNew(b *testing.B) {
 		}
 	}
 }
+
+// SpecialPiece is like Piece, but includes the text of control tokens.
+func (t *Tokenizer) SpecialPiece(id int32) string {
+	if id < 0 || int(id) >= len(t.tokens) {
+		return ""
+	}
+	return t.render(id, true)
+}
