@@ -34,6 +34,7 @@ type Aggregates struct {
 	Ratios     []Ratio        `wire:"ratios"`         // shares and means over Interval, ascending by name
 	Adapters   []string       `wire:"adapters,named"` // LoRA adapters of running and waiting requests
 	Ranks      []Rank         `wire:"ranks"`          // state of each data-parallel rank, if there are several
+	ByModel    []Rank         `wire:"by_model"`       // state of each model that runs, if there are several
 	Earlier    *Earlier       `wire:"earlier"`        // of the first report only
 
 	ExpertRanks []LayerRanks `wire:"expert_ranks"` // picks of experts over Interval, if the engine spreads experts over ranks
@@ -48,12 +49,13 @@ type Ratio struct {
 	Whole Reading `wire:"whole,bare"`
 }
 
-// Rank is the state of one data-parallel rank of an engine.
+// Rank is the state of a part of an engine: of one data-parallel rank, or of one model.
 type Rank struct {
 	Name    string  `wire:"name,always" json:"rank"`
 	Running Reading `wire:"running" json:"running"` // as in Aggregates
 	Waiting Reading `wire:"waiting" json:"waiting"`
 	KVUsage Reading `wire:"kv_usage" json:"kv_usage_share"`
+	Decode  Reading `wire:"decode" json:"decode_tokens_per_s"`
 }
 
 // LayerRanks are the picks of a layer's experts by the rank that computed them.

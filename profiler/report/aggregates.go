@@ -19,9 +19,19 @@ type Aggregates struct {
 	Parts     Parts                `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
 	Adapters  []string             `json:"lora_adapters,omitempty"`
 	Ranks     []event.Rank         `json:"ranks,omitempty"`
+	ByModel   []ModelState         `json:"by_model,omitempty"`
 	Experts   *ReportedExperts     `json:"expert_ranks,omitempty"`
 	Earlier   *ReportedEarlier     `json:"earlier,omitempty"`
 	Models    []ReportedModel      `json:"models_in_memory,omitempty"`
+}
+
+// ModelState is the state of one of several models of a server, at the end.
+type ModelState struct {
+	Name    string        `json:"model"`
+	Running event.Reading `json:"running"`
+	Waiting event.Reading `json:"waiting"`
+	KVUsage event.Reading `json:"kv_usage_share"`
+	Decode  event.Reading `json:"decode_tokens_per_s"`
 }
 
 // ReportedModel is a model in the memory of a server that loads models by itself.
@@ -70,6 +80,9 @@ func aggregates(r *store.Aggregates) Aggregates {
 		}
 	}
 	out.Adapters, out.Ranks = r.Adapters, r.Ranks
+	for _, m := range r.ByModel {
+		out.ByModel = append(out.ByModel, ModelState(m))
+	}
 	for i := range r.Models {
 		out.Models = append(out.Models, reportedModel(&r.Models[i], r.At))
 	}
@@ -144,7 +157,7 @@ func reportedSections(r *Report) []section {
 	if len(times.rows) > 0 {
 		times.words = []string{countedNote}
 	}
-	return append([]section{numbers, r.Reported.modelsSection(), r.Reported.ranksSection(), r.Reported.Experts.section(), times}, r.Reported.Earlier.sections()...)
+	return append([]section{numbers, r.Reported.modelsSection(), r.Reported.byModelSection(), r.Reported.ranksSection(), r.Reported.Experts.section(), times}, r.Reported.Earlier.sections()...)
 }
 
 // ranksSection returns the table of data-parallel ranks.
@@ -152,6 +165,15 @@ func (r *Aggregates) ranksSection() section {
 	s := section{title: "Data-parallel ranks at the end", left: 1, header: []string{"rank", "running", "waiting", "KV cache"}}
 	for _, k := range r.Ranks {
 		s.rows = append(s.rows, []string{k.Name, short(k.Running, metric.Count), short(k.Waiting, metric.Count), short(k.KVUsage, metric.Percent)})
+	}
+	return s
+}
+
+// byModelSection returns the table of the models of a server that runs several.
+func (r *Aggregates) byModelSection() section {
+	s := section{title: "Models at the end", left: 1, header: []string{"model", "running", "waiting", "KV cache", "tokens/s"}}
+	for _, m := range r.ByModel {
+		s.rows = append(s.rows, []string{m.Name, short(m.Running, metric.Count), short(m.Waiting, metric.Count), short(m.KVUsage, metric.Percent), short(m.Decode, metric.Rate)})
 	}
 	return s
 }

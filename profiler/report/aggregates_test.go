@@ -31,6 +31,7 @@ func TestReportOfAServer(t *testing.T) {
 			Ratios:   []event.Ratio{{Name: event.RatioCacheHits, Part: reported(float64(now) / 1e9), Whole: reported(10)}},
 			Adapters: []string{"sql"},
 			Ranks:    []event.Rank{{Name: "0", Running: reported(3)}, {Name: "1", Running: reported(4)}},
+			ByModel:  []event.Rank{{Name: "small", Running: reported(2), Decode: event.DerivedValue(300)}, {Name: "large", Running: reported(5)}},
 			Earlier: &event.Earlier{
 				Finished: reported(102), Counts: []event.NamedReading{{Name: "preemptions", Reading: event.DerivedValue(7)}},
 				Histograms: []event.Histogram{{Name: event.HistogramTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms}, Counts: []uint64{4, 1, 0}}},

@@ -267,7 +267,7 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 		p.ExpertRanks = append(p.ExpertRanks, event.LayerRanks{
 			Layer: rapid.IntRange(0, 100).Draw(r, "layer"), Picks: rapid.SliceOfN(rapid.Uint64Range(0, 1e9), 1, 4).Draw(r, "picks"),
 		})
-		p.Ranks, p.Adapters = append(p.Ranks, rank), append(p.Adapters, anyString(r))
+		p.Ranks, p.ByModel, p.Adapters = append(p.Ranks, rank), append(p.ByModel, rank), append(p.Adapters, anyString(r))
 	}
 	p.Counts = p.More
 	if rapid.Bool().Draw(r, "earlier") {

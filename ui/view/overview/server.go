@@ -73,9 +73,16 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		adapters += ", " + sanitize.Line(name)
 	}
 	names("LoRA", adapters)
-	for _, k := range s.Aggregates.Ranks {
-		names("rank "+sanitize.Line(k.Name), ", "+metric.Reading(k.Running, metric.Count)+" running, "+
-			metric.Reading(k.Waiting, metric.Count)+" waiting, KV "+metric.Reading(k.KVUsage, metric.Percent))
+	state := func(k *event.Rank) string {
+		return metric.Reading(k.Running, metric.Count) + " running, " + metric.Reading(k.Waiting, metric.Count) + " waiting, KV " + metric.Reading(k.KVUsage, metric.Percent)
+	}
+	for i := range s.Aggregates.Ranks {
+		k := &s.Aggregates.Ranks[i]
+		names("rank "+sanitize.Line(k.Name), ", "+state(k))
+	}
+	for i := range s.Aggregates.ByModel {
+		k := &s.Aggregates.ByModel[i]
+		names("model", ", "+sanitize.Line(k.Name)+": "+metric.Reading(k.Decode, metric.Rate)+" tok/s, "+state(k))
 	}
 }
 

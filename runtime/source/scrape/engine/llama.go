@@ -241,7 +241,7 @@ func (l *llama) collectAll(ctx context.Context, s *Poller, list []*llamaModel) (
 			addEndpoint(part, m.firstPath(), err.Error())
 		}
 		answered = answered || err == nil
-		addAggregates(sum, part)
+		addAggregates(sum, part, m.name)
 		mergeEndpoints(sum, part, m.name)
 	}
 	if !answered {

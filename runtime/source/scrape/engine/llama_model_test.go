@@ -60,6 +60,9 @@ func TestRouterModelsCountSeparately(t *testing.T) {
 	if p.Waiting.V != 4 || p.KVTotal.V != 4*64 || p.Slots[3].Slot != 3 {
 		t.Errorf("both models:\n%s%+v", describe(p), p.Slots)
 	}
+	if m := p.ByModel; len(m) != 2 || m[0].Name != "a" || m[1].Name != "b" || m[0].Waiting.V != 2 || m[1].Waiting.V != 2 || !m[1].KVUsage.OK() {
+		t.Errorf("by model: %+v", m)
+	}
 	setRouterPages(f, map[string]int{"a": 130, "b": 50_400})
 	waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return p.CacheHits.V == 0.25 })
 	waitFor(w, event.KindAggregates, len(w.log.OfKind(event.KindAggregates))+5, func(*event.Aggregates) bool { return true })

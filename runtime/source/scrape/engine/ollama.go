@@ -195,12 +195,15 @@ func (o *ollama) readRunners(ctx context.Context, s *Poller, report *event.Aggre
 			continue
 		}
 		r.polled = true
-		part := &event.Aggregates{Interval: report.Interval}
+		part, model := &event.Aggregates{Interval: report.Interval}, o.nameOf(r.file)
 		r.slots.update(list, s.clock.Now(), part)
 		for i := range part.Slots {
-			part.Slots[i].Model = o.nameOf(r.file)
+			part.Slots[i].Model = model
 		}
-		addAggregates(report, part)
+		addAggregates(report, part, model)
+	}
+	if len(report.ByModel) < 2 {
+		report.ByModel = nil
 	}
 	return known
 }
@@ -320,7 +323,12 @@ func (o *ollama) close() {
 }
 
 // addAggregates adds the report of one llama-server, or of one of its models, to a sum. Slots are renumbered.
-func addAggregates(sum, part *event.Aggregates) {
+func addAggregates(sum, part *event.Aggregates, model string) {
+	one := event.Rank{Name: model, Running: part.Running, Waiting: part.Waiting, KVUsage: part.KVUsage}
+	if !part.AtLeast {
+		one.Decode = part.Decode
+	}
+	sum.ByModel = append(sum.ByModel, one)
 	for _, v := range part.Slots {
 		v.Slot = len(sum.Slots)
 		sum.Slots = append(sum.Slots, v)

@@ -33,12 +33,13 @@ type Gatherer struct {
 	label string // the last label that labelValue was asked for in this line, and its value
 	value []byte
 
-	texts  uint32  // complete ones
-	readAt float64 // Now at the last one
-	sets   map[uint64]*labelSet
-	order  int                  // of the next set
-	pairs  map[uint64]knownPair // by hash
-	shown  []*series            // room for addGauges
+	texts    uint32  // complete ones
+	reported uint32  // of these, those before the last report
+	readAt   float64 // Now at the last one
+	sets     map[uint64]*labelSet
+	order    int                  // of the next set
+	pairs    map[uint64]knownPair // by hash
+	shown    []*series            // room for addGauges
 
 	requestLabels map[uint64]bool // by the hash of the name: labels of running requests
 	hadRequests   bool            // the last text had running requests, or their number

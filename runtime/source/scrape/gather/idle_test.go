@@ -190,3 +190,36 @@ func TestCacheTiers(t *testing.T) {
 		}
 	}
 }
+
+// TestStateByModel: of a server that runs several models each has its requests and its rate.
+func TestStateByModel(t *testing.T) {
+	g := newGatherer(engine.VLLM)
+	for i := range 3 {
+		text := ""
+		for k, model := range []string{"small", "large"} {
+			for e := range 2 {
+				labels := fmt.Sprintf("{engine=%q,model_name=%q}", fmt.Sprint(e), model)
+				text += fmt.Sprintf("vllm:num_requests_running%[1]s %[2]d\nvllm:num_requests_waiting%[1]s %[3]d\nvllm:kv_cache_usage_perc%[1]s 0.%[2]d\nvllm:generation_tokens_total%[1]s %[4]d\n",
+					labels, k+e+1, k, 1000+i*(k+1)*10)
+			}
+		}
+		read(t, g, text)
+		if i == 1 { // two texts before one report
+			continue
+		}
+		m := g.Report(int64(2*i) * second).ByModel
+		if len(m) != 2 || m[0].Name != "small" || m[0].Running.V != 3 || m[1].Running.V != 5 || m[1].Waiting.V != 2 || m[1].KVUsage.V != 0.3 || m[0].Decode.OK() {
+			t.Errorf("text %d: %+v", i, m)
+		}
+	}
+	read(t, g, "vllm:num_requests_running{model_name=\"small\"} 1\nvllm:num_requests_running{model_name=\"large\"} 0\n"+
+		"vllm:generation_tokens_total{engine=\"0\",model_name=\"small\"} 1050\nvllm:generation_tokens_total{engine=\"0\",model_name=\"large\"} 1100\n")
+	if m := g.Report(2 * second).ByModel; len(m) != 2 || m[0].Decode.V != 15+5 || m[1].Decode.V != 30+10 { // the missing engines go on as before
+		t.Errorf("tokens/s %+v", m)
+	}
+	g = newGatherer(engine.VLLM)
+	read(t, g, "vllm:num_requests_running{model_name=\"small\"} 1\n")
+	if m := g.Report(0).ByModel; m != nil {
+		t.Errorf("a single model: %+v", m)
+	}
+}

@@ -116,37 +116,44 @@ func (g *Gatherer) setAdapters(at float64, l prom.Labels) {
 	}
 }
 
-// maxRanks limits the number of ranks.
+// maxRanks limits the number of ranks, and of models.
 const maxRanks = 64
 
-// rankStates returns the state of each rank; nil if there is only one.
-func (g *Gatherer) rankStates() (out []event.Rank) {
+// states returns the state of each part of the engine, by the name that the labels of a series give it; nil if there is
+// only one. since is the time since the last report in ns.
+func (g *Gatherer) states(name func(*labelSet) string, since int64) (out []event.Rank) {
+	counted := g.metricOf(Generated)
+	if counted != nil && (counted.AtEnd || since <= 0 || g.texts-g.reported != 1) { // see series.last
+		counted = nil
+	}
 	var list []*series
-	for _, m := range append(append([]*metric{g.metricOf(Running)}, g.queues()...), g.metricOf(KVUsage)) {
+	for _, m := range append(append([]*metric{g.metricOf(Running)}, g.queues()...), g.metricOf(KVUsage), counted) {
 		if m == nil || m.problem != "" {
 			continue
 		}
 		list = list[:0]
 		for _, s := range m.series {
-			if s.of == nil && s.set.rank != "" && s.text > 0 && g.texts-s.text <= heldTexts {
+			if s.of == nil && name(s.set) != "" && s.text > 0 && g.texts-s.text <= heldTexts {
 				list = append(list, s)
 			}
 		}
 		slices.SortFunc(list, func(a, b *series) int { return a.set.order - b.set.order })
 		for _, s := range list {
-			at := slices.IndexFunc(out, func(r event.Rank) bool { return r.Name == s.set.rank })
+			at := slices.IndexFunc(out, func(r event.Rank) bool { return r.Name == name(s.set) })
 			if at < 0 {
 				if len(out) == maxRanks {
 					continue
 				}
 				at = len(out)
-				out = append(out, event.Rank{Name: s.set.rank})
+				out = append(out, event.Rank{Name: name(s.set)})
 			}
 			switch r := &out[at]; m.Role {
 			case Running:
 				r.Running = event.ReportedValue(r.Running.V + s.value)
-			case KVUsage:
+			case KVUsage: // of the fullest
 				r.KVUsage = event.ReportedValue(max(r.KVUsage.V, s.value))
+			case Generated:
+				r.Decode = event.DerivedValue(r.Decode.V + s.last/(float64(since)/1e9))
 			default:
 				r.Waiting = event.ReportedValue(r.Waiting.V + s.value)
 			}

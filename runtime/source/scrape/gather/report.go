@@ -166,7 +166,8 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 	if p.Adapters = slices.Clone(g.adapters); since <= 0 {
 		p.Earlier = g.earlier()
 	}
-	p.Ranks, p.ExpertRanks = g.rankStates(), g.experts.report()
+	p.Ranks, p.ByModel = g.states(func(s *labelSet) string { return s.rank }, since), g.states(func(s *labelSet) string { return s.model }, since)
+	p.ExpertRanks = g.experts.report()
 	p.Histograms = make([]event.Histogram, 0, 8)
 	for i := range g.metrics {
 		m := &g.metrics[i]
@@ -192,7 +193,7 @@ const maxProblems = 16
 
 // startReport starts the interval of the next report.
 func (g *Gatherer) startReport() {
-	g.void = false
+	g.void, g.reported = false, g.texts
 	for i := range g.metrics {
 		m := &g.metrics[i]
 		m.increase, m.late = 0, 0
