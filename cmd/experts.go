@@ -191,7 +191,7 @@ func (o *expertsPlan) bytes(in *placement.Input) float64 {
 
 // describePlan prints what a plan serves.
 func (o *expertsPlan) describePlan(notes io.Writer, kept string, p *placement.Plan) {
-	fmt.Fprintf(notes, "%s on the faster device: %s of %s, %s of the recorded routing; %s per token from the slower memory (%d tokens per pass)\n",
+	fmt.Fprintf(notes, "%s on the faster device: %s (budget %s), %s of the recorded routing; %s per token from the slower memory (--batch %d)\n",
 		kept, metric.Bytes(p.Bytes), o.budget.String(), metric.Percent(p.Served), metric.Bytes(p.SlowBytes), o.batch)
 }
 
@@ -238,7 +238,7 @@ func planKTransformers(o *expertsPlan, in *placement.Input, notes io.Writer) str
 
 // planSGLang writes the picks for SGLang.
 func planSGLang(_ *expertsPlan, in *placement.Input, notes io.Writer) string {
-	fmt.Fprintln(notes, "SGLang holds all experts in its GPUs, so a budget does not apply: the picks let it spread the load over ranks")
+	fmt.Fprintln(notes, "SGLang holds all experts on its GPUs, so a budget does not apply: the picks let it spread the load over ranks")
 	fmt.Fprintln(notes, "write this JSON to picks.json and start the server with --init-expert-location picks.json")
 	return string(in.LogicalCounts())
 }

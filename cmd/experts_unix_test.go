@@ -55,7 +55,7 @@ func TestLlamaServerAcceptsPlans(t *testing.T) {
 
 // TestPlanOfCounts checks the counts for SGLang and ktransformers: those of the report, in one pass.
 func TestPlanOfCounts(t *testing.T) {
-	for target, want := range map[string]string{"sglang": "a budget does not apply", "ktransformers": "32 of 128 experts on the faster device"} {
+	for target, want := range map[string]string{"sglang": "a budget does not apply", "ktransformers": "32 of 128 experts on the faster device: 2.51 MB (budget 25%)"} {
 		plan, notes := planned(t, "--for", target, "--budget", "25%", "--model", demoModel)
 		var counts map[string][][][]uint64
 		if err := json.Unmarshal([]byte(plan), &counts); err != nil || !strings.Contains(notes, want) {

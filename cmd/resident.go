@@ -60,7 +60,7 @@ func (o *expertsResident) run(ctx context.Context, name string, out, notes io.Wr
 					none++
 				}
 			}
-			fmt.Fprintf(out, "L%-3d %s in memory, %d of %d experts not at all\n", l, metric.Percent(float64(sum)/100/float64(len(row))), none, len(row))
+			fmt.Fprintf(out, "L%-3d %s in memory; no page of %d of %d experts\n", l, metric.Percent(float64(sum)/100/float64(len(row))), none, len(row))
 		}
 	}
 	if o.picks == "" {

@@ -117,7 +117,7 @@ func (r *Runner) Ready(ctx context.Context) error {
 		case caps.Has(event.CapPrompt):
 			return nil
 		case caps != 0:
-			return errors.New("the engine accepts no prompts from other processes")
+			return errors.New("the engine accepts no prompts over this connection: over TCP, give both sides --token-file FILE")
 		}
 		select {
 		case <-ctx.Done():
