@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +263,22 @@ func TestHostileEngine(t *testing.T) {
 	if r := got.remote(); r.Malformed != 9 {
 		t.Errorf("%d malformed lines, want 9", r.Malformed)
 	}
+}
+
+// TestMalformedLinesOfAnEngineThatCountsNothing: its malformed lines are reported with the next heartbeat.
+func TestMalformedLinesOfAnEngineThatCountsNothing(t *testing.T) {
+	f := newFake(t)
+	var got log
+	attach(t, f.address(), "", &got)
+	f.greet("one")
+	f.send(`{"t":"tok"}`)
+	f.send(`{"t":"clock","a":2000}`)
+	eventtest.Wait(t, "the count", func() bool { // not with the end of the connection, or when it is stale
+		return slices.ContainsFunc(got.OfKind(event.KindEngine), func(e event.Event) bool {
+			r := e.Data.(*event.EngineInfo).Remote
+			return r.Link == event.LinkConnected && r.Malformed == 1 && r.Missed == 0
+		})
+	})
 }
 
 // TestEngineThatDies: half a line does not count, and the client reconnects.

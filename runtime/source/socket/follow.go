@@ -191,12 +191,12 @@ func (f *follow) control(s *wire.Session) {
 	}
 }
 
-// balance compares the number of events received with the number sent.
+// balance reports changed numbers of malformed lines, and of missing events if the engine counts what it sends.
 func (f *follow) balance(s *wire.Session) {
-	if !s.HasEvents {
-		return
+	missing := f.missing
+	if s.HasEvents {
+		missing = int64(s.Events) - int64(f.received+f.lost.Total())
 	}
-	missing := int64(s.Events) - int64(f.received+f.lost.Total())
 	if missing != f.missing || f.malformed != f.remote.Malformed {
 		f.missing = missing
 		f.introduce(f.clock.Now())
