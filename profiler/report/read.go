@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 )
@@ -32,7 +33,7 @@ func Read(r io.Reader) (*Report, error) {
 		return nil, fmt.Errorf("read report: larger than %d MiB", MaxDocument>>20)
 	}
 	var version struct {
-		SchemaVersion *int `json:"schema_version"`
+		SchemaVersion json.RawMessage `json:"schema_version"`
 	}
 	text := bytes.TrimSpace(src)
 	switch err := json.Unmarshal(src, &version); {
@@ -42,18 +43,28 @@ func Read(r io.Reader) (*Report, error) {
 		return nil, errors.New("read report: it is the text of a recording: name the recording itself")
 	case err != nil && text[0] != '{':
 		return nil, errors.New("read report: it is neither a report nor a recording of llmtop")
+	case err != nil && json.NewDecoder(bytes.NewReader(src)).Decode(&version) == nil:
+		return nil, errors.New("read report: it has several JSON documents: not a report of llmtop")
 	case err != nil:
 		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	case version.SchemaVersion == nil:
-		return nil, fmt.Errorf("read report: no schema_version: not a report of llmtop")
-	case *version.SchemaVersion != SchemaVersion:
-		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", *version.SchemaVersion, SchemaVersion)
+		return nil, errors.New("read report: no schema_version: not a report of llmtop")
+	}
+	number, err := strconv.Atoi(string(version.SchemaVersion))
+	switch {
+	case err != nil: // other programs have one too
+		return nil, errors.New("read report: schema_version is no number: not a report of llmtop")
+	case number != SchemaVersion:
+		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", number, SchemaVersion)
 	}
 	if n := countObjects(src); n > anyObjects && n > len(src)/minObjectBytes {
 		return nil, fmt.Errorf("read report: %d objects in %d bytes: not a report of llmtop", n, len(src))
 	}
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			return nil, fmt.Errorf("read report: %s holds a %s: not a report of llmtop", clean.Cut(wrong.Field, 60), wrong.Value)
+		}
 		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	}
 	if out.Fleet != nil && slices.ContainsFunc(out.Fleet.Replicas, func(r Replica) bool { return r.Report == nil }) {

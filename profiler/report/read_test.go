@@ -113,7 +113,11 @@ func TestReadRefuses(t *testing.T) {
 		`{"schema_version": 1`:                 "read report: unexpected end of JSON input",
 		"{}":                                   "no schema_version: not a report of llmtop",
 		`{"schema_version": 99}`:               "schema version 99, this llmtop reads 1",
-		`{"schema_version": 1, "requests": 7}`: "cannot unmarshal number",
+		`{"schema_version": 1, "requests": 7}`: "requests holds a number: not a report of llmtop",
+		`{"schema_version": "1.5", "request_count": {"unit": "requests", "avg": 3}}`: "schema_version is no number: not a report of llmtop",
+		`{"mean_ttft_ms": 8}`:                                            "no schema_version: not a report of llmtop",
+		`{"benchmarks": []}` + "\n" + `{"benchmarks": []}`:               "it has several JSON documents: not a report of llmtop",
+		`[{"avg_ts": 9}]`:                                                "it is neither a report nor a recording of llmtop",
 		`{"schema_version": 1, "requests": [{"ttft_components_s": []}]}`: "want an object",
 	} {
 		if _, err := Read(strings.NewReader(doc)); err == nil || !strings.Contains(err.Error(), want) {
