@@ -22,7 +22,8 @@ type Answer struct {
 	First   event.Time // time of the first token; 0: none yet
 	Counter Counter
 
-	answers bool // there was text that is not reasoning
+	answers bool                             // there was text that is not reasoning
+	clumps  struct{ at, reads, parts int64 } // parts with tokens by their reads
 	held    []*Message
 	begun   bool // messages are not held back any more
 }
@@ -69,12 +70,23 @@ func (a *Answer) count(m *Message) {
 		if a.First == 0 {
 			a.First = p.At
 		}
+		if a.clumps.parts++; a.clumps.at != int64(p.At) {
+			a.clumps.at, a.clumps.reads = int64(p.At), a.clumps.reads+1
+		}
 		a.Token(p, n, before)
 	}
 }
 
 // End counts what is held back, after the last message: if the answer has text or came to its end.
 func (a *Answer) End() { a.begin(a.answers || a.Sum.Done || a.Sum.Why != "") }
+
+// Clumped reports whether most messages of a stream that ended at a time came together with others: at least four in a
+// read. Between two reads are at least 50 ms: a fast model fills a read as well.
+func (a *Answer) Clumped(end event.Time) bool {
+	const least, apart = 4, event.Time(50 * time.Millisecond)
+	c := &a.clumps
+	return c.reads > 2 && c.parts >= least*c.reads && end-a.First >= event.Time(c.reads-1)*apart
+}
 
 // Outcome returns the token totals: the server's, or else the counted ones.
 func (a *Answer) Outcome() event.Outcome {

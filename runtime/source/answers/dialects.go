@@ -27,6 +27,7 @@ var Dialects = []Dialect{
 	{Name: "messages", Path: "/v1/messages", read: readAnthropic, Chat: true},
 	{Name: "ollama chat", Path: "/api/chat", read: readOllama, Lines: true, Chat: true},
 	{Name: "ollama generate", Path: "/api/generate", read: readOllama, Lines: true},
+	{Name: "lm studio", Path: "/api/v1/chat", read: readLMStudio, Chat: true},
 	{Name: "generate", Path: "/generate", read: readGenerate}, // SGLang's and TGI's own
 	{Name: "generate", Path: "/generate_stream", read: readGenerate},
 }

@@ -51,6 +51,9 @@ func (x *exchange) finish() {
 
 // warnings counts what could not be measured in a complete answer. unknown: how many of its tokens were streamed.
 func (x *exchange) warnings(o *observer, unknown bool) {
+	if o.Clumped(x.at) {
+		x.proxy.warn(clumped)
+	}
 	switch c, total := &o.Counter, o.Sum.Generated; {
 	case o.unread != "":
 		x.proxy.warn(unread(o.unread))

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -61,6 +62,7 @@ type Proxy struct {
 	ending   bool
 	idle     chan struct{} // closed when ending is set and live is 0
 	warnings map[warning]uint64
+	paths    int // of warnings, those about a path
 }
 
 // ErrRemote means that other machines could reach the listen address and Options.AllowRemote is not set.
@@ -138,8 +140,27 @@ type warning string
 const (
 	itlOfMessages  warning = "the server does not report tokens per message: ITL is the time between messages"
 	noTPOT         warning = "the server's token count does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported"
+	clumped        warning = "most messages of a stream arrived together with others: something buffers it, such as nginx (proxy_buffering), a proxy that compresses, or the server itself; gaps inside a clump are not those of the model"
 	messageIsToken warning = "the server does not report generated tokens: each message with text counts as one token"
 )
+
+// maxPaths is how many paths are named whose streams are not measured.
+const maxPaths = 8
+
+// unmeasured counts a stream on a path that is not measured.
+func (p *Proxy) unmeasured(path string) {
+	w := warning("streams on " + clean.Cut(path, maxName) + " are not measured: their format is not known")
+	p.mu.Lock()
+	_, known := p.warnings[w]
+	if !known {
+		p.paths++
+	}
+	ok := known || p.paths <= maxPaths
+	p.mu.Unlock()
+	if ok {
+		p.warn(w)
+	}
+}
 
 // unread returns the warning for an answer that could not be read completely.
 func unread(why string) warning {
