@@ -46,9 +46,6 @@ func benchSection(r *Report) section {
 		title: "Benchmark", left: 1,
 		header: []string{"point", "requests", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "output tokens/s", "requests/s", "goodput", "met all"},
 	}
-	if r.Bench == nil {
-		return s
-	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
 		ttft := p.anyTTFT()
@@ -117,9 +114,6 @@ const (
 
 // pointSections returns a table per point with all its distributions.
 func pointSections(r *Report) (out []section) {
-	if r.Bench == nil {
-		return nil
-	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
 		s := section{title: p.Name, left: 1, header: []string{"", "samples", "mean", "95 %", "stddev", "p50", "p90", "p95", "p99", "max"}}
@@ -193,9 +187,6 @@ func (p *Point) partWords() []string {
 // profilesSection returns the share of requests of each point that met each set of targets.
 func profilesSection(r *Report) section {
 	s := section{title: "Targets", left: 2, header: []string{"point", "target", "TTFT met", "TPOT met", "E2EL met", "all met", "goodput, requests/s"}}
-	if r.Bench == nil {
-		return s
-	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
 		for _, f := range p.Profiles {

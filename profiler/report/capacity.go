@@ -14,7 +14,7 @@ func rateWords(perSecond float64) string { return fmt.Sprintf("%.3g requests/s",
 // capacitySection returns the curve of goodput against the request rate, and the capacity.
 func capacitySection(r *Report) section {
 	s := section{title: "Capacity", left: 1, header: []string{"rate, requests/s", "sent", "requests", "met all", "95 % limits", "goodput", "", "targets"}}
-	if r.Bench == nil || r.Bench.Capacity == nil {
+	if r.Bench.Capacity == nil {
 		return s
 	}
 	c, most := r.Bench.Capacity, 0.0

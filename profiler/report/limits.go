@@ -51,9 +51,6 @@ func (p *Point) estimateLoad(m *Model) {
 // limitsSection compares points of one request at a time with the limits of the machine.
 func limitsSection(r *Report) section {
 	s := section{title: "Memory and compute", left: 1, header: []string{"point", "decode bandwidth", "of read bandwidth", "of weight bandwidth", "prefill compute", "of compute limit"}}
-	if r.Bench == nil {
-		return s
-	}
 	perSecond := metric.BytesPerSecond
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]

@@ -26,8 +26,10 @@ func bodySections(r *Report) []section {
 	if r.Fleet != nil {
 		return filled(r.Fleet.sections())
 	}
-	parts := []section{capacitySection(r), benchSection(r), profilesSection(r), limitsSection(r)}
-	parts = append(parts, pointSections(r)...)
+	var parts []section
+	if r.Bench != nil {
+		parts = append([]section{capacitySection(r), benchSection(r), profilesSection(r), limitsSection(r)}, pointSections(r)...)
+	}
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
 		economicsSection(r), clientSection(r), requestsSection("Requests", r.Requests), coldSection(r), latencySection(r), probesSection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
