@@ -79,9 +79,17 @@ func overviewLines(s *store.Snapshot) []string {
 // noPerRequest is the text for engines that report aggregate metrics only.
 const noPerRequest = "per-request metrics: not reported by this engine; run llmtop proxy in front of it to measure them"
 
-func requestListLines(s *store.Snapshot) (lines []string) {
+// noRequest returns why there is no request: words, if the engine reports any.
+func noRequest(s *store.Snapshot, words string) []string {
 	if s.NoPerRequest() {
-		return []string{noPerRequest}
+		words = noPerRequest
+	}
+	return []string{words}
+}
+
+func requestListLines(s *store.Snapshot) (lines []string) {
+	if len(s.Requests)+len(s.Earlier) == 0 {
+		return noRequest(s, "0 requests, the newest first")
 	}
 	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Earlier)))
 	for i, r := range s.Requests {
@@ -105,11 +113,8 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 
 func requestLines(s *store.Snapshot) []string {
 	r := s.Current
-	switch {
-	case s.NoPerRequest():
-		return []string{noPerRequest}
-	case r == nil:
-		return []string{"no request yet"}
+	if r == nil {
+		return noRequest(s, "no request yet")
 	}
 	lines := []string{startLine(r)}
 	if r.TTFT.OK() {
