@@ -70,7 +70,7 @@ func (a *app) draw() {
 }
 
 // keysRoom is the room in cells that the keys have beside whole names of tabs, at least.
-const keysRoom = 46
+const keysRoom = 45
 
 // footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. Names
 // of tabs are whole as soon as the keys have keysRoom beside them; with shorter names the keys take no more than that: a

@@ -326,6 +326,10 @@ func (a *app) drawTabs(area grid.Area, names int) int {
 		digit, name := viewKey(v), tabName(names, room.Name())
 		switch {
 		case v == shown:
+			if names == fullNames && i > 0 { // the name before does not touch the badge
+				l.Gap(1)
+			}
+			from = l.X
 			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
 			if !a.skin.Colour() {
 				st.Attr |= grid.Reverse

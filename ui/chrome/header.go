@@ -211,7 +211,7 @@ func headerModel(a grid.Area, s *store.Snapshot, f *pane.Frame, l grid.Line, t *
 		l.X += a.Elide(l.X, 0, l.Room(), pane.Dim, why, f.Skin.Glyphs.Ellipsis)
 	}
 	if e.Device.Threads > 0 {
-		put(pane.Plain, strconv.Itoa(e.Device.Threads)+" threads", sep)
+		put(pane.Plain, pane.CountOf(uint64(e.Device.Threads), "thread", "threads"), sep)
 	}
 	if m.Context > 0 {
 		put(pane.Plain, "ctx "+strconv.Itoa(m.Context), sep)
