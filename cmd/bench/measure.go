@@ -137,7 +137,7 @@ func (o *Benchmark) addClient(r *report.Report, s *local.Engine) {
 	}
 	c := o.target.watch.result()
 	if o.target.server != nil {
-		c.UncountedResponses, c.UnstreamedResponses = o.target.server.Uncounted(), o.target.server.Unstreamed()
+		c.UncountedResponses, c.UnstreamedResponses, c.ClumpedResponses = o.target.server.Uncounted(), o.target.server.Unstreamed(), o.target.server.Clumped()
 	}
 	r.AddClient(c)
 }

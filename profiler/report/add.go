@@ -11,7 +11,7 @@ import (
 // AddBench adds a benchmark to the report of its session. Points come with their runs and are described here. There is
 // at least one set of targets; the first is that of goodput.
 func (r *Report) AddBench(points []Point, failed int, targets []Targets) {
-	r.Bench = &Bench{Targets: targets[0].Name, Points: []Point{}, Failed: failed}
+	r.Bench = &Bench{Definitions: Definitions, Targets: targets[0].Name, Points: []Point{}, Failed: failed}
 	for _, p := range points {
 		r.AddPoint(p, targets)
 	}

@@ -8,11 +8,16 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
+// Definitions is the version of the definitions of docs/metrics.md. It rises when a number of a benchmark that keeps its name
+// means something else: results of two versions are not comparable in that number.
+const Definitions = 1
+
 // Bench holds the points and the results of a benchmark. Warm-up requests are in no run.
 type Bench struct {
-	Targets string  `json:"targets"` // targets of goodput and compliance
-	Points  []Point `json:"points"`
-	Failed  int     `json:"failed_requests"` // failed or refused requests, including the warm-up
+	Definitions int     `json:"definitions,omitempty"` // see Definitions; 0: not named
+	Targets     string  `json:"targets"`               // targets of goodput and compliance
+	Points      []Point `json:"points"`
+	Failed      int     `json:"failed_requests"` // failed or refused requests, including the warm-up
 	// Cold holds the requests of cold points. The model was loaded again for each, so they are not in the session's
 	// requests, totals and distributions.
 	Cold      []Request  `json:"cold_requests,omitempty"`

@@ -17,6 +17,7 @@ type Client struct {
 	GCPause             event.Reading `json:"gc_pause_s"`                     // total
 	UncountedResponses  int           `json:"uncounted_responses"`            // responses without token counts of the server: each message with text counts as one token
 	UnstreamedResponses int           `json:"unstreamed_responses,omitempty"` // responses whose token count does not fit the text that was streamed: their TPOT is not reported
+	ClumpedResponses    int           `json:"clumped_responses,omitempty"`    // responses most messages of which came together with others
 	Limits              []string      `json:"bottlenecks"`                    // how llmtop was a bottleneck; empty: it was not
 }
 
@@ -72,6 +73,9 @@ func clientSection(r *Report) section {
 	}
 	if c.UncountedResponses > 0 {
 		s.words = append(s.words, fmt.Sprintf("The server did not count the tokens of %s: messages with text were counted instead.", plural(c.UncountedResponses, "response")))
+	}
+	if c.ClumpedResponses > 0 {
+		s.words = append(s.words, fmt.Sprintf("Most messages of %s arrived together with others: something buffers the stream, such as nginx (proxy_buffering), a proxy that compresses, or the server itself.", plural(c.ClumpedResponses, "response")))
 	}
 	if c.UnstreamedResponses > 0 {
 		s.words = append(s.words, fmt.Sprintf("The server's token count of %s does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported.", plural(c.UnstreamedResponses, "response")))

@@ -45,6 +45,7 @@ type Client struct {
 	ready      chan struct{} // closed when sink is set
 	sink       event.Sink    // set by Run
 	uncounted  atomic.Int64  // finished requests without a token count from the server
+	clumped    atomic.Int64  // finished requests whose messages came in clumps
 	unstreamed atomic.Int64  // finished requests whose token count does not fit their text
 
 	mu       sync.Mutex // guards the fields below
@@ -83,6 +84,9 @@ func (c *Client) Model() string { return c.server.model.Name }
 // Uncounted returns how many requests finished without a token count from the server. Each message with text counts as
 // one token in these.
 func (c *Client) Uncounted() int { return int(c.uncounted.Load()) }
+
+// Clumped returns how many requests finished most messages of which came together with others.
+func (c *Client) Clumped() int { return int(c.clumped.Load()) }
 
 // Unstreamed returns how many requests finished with a token count that does not fit the text that was streamed, for example
 // because it includes hidden reasoning. Their TPOT is not reported.

@@ -212,6 +212,9 @@ func (q *request) outcome() event.Outcome {
 func (q *request) finish(err error) engine.Result {
 	q.queue()
 	q.answer.End()
+	if err == nil && q.answer.Clumped(q.client.opt.Clock.Now()) {
+		q.client.clumped.Add(1)
+	}
 	outcome := q.outcome()
 	for _, stage := range slices.Backward(q.answer.Stages()) {
 		stage.At = q.answer.First
