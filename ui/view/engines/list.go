@@ -142,7 +142,8 @@ func listColumnsFor(f *pane.Frame, w int, rows []Row) listColumns {
 	}
 	switch {
 	case left >= leastName+stateColumn+modelColumn:
-		cols.model = min(modelColumn, max(left-stateColumn-names-1, min(models+1, modelColumn)))
+		spare := left - stateColumn - names - 1
+		cols.model = max(min(modelColumn, max(spare, min(models+1, modelColumn))), min(models+1, spare)) // whole where there is room
 		cols.state = max(min(stateColumn, left-names-1-cols.model), min(states+1, stateColumn))
 	case left < leastName+stateColumn:
 		cols.numbers = slices.Delete(slices.Clone(engineColumns), lessNumbers, lessNumbers+1)
