@@ -242,12 +242,15 @@ func TestAttachLlamaServer(t *testing.T) {
 	p.waitFor(t, "connected", "slot ")
 	enough()
 	p.waitFor(t, "all idle")
+	if runtime.GOOS == "linux" {
+		p.waitFor(t, "8L × 16E") // from the file of the model, once its new process is known
+	}
 	want := tokensOf(t, again.URL)
 	r := p.report(t, dir)
 	if r.Engine.Name != "llama.cpp" || r.Totals.Generated < want || r.Totals.Finished != "" { // it counts no requests
 		t.Errorf("report %+v; the server counted %d tokens since its restart", r, want)
 	}
-	if runtime.GOOS == "linux" && (r.Model.Layers != 8 || r.Model.Experts != 16) { // from the file
+	if runtime.GOOS == "linux" && (r.Model.Layers != 8 || r.Model.Experts != 16) {
 		t.Errorf("model %+v", r.Model)
 	}
 	p.keys(t, "q")
