@@ -99,7 +99,7 @@ func TestSuspendAsSessionLeader(t *testing.T) {
 		suspend()
 		p.waitFor(t, "cannot suspend: no shell would resume llmtop", "llmtop demo MoE")
 		p.keys(t, "?") // any key removes the note
-		p.waitFor(t, "ctrl+z")
+		p.waitFor(t, "Help")
 		p.keys(t, "\x1b")
 		p.waitFor(t, "llmtop demo MoE", "q quit")
 	}

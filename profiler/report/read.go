@@ -63,7 +63,7 @@ func Read(r io.Reader) (*Report, error) {
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
 		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-			return nil, fmt.Errorf("read report: %s holds a %s: not a report of llmtop", clean.Cut(wrong.Field, 60), wrong.Value)
+			return nil, fmt.Errorf("read report: %s holds a %s: not a report of llmtop", clean.Cut(wrong.Field, 60), clean.Cut(wrong.Value, 60))
 		}
 		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	}

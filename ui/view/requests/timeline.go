@@ -253,11 +253,29 @@ func drawRan(a grid.Area, f *pane.Frame, lane []part, x timeAxis, selected *stor
 		if from, to := x.column(p.from), x.column(first); to > from || p.r.First == 0 {
 			a.Fill(from, 0, max(to-from, 1), grid.Fg(theme.SeriesPrefill), fillOf(f, event.StagePrompt))
 		}
-		for _, st := range p.r.Stalls {
-			from := x.column(st.At - event.Time(st.Gap))
-			a.Fill(from, 0, max(x.column(st.At)-from, 1), grid.Fg(theme.Bad), stallFill(f))
-		}
+		drawStalls(a, f, p.r.Stalls, x)
 		nameOf(a, p, x, selected)
+	}
+}
+
+// drawStalls marks the columns that have stalls of a request: whole if they take half of its time, else as high as they do.
+func drawStalls(a grid.Area, f *pane.Frame, stalls []store.Stall, x timeAxis) {
+	of := float64(x.to-x.from) / float64(x.w) // ns in a column
+	column, stalled := 0, 0.0                 // ns in the column
+	for _, st := range stalls {
+		for from := max(st.At-event.Time(st.Gap), x.from); from < st.At; {
+			if at := x.column(from); at != column {
+				column, stalled = at, 0
+			}
+			end := min(st.At, max(x.from+event.Time(float64(column+1)*of), from+1))
+			stalled += float64(end - from)
+			fill := stallFill(f)
+			if levels := f.Skin.Glyphs.Eighths; !f.Skin.Glyphs.ASCII && stalled < of/2 {
+				fill = levels[1+int(stalled/of*float64(len(levels)-1))]
+			}
+			a.Fill(column, 0, 1, grid.Fg(theme.Bad), fill)
+			from = end
+		}
 	}
 }
 
