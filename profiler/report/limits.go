@@ -37,7 +37,7 @@ func (p *Point) estimateLoad(m *Model) {
 	if p.Concurrency != 1 || m == nil {
 		return
 	}
-	if p.TPOT != nil && m.WeightBytes.OK() && p.kvLength.n > 0 {
+	if p.TPOT != nil && m.WeightBytes.OK() && m.KVBytes.OK() && p.kvLength.n > 0 {
 		bytes := m.WeightBytes.V + m.KVBytes.V*p.kvLength.sum/float64(p.kvLength.n)
 		if tpot, ok := p.TPOT.Mean.Positive(); ok {
 			p.Bandwidth = Measured(bytes / tpot)

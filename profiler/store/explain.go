@@ -369,7 +369,7 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	i.Lost = int64(share * float64(span))
 	i.Coarse, i.Whole = false, true // the samples are about this second
 	i.Wall = span
-	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && s.model.WeightBytes > 0 {
+	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && sized(s) {
 		i.Bandwidth = shareOf(s.readRate(t), s.readBandwidth())
 	}
 	x = verdict.Explain(&i, limits)

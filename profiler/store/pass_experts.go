@@ -55,6 +55,9 @@ func (p *passExperts) add(e *event.Event, m *event.Model) (distinct, single int,
 	return distinct, single, true
 }
 
+// sized reports whether it is known what a decode pass reads. The sizes of some caches are not: those of a sliding window.
+func sized(s *state) bool { return s.model.WeightBytes > 0 && s.model.KVBytes > 0 }
+
 // readAlone returns the bytes that the decode pass of one token reads.
 func readAlone(s *state) float64 {
 	return float64(s.model.WeightBytes) + float64(s.model.KVBytes)*float64(s.kv.Used)

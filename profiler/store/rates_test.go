@@ -47,6 +47,20 @@ func TestThroughput(t *testing.T) {
 	want(t, "TTPS of the session", v.SessionTTPS, 8/11.5)
 }
 
+// TestBandwidthOfUnknownSizes checks that no bandwidth is given where a pass reads what nobody knows the size of.
+func TestBandwidthOfUnknownSizes(t *testing.T) {
+	for name, m := range map[string]event.Model{"weights": {KVBytes: 10}, "KV cache": {WeightBytes: 1000}} {
+		p := newSession()
+		p.engine(event.CapSteps)
+		p.emit(0, event.Event{Kind: event.KindModel, Data: &m})
+		p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 20, Total: 100}})
+		p.state(0, 1, event.StateQueued, nil)
+		p.step(20*ms, 1, 0)
+		p.token(0, 1, 1)
+		want(t, name, p.store.Snapshot().Throughput.Bandwidth, "not reported")
+	}
+}
+
 // TestReadBandwidthOfThreads checks which measured bandwidth is the wall of an engine.
 func TestReadBandwidthOfThreads(t *testing.T) {
 	for _, c := range []struct {
@@ -191,7 +205,7 @@ func TestLatencyWindows(t *testing.T) {
 func TestPassExperts(t *testing.T) {
 	p := newSession()
 	p.engine(event.CapSteps)
-	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Layers: 2, Experts: 4, ExpertsUsed: 1, Bytes: 1800, WeightBytes: 1200}})
+	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Layers: 2, Experts: 4, ExpertsUsed: 1, Bytes: 1800, WeightBytes: 1200, KVBytes: 10}})
 	p.emit(0, event.Event{Kind: event.KindExperts, Data: &event.Experts{Layers: 2, Experts: 4, Used: 1, Prompt: make([]uint64, 8), Decode: make([]uint64, 8)}})
 	p.state(0, 1, event.StateQueued, nil)
 	pass := uint64(0)

@@ -107,7 +107,7 @@ func (s *state) applyToken(e *event.Event) {
 		}
 	}
 	read := 0.
-	if e.Step > 0 && e.Step == s.routing.pass.alone && s.model.WeightBytes > 0 {
+	if e.Step > 0 && e.Step == s.routing.pass.alone && sized(s) {
 		read = readAlone(s)
 	}
 	s.requests.appendToken(l, Token{

@@ -194,7 +194,7 @@ func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandw
 	case (s.counts.Steps > 0 || derived && s.requests.first != nil) && span > 0:
 		busy = event.DerivedValue(min(float64(recent.busy)/(span*second), 1))
 	}
-	if s.model.WeightBytes > 0 {
+	if sized(s) {
 		bandwidth = s.readRate(recent)
 	}
 	return decode, busy, bandwidth
