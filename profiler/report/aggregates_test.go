@@ -264,6 +264,20 @@ func TestGeneratedText(t *testing.T) {
 	}
 }
 
+// TestLossesOfAConnection checks that a report counts what was lost between the engine and llmtop.
+func TestLossesOfAConnection(t *testing.T) {
+	for want, remote := range map[string]event.Remote{
+		"3 events of the engine are missing: the numbers below lack them.": {Missed: 3},
+		"Skipped 2 malformed lines of the engine.":                         {Malformed: 2},
+	} {
+		remote.Link = event.LinkConnected
+		c := Build(Meta{}, &store.Snapshot{Engine: event.EngineInfo{Remote: remote}}).Engine.Connection
+		if got := c.notes(); len(got) != 1 || got[0] != want || c.Missed != remote.Missed || c.Malformed != remote.Malformed {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
 // TestStaleWithoutAReason checks the note of an engine that fell silent: it gave no reason.
 func TestStaleWithoutAReason(t *testing.T) {
 	c := &Connection{State: event.LinkStale.String()}

@@ -37,6 +37,10 @@ type Connection struct {
 	Since    event.Reading `json:"since_s"` // when State last changed, since the start of the session; null: at its start, or before
 	Why      string        `json:"why"`     // why it is not connected
 	Restarts int           `json:"restarts"`
+	// What was lost on the way: events neither received nor counted as dropped, negative if more came than were sent, and
+	// lines that could not be read.
+	Missed    int64  `json:"missed_events"`
+	Malformed uint64 `json:"malformed_lines"`
 }
 
 // maxLog is how many lines EngineInfo.LastLog has at most.
@@ -126,7 +130,7 @@ func engine(s *store.Snapshot) EngineInfo {
 		}
 	}
 	if r := &e.Remote; r.Link != event.LinkNone {
-		out.Connection = &Connection{State: r.Link.String(), Why: r.Reason, Restarts: r.Restarts}
+		out.Connection = &Connection{State: r.Link.String(), Why: r.Reason, Restarts: r.Restarts, Missed: r.Missed, Malformed: r.Malformed}
 		if r.Since > s.Started && !s.NeverReached() { // otherwise it was never connected
 			out.Connection.Since = nanos(int64(r.Since - s.Started))
 		}

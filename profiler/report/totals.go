@@ -130,5 +130,11 @@ func (c *Connection) notes() (lines []string) {
 		}
 		lines = append(lines, "The engine restarted "+times+" while it was watched.")
 	}
+	if c.Missed != 0 {
+		lines = append(lines, fmt.Sprintf("%d events of the engine are missing: the numbers below lack them.", c.Missed))
+	}
+	if c.Malformed > 0 {
+		lines = append(lines, "Skipped "+plural(c.Malformed, "malformed line")+" of the engine.")
+	}
 	return lines
 }
