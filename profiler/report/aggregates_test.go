@@ -271,7 +271,9 @@ func TestLossesOfAConnection(t *testing.T) {
 		"Skipped 2 malformed lines of the engine.":                         {Malformed: 2},
 	} {
 		remote.Link = event.LinkConnected
-		c := Build(Meta{}, &store.Snapshot{Engine: event.EngineInfo{Remote: remote}}).Engine.Connection
+		st := store.New(store.Options{Now: func() event.Time { return 1 }})
+		st.Emit(event.Event{Kind: event.KindEngine, At: 1, Layer: -1, Data: &event.EngineInfo{Remote: remote}})
+		c := Build(Meta{}, st.Snapshot()).Engine.Connection
 		if got := c.notes(); len(got) != 1 || got[0] != want || c.Missed != remote.Missed || c.Malformed != remote.Malformed {
 			t.Errorf("%+v: %q, want %q", c, got, want)
 		}
