@@ -15,7 +15,8 @@ import (
 func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 	caps := s.Engine.Caps
 	has := func(c event.Caps) bool { return caps.Has(c) }
-	server := s.Polled() || s.Engine.Provider != "" || !has(event.CapCounters) // no engine that emits its own events
+	network, _, _ := strings.Cut(s.Engine.Remote.Address, ":")
+	server := s.Polled() || s.Engine.Provider != "" || network != "unix" && network != "tcp" // no engine that emits its own events
 	none := s.NoPerRequest()
 	rows := [...]struct {
 		name        string
