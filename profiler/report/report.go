@@ -106,6 +106,9 @@ type Group struct {
 	Requests  uint64            `json:"requests"`
 	Generated uint64            `json:"generated_tokens"`
 	TPS       event.Reading     `json:"tps"`
+	TTFT      *Distribution     `json:"ttft,omitempty"` // of finished requests that are not cold
+	TPOT      *Distribution     `json:"tpot,omitempty"` // of finished requests
+	Met       event.Reading     `json:"met_share"`      // of finished requests, those that met every target
 	Absent    map[string]string `json:"absent,omitempty"`
 }
 
@@ -175,7 +178,10 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
 	}
 	for _, g := range s.Counts.Groups {
-		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: g.TPS}
+		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: g.TPS, TTFT: distribution(g.TTFT), TPOT: distribution(g.TPOT), Met: event.Absent(event.NotReported)}
+		if s.Latency.Goodput.Origin != event.NotReported {
+			out.Met = g.Met
+		}
 		explainNumbers(&out)
 		r.Groups = append(r.Groups, out)
 	}

@@ -216,12 +216,19 @@ func (q *Request) generatedText() string {
 
 // groupsSection lists the groups, if there are any besides the default one.
 func groupsSection(r *Report) section {
-	s := section{title: "Groups", left: 1, header: []string{"group", "requests", "generated", "TPS"}}
+	s := section{title: "Groups", left: 1, header: []string{"group", "requests", "generated", "TPS", "TTFT p50", "p99", "TPOT p50", "p99", "met all"}}
 	if len(r.Groups) == 1 && r.Groups[0].Name == "" {
 		return s
 	}
 	for _, g := range r.Groups {
-		s.rows = append(s.rows, []string{g.Name, fmt.Sprint(g.Requests), fmt.Sprint(g.Generated), short(g.TPS, metric.Rate)})
+		row := []string{g.Name, fmt.Sprint(g.Requests), fmt.Sprint(g.Generated), short(g.TPS, metric.Rate)}
+		for _, d := range [...]*Distribution{g.TTFT, g.TPOT} {
+			if d == nil {
+				d = new(Distribution)
+			}
+			row = append(row, short(d.P50, metric.Seconds), short(d.P99, metric.Seconds))
+		}
+		s.rows = append(s.rows, append(row, short(g.Met, metric.Percent)))
 	}
 	return s
 }

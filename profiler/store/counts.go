@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // counts are the totals of the session, and those of each group.
@@ -18,6 +19,8 @@ type counts struct {
 type groupSum struct {
 	requests, generated uint64  // requests, tokens
 	latency             float64 // s, sum of E2EL
+	ttft, tpot          metric.Histogram
+	finished, met       uint64 // requests, of them those that met every target
 }
 
 // addEnd counts a request that ended, with its tokens; but its prompt was counted before.
@@ -81,6 +84,18 @@ func (c *counts) addToGroup(r *Request) {
 	if r.E2EL.OK() {
 		g.latency += r.E2EL.V
 	}
+	if r.State != event.StateFinished || r.Polled { // as in the distributions of all
+		return
+	}
+	if g.finished++; r.met() {
+		g.met++
+	}
+	if !r.Cold && r.TTFT.OK() {
+		g.ttft.Record(nanos(r.TTFT), 1)
+	}
+	if r.TPOT.OK() {
+		g.tpot.Record(nanos(r.TPOT), 1)
+	}
 }
 
 // endedTotal returns n, a sum over the ended requests, absent if it is 0 and unknown of them did not report it.
@@ -99,7 +114,13 @@ func (c *counts) view() Counts {
 		if g.latency > 0 {
 			tps = event.DerivedValue(float64(g.generated) / g.latency)
 		}
-		v.Groups = append(v.Groups, Group{Name: name, Requests: g.requests, Generated: g.generated, TPS: tps})
+		met := event.Absent(event.NotYet)
+		if g.finished > 0 {
+			met = event.DerivedValue(float64(g.met) / float64(g.finished))
+		}
+		v.Groups = append(v.Groups, Group{
+			Name: name, Requests: g.requests, Generated: g.generated, TPS: tps, TTFT: g.ttft.Summary(), TPOT: g.tpot.Summary(), Met: met,
+		})
 	}
 	slices.SortFunc(v.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 	return v

@@ -185,6 +185,12 @@ func TestGroups(t *testing.T) {
 	}
 	want(t, "TPS of a", groups[0].TPS, 2/.05)
 	want(t, "TPS of b", groups[1].TPS, 4/.06)
+	play(4, "b", 300*ms) // later than the target of 200 ms
+	b := p.store.Snapshot().Counts.Groups[1]
+	if b.TTFT.Count != 3 || b.TTFT.Max != 300*ms || b.TPOT.Count != 3 || b.TPOT.P99 != 10*ms {
+		t.Errorf("TTFT of b %+v, TPOT %+v", b.TTFT, b.TPOT)
+	}
+	want(t, "b within its targets", b.Met, 2/3.)
 	for id := range event.RequestID(MaxGroups + 3) {
 		play(10+id, string(rune(0x100+id)), ms)
 	}

@@ -105,6 +105,9 @@ type Group struct {
 	Requests  uint64
 	Generated uint64
 	TPS       event.Reading // generated tokens / sum of E2EL
+
+	TTFT, TPOT metric.Summary // of finished requests; TTFT without cold ones
+	Met        event.Reading  // share of finished requests that met every target
 }
 
 // Request is one request with all its metrics. Readings are in seconds or per second, as docs/metrics.md defines them.
