@@ -139,11 +139,11 @@ func engineMore(a grid.Area, f *pane.Frame, s *store.Snapshot) {
 	if y > 0 {
 		y++
 	}
-	room := (a.H - y) / 2
-	if len(s.Log) == 0 {
-		room = a.H - y
+	room := a.H - y
+	if len(s.Log) > 0 {
+		room -= min(room/2, len(s.Log)+2) // its lines, their heading and a gap
 	}
-	if h, pts := min(room, 20), f.Rates(s); h >= 6 && len(pts) > 1 && s.Throughput.Decode.OK() {
+	if h, pts := room, f.Rates(s); h >= 6 && len(pts) > 1 && s.Throughput.Decode.OK() {
 		pane.DrawRatesChart(a.Sub(0, y, a.W, h), f, pts)
 		y += h + 1
 	}
