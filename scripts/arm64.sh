@@ -19,7 +19,7 @@ left_out=(
 	'runtime/engine/llama'             # load llama.cpp's libraries, which are those for amd64 here
 	'runtime/engine/native(/tensor)?$' # take too long: arm64 has no kernels, and qemu is slow
 	'runtime/source/peer$'             # starts real servers
-	'sdk(/|$)'                           # start compilers and their programs
+	'sdk(/|$)'                         # start compilers and their programs
 )
 # NVML: the compiler of the test builds a library for amd64. Cached: qemu does not pass on which pages are in memory.
 # Others of the host and the socket start themselves, or look up their own socket in /proc, which qemu does not pass on.
