@@ -32,6 +32,7 @@ type Info struct {
 	Server      string          // the Server header
 	Others      string          // what its metrics are of, if of no known engine; "": it has none
 	bare        bool            // only its metrics show the kind: the engine's other endpoints may not be at this address
+	rejected    bool            // it did not say what it is, because it was loading: llama.cpp
 	startup     json.RawMessage // durations of its start: SGLang
 }
 

@@ -81,7 +81,10 @@ func llamaDetails(ctx context.Context, p *identification) {
 			Context int `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 	}
-	if p.getJSON(ctx, "/props", &props) != nil {
+	err := p.getJSON(ctx, "/props", &props)
+	p.info.rejected = fetch.HasStatus(err, http.StatusServiceUnavailable)
+	p.info.bare = p.info.bare && err != nil && !p.info.rejected
+	if err != nil {
 		return
 	}
 	p.info.Version, p.info.Router = props.Build, p.info.Router || props.Role == "router"
@@ -290,7 +293,7 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 	if err != nil {
 		return err
 	}
-	if s.engine.State == event.EngineLoading { // earlier requests were rejected: identify the server again
+	if s.engine.State == event.EngineLoading || s.info.rejected { // earlier requests were rejected: identify the server again
 		s.identified = false
 		s.setState(event.EngineReady, "")
 		return nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -175,6 +176,39 @@ func TestNextToken(t *testing.T) {
 		var n nextToken
 		if err := json.Unmarshal([]byte(text), &n); err != nil || n.Decoded != want {
 			t.Errorf("%s: %v, %v", text, n.Decoded, err)
+		}
+	}
+}
+
+// TestLoadedAfterAnyRequest: a server rejects its first requests while it loads, up to any one of those that identify it.
+func TestLoadedAfterAnyRequest(t *testing.T) {
+	for n := range int32(6) {
+		pages := map[string]string{
+			"/v1/models": modelList("llamacpp"), "/slots": `[{"id":0,"n_ctx":64,"is_processing":false}]`,
+			"/props":   `{"build_info":"b7000-6ee0f6579","total_slots":1,"endpoint_slots":true,"endpoint_metrics":true,"default_generation_settings":{"n_ctx":64}}`,
+			"/metrics": "llamacpp:tokens_predicted_total 100\nllamacpp:requests_processing 0\nllamacpp:requests_deferred 0\n",
+		}
+		var requests atomic.Int32
+		f := newFake(t, nil)
+		f.setHandler(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Server", "llama.cpp")
+			if requests.Add(1) <= n {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			if page, ok := pages[r.URL.Path]; ok {
+				_, _ = fmt.Fprint(w, page)
+				return
+			}
+			http.NotFound(w, r)
+		})
+		w := startPoller(t, Options{Address: f.URL})
+		waitFor(w, event.KindAggregates, 0, func(a *event.Aggregates) bool { return len(a.Slots) == 1 })
+		if e := w.log.OfKind(event.KindEngine); e[len(e)-1].Data.(*event.EngineInfo).Name != "llama.cpp" {
+			t.Errorf("%d rejected: %+v", n, e[len(e)-1].Data)
+		}
+		if len(w.log.OfKind(event.KindModel)) == 0 {
+			t.Errorf("%d rejected: no model", n)
 		}
 	}
 }
