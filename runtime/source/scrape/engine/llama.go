@@ -293,7 +293,8 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 	if err != nil {
 		return err
 	}
-	if s.engine.State == event.EngineLoading || s.info.rejected { // earlier requests were rejected: identify the server again
+	// Earlier requests were rejected: identify the server again, unless a request has woken it.
+	if s.engine.State == event.EngineLoading && !l.asleep || s.info.rejected {
 		s.identified = false
 		s.setState(event.EngineReady, "")
 		return nil
