@@ -12,7 +12,8 @@ import (
 type counts struct {
 	Counts
 	groups   map[string]*groupSum
-	reported Counts // those of reports, which may turn out to be wrong
+	shown    []Group // what snapshots show of groups; nil: a request has ended since
+	reported Counts  // those of reports, which may turn out to be wrong
 }
 
 // groupSum sums the requests of one group.
@@ -79,6 +80,7 @@ func (c *counts) addToGroup(r *Request) {
 		g = new(groupSum)
 		c.groups[r.Group] = g
 	}
+	c.shown = nil
 	g.requests++
 	g.generated += uint64(r.Generated)
 	if r.E2EL.OK() {
@@ -108,7 +110,15 @@ func endedTotal(n, unknown uint64) event.Reading {
 
 // view returns the counts with the groups by name.
 func (c *counts) view() Counts {
+	if c.shown == nil {
+		c.shown = c.viewGroups()
+	}
 	v := c.Counts
+	v.Groups = c.shown
+	return v
+}
+
+func (c *counts) viewGroups() (out []Group) {
 	for name, g := range c.groups {
 		tps := event.Absent(event.NotYet)
 		if g.latency > 0 {
@@ -118,10 +128,10 @@ func (c *counts) view() Counts {
 		if g.finished > 0 {
 			met = event.DerivedValue(float64(g.met) / float64(g.finished))
 		}
-		v.Groups = append(v.Groups, Group{
+		out = append(out, Group{
 			Name: name, Requests: g.requests, Generated: g.generated, TPS: tps, TTFT: g.ttft.Summary(), TPOT: g.tpot.Summary(), Met: met,
 		})
 	}
-	slices.SortFunc(v.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
-	return v
+	slices.SortFunc(out, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }

@@ -145,11 +145,13 @@ func (x *experts) compute(at event.Time) *Experts {
 	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN, Balance: slices.Clip(x.balances[max(lastMinute, 0):])}
 	for w := range metric.NumWindows {
 		from, to := x.window(w, int64(at)/int64(second))
-		if v.windows[w] = x.span(from, to); x.lastView != nil {
+		if x.lastView != nil {
 			if last := x.lastView.windows[w]; last.from.same(from) && last.to.same(to) {
 				v.windows[w] = last
+				continue
 			}
 		}
+		v.windows[w] = x.span(from, to)
 	}
 	for p := range v.halves {
 		v.halves[p] = x.halfway(metric.Phase(p))
