@@ -93,7 +93,7 @@ func (o *expertsVerify) run(ctx context.Context, name string, out, notes io.Writ
 type trial struct {
 	device string // which is faster; "": llama.cpp has none, so that the plan moves nothing
 	sides  [2]struct {
-		args      string
+		args      []string
 		slowBytes float64   // of experts that a token reads from the slower memory, by the plan
 		speeds    []float64 // tokens/s of one request, one per turn
 	}
@@ -106,11 +106,9 @@ func (o *expertsVerify) try(ctx context.Context, program string, in *placement.I
 		return nil, err
 	}
 	t := &trial{device: firstDevice(devices)}
-	var args [2][]string
 	for i, capacity := range [2]float64{0, o.bytes(in)} {
 		plan := in.WholeLayers(capacity)
-		args[i] = in.LlamaArgs(plan)
-		t.sides[i].args, t.sides[i].slowBytes = strings.Join(args[i], " "), plan.SlowBytes
+		t.sides[i].args, t.sides[i].slowBytes = in.LlamaArgs(plan), plan.SlowBytes
 	}
 	for turn := range o.turns {
 		fmt.Fprintf(notes, "turn %d of %d\n", turn+1, o.turns)
@@ -118,7 +116,7 @@ func (o *expertsVerify) try(ctx context.Context, program string, in *placement.I
 			side := (turn + i) % 2 // each goes first in every second turn
 			raw, err := output(ctx, program, append([]string{
 				"-m", o.model, "-p", "0", "-n", strconv.Itoa(o.tokens), "-r", "1", "-t", strconv.Itoa(o.threads), "-o", "json",
-			}, args[side]...)...)
+			}, t.sides[side].args...)...)
 			if err != nil {
 				return nil, err
 			}
@@ -178,7 +176,7 @@ func (t *trial) print(out io.Writer) error {
 	for i, name := range [...]string{"without the plan", "with the plan"} {
 		s := &t.sides[i]
 		fmt.Fprintf(out, "%-17s %s tokens/s (%s to %s, %d turns)  %s per token from the slower memory  %s\n", name,
-			metric.Rate(metric.Median(s.speeds)), metric.Rate(slices.Min(s.speeds)), metric.Rate(slices.Max(s.speeds)), len(s.speeds), metric.Bytes(s.slowBytes), s.args)
+			metric.Rate(metric.Median(s.speeds)), metric.Rate(slices.Min(s.speeds)), metric.Rate(slices.Max(s.speeds)), len(s.speeds), metric.Bytes(s.slowBytes), strings.Join(s.args, " "))
 	}
 	_, err := fmt.Fprintln(out, gainWords(t.device, t.gains()))
 	return err

@@ -1,8 +1,6 @@
 package sdk
 
 import (
-	"encoding/csv"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -141,15 +139,7 @@ func (s Suite) compact(t *testing.T) {
 func (s Suite) csv(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "stages.csv")
 	r := s.watched(t, "CSV="+name, "REQUESTS=8", "THREADS=2")
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := rowsOf(t, name)
 	if strings.Join(rows[0], ",") != "stage,elapsed_us" || len(rows) != 1+5*8 {
 		t.Errorf("%d rows under %v", len(rows)-1, rows[0])
 	}

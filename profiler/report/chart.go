@@ -67,9 +67,10 @@ func (c *chart) bar(name string, share float64, value string) (right float64) {
 func partsChart(r *Report) chart {
 	means, note := ttftParts(r)
 	c := chart{Title: "Where TTFT goes", Note: cmp.Or(note, "mean of warm requests"), Width: chartWidth}
+	_, longest := means.total()
 	for _, p := range means {
-		if _, most := means.total(); most.Time.V > 0 {
-			c.bar(p.Name, p.Time.V/most.Time.V, metric.Seconds(p.Time.V))
+		if longest.Time.V > 0 {
+			c.bar(p.Name, p.Time.V/longest.Time.V, metric.Seconds(p.Time.V))
 		}
 	}
 	return c

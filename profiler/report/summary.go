@@ -226,7 +226,7 @@ func groupsSection(r *Report) section {
 			if d == nil {
 				d = new(Distribution)
 			}
-			row = append(row, short(d.P50, metric.Seconds), short(d.P99, metric.Seconds))
+			row = append(row, d.cells("p50", "p99")...)
 		}
 		s.rows = append(s.rows, append(row, short(g.Met, metric.Percent)))
 	}

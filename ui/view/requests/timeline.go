@@ -2,6 +2,7 @@ package requests
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -30,6 +31,21 @@ func timelineOf(s *store.Snapshot, w metric.Window, columns int) timeAxis {
 // column returns the column of a moment, which may be outside.
 func (x timeAxis) column(t event.Time) int {
 	return int(float64(t-x.from) / float64(x.to-x.from) * float64(x.w))
+}
+
+// columns yields each column that an interval touches from the start of the axis on, and its ns in it.
+func (x timeAxis) columns(from, to event.Time) iter.Seq2[int, float64] {
+	return func(yield func(int, float64) bool) {
+		of := float64(x.to-x.from) / float64(x.w) // ns in a column
+		for from := max(from, x.from); from < to; {
+			at := x.column(from)
+			end := min(to, max(x.from+event.Time(float64(at+1)*of), from+1))
+			if !yield(at, float64(end-from)) {
+				return
+			}
+			from = end
+		}
+	}
 }
 
 // part is an interval of a request on the timeline.
@@ -214,7 +230,7 @@ func drawPaced(a grid.Area, f *pane.Frame, p part, x timeAxis) {
 		return
 	}
 	const half = 0.5
-	column, of, paced, decoded := 0, float64(x.to-x.from)/float64(x.w), 0.0, 0.0 // ns in the column
+	column, paced, decoded := 0, 0.0, 0.0 // ns in the column
 	flush := func() {
 		if paced > half*decoded && decoded > 0 {
 			a.Fill(column, 0, 1, grid.Fg(k.role), k.fill)
@@ -227,17 +243,15 @@ func drawPaced(a grid.Area, f *pane.Frame, p part, x timeAxis) {
 			from, to event.Time
 			paced    bool
 		}{{before, t.At - event.Time(t.Gap)*event.Time(t.N), true}, {t.At - event.Time(t.Gap)*event.Time(t.N), t.At, false}} {
-			for from := max(span.from, before, x.from); from < span.to; {
-				if at := x.column(from); at != column {
+			for at, ns := range x.columns(max(span.from, before), span.to) {
+				if at != column {
 					flush()
 					column = at
 				}
-				end := min(span.to, max(x.from+event.Time(float64(column+1)*of), from+1))
-				decoded += float64(end - from)
+				decoded += ns
 				if span.paced {
-					paced += float64(end - from)
+					paced += ns
 				}
-				from = end
 			}
 		}
 	}
@@ -263,18 +277,16 @@ func drawStalls(a grid.Area, f *pane.Frame, stalls []store.Stall, x timeAxis) {
 	of := float64(x.to-x.from) / float64(x.w) // ns in a column
 	column, stalled := 0, 0.0                 // ns in the column
 	for _, st := range stalls {
-		for from := max(st.At-event.Time(st.Gap), x.from); from < st.At; {
-			if at := x.column(from); at != column {
+		for at, ns := range x.columns(st.At-event.Time(st.Gap), st.At) {
+			if at != column {
 				column, stalled = at, 0
 			}
-			end := min(st.At, max(x.from+event.Time(float64(column+1)*of), from+1))
-			stalled += float64(end - from)
+			stalled += ns
 			fill := stallFill(f)
 			if levels := f.Skin.Glyphs.Eighths; !f.Skin.Glyphs.ASCII && stalled < of/2 {
 				fill = levels[1+int(stalled/of*float64(len(levels)-1))]
 			}
 			a.Fill(column, 0, 1, grid.Fg(theme.Bad), fill)
-			from = end
 		}
 	}
 }

@@ -214,7 +214,7 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 				one.Rate = new(float64)
 			}
 		}
-		if one.Rank != nil && len(seen) <= maxRanks {
+		if one.Rank != nil && len(seen) <= gather.MaxRanks {
 			ranks = append(ranks, event.Rank{Name: strconv.Itoa(*one.Rank), Running: loadOf(one.Running), Waiting: loadOf(one.Waiting), KVUsage: loadOf(one.Usage)})
 		}
 		l.Loads = append(l.Loads, one)
@@ -256,9 +256,6 @@ func sglangLoad(ctx context.Context, c *fetch.Client, report *event.Aggregates) 
 	}
 	return nil
 }
-
-// maxRanks limits the number of ranks.
-const maxRanks = 64
 
 // loadOf returns a number of a load; absent if the server does not report it.
 func loadOf(v *float64) event.Reading {

@@ -116,8 +116,8 @@ func (g *Gatherer) setAdapters(at float64, l prom.Labels) {
 	}
 }
 
-// maxRanks limits the number of ranks, and of models.
-const maxRanks = 64
+// MaxRanks limits the number of ranks, and of models.
+const MaxRanks = 64
 
 // states returns the state of each part of the engine, by the name that the labels of a series give it; nil if there is
 // only one. since is the time since the last report in ns.
@@ -141,7 +141,7 @@ func (g *Gatherer) states(name func(*labelSet) string, since int64) (out []event
 		for _, s := range list {
 			at := slices.IndexFunc(out, func(r event.Rank) bool { return r.Name == name(s.set) })
 			if at < 0 {
-				if len(out) == maxRanks {
+				if len(out) == MaxRanks {
 					continue
 				}
 				at = len(out)
