@@ -71,8 +71,8 @@ func property(dir, name string) string {
 // computing are the drivers of GPUs that compute; others only drive displays.
 var computing = []string{"amdgpu", "radeon", "i915", "xe", "nvidia", "nouveau", "asahi", "panfrost", "panthor", "msm_dpu", "v3d"}
 
-// unread returns the reason why no GPU is read: there is none, or its driver has no readings.
-func unread(root string) error {
+// noReadings explains why no GPU is read: the machine has none, or its driver has no readings.
+func noReadings(root string) error {
 	for _, dir := range cards(root) {
 		if driver := property(dir, "DRIVER"); slices.Contains(computing, driver) {
 			return fmt.Errorf("GPU without readings: %s, driver %s", filepath.Base(filepath.Dir(dir)), driver)

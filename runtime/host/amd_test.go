@@ -58,7 +58,7 @@ func TestUnreadGPU(t *testing.T) {
 		"DRIVER=bochs-drm\n": "no GPU", "MODALIAS=pci:v1\n": "no GPU",
 	} {
 		root := tree(t, map[string]string{"sys/class/drm/card0/device/uevent": uevent})
-		if err := unread(root); err.Error() != want {
+		if err := noReadings(root); err.Error() != want {
 			t.Errorf("%q: %v, want %s", uevent, err, want)
 		}
 	}

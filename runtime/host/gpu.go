@@ -101,7 +101,7 @@ func findGPUs(ctx context.Context) (gpuReader, error) {
 		}
 	}
 	if failed == errNoGPU {
-		failed = unread("/")
+		failed = noReadings("/")
 	}
 	return nil, failed
 }

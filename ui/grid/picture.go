@@ -40,7 +40,7 @@ func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	}
 }
 
-// border returns the cell of a box at a place in the area or beside it, nil if there is none.
+// border returns the cell at a place in the area or beside it if a box has drawn it, else nil.
 func (a Area) border(x, y int) *cell {
 	if x, y = x+a.X, y+a.Y; x < 0 || y < 0 || x >= a.g.W || y >= a.g.H {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// TestWaysToReport checks that an engine that emits its own events is told which events it lacks, also if it counts none,
-// and that a server is told another way.
+// TestWaysToReport checks that llmtop advises an engine that emits its own events which calls to add, even if that engine
+// counts no events, and advises something else for a server.
 func TestWaysToReport(t *testing.T) {
 	for address, want := range map[string]string{
 		"unix:/run/user/1000/llmtop/own.sock": "call stage() around the parts of a request",

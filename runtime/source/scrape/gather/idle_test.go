@@ -9,7 +9,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
-// named returns the reading with a name; absent if there is none.
+// named returns the reading with a name; absent if the report lacks it.
 func named(list []event.NamedReading, name string) event.Reading {
 	for _, n := range list {
 		if n.Name == name {
