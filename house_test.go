@@ -44,8 +44,8 @@ var rules = []struct {
 // outside is what commands may import of the other rooms.
 var outside = []string{"ui", "theme", "profiler", "runtime"}
 
-// terminalLibraries are the terminal libraries. Only the top of ui and theme may import them.
-var terminalLibraries = []string{"charm.land/bubbletea", "charm.land/lipgloss"}
+// terminalLibrary is the terminal library. Only the top of ui may import it.
+const terminalLibrary = "charm.land/bubbletea"
 
 // templates call methods by their names. A program that contains them keeps every exported method of all its types.
 var templates = []string{"text/template", "html/template"}
@@ -90,8 +90,8 @@ func TestImportsPointOneWay(t *testing.T) {
 			if ours && strings.HasSuffix(inner, "test") {
 				t.Errorf("%s must not import %s: only tests may", name, inner)
 			}
-			if hasPrefix(imported, terminalLibraries...) && !hasPrefix(name, "theme/", "ui/app", "ui/update", "ui/run", "ui/help") {
-				t.Errorf("%s must not import %s: only theme and the top of ui may use the terminal library", name, imported)
+			if hasPrefix(imported, terminalLibrary) && !hasPrefix(name, "ui/app", "ui/update", "ui/run") {
+				t.Errorf("%s must not import %s: only the top of ui may use the terminal library", name, imported)
 			}
 			if hasPrefix(imported, templates...) {
 				t.Errorf("%s must not import %s: the program grows by 3 MB", name, imported)
@@ -259,7 +259,7 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 113_350 // of Go, without tests and generated files
+	maxLines    = 113_269 // of Go, without tests and generated files
 	maxTypes    = 1_179
 	maxPackages = 91
 )

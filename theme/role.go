@@ -1,10 +1,5 @@
 package theme
 
-import (
-	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
-)
-
 // Role is the purpose of a colour. Panes use roles, palettes map them to colours.
 type Role uint8
 
@@ -74,10 +69,6 @@ func Heat(share float64) Role {
 	}
 	return Heat0 + Role(min(share, 1)*(HeatLevels-1)+0.5)
 }
-
-// Style returns a Lip Gloss style with the role as its colour: an index that grid.Styled turns back into the role,
-// so that the same text is right in every theme and profile.
-func (r Role) Style() lipgloss.Style { return lipgloss.NewStyle().Foreground(ansi.IndexedColor(r)) }
 
 // PartRoles returns the roles of the TTFT components in drawing order.
 func PartRoles() []Role {

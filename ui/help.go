@@ -1,13 +1,14 @@
 package ui
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -104,7 +105,7 @@ func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	same := func(x, y binding) bool { return x.is(&y) && x.views == y.views }
 	if h.w != in.W || h.view != of || h.drawn != h.words || !slices.EqualFunc(h.keys, keys, same) || !slices.Equal(h.absent, absent) {
 		h.w, h.view, h.keys, h.absent, h.drawn = in.W, of, keys, absent, h.words
-		h.lines = grid.Styled(h.text(in.W, of, keys))
+		h.lines = h.text(in.W, of, keys)
 	}
 	h.page, h.first = in.H, max(min(h.first, len(h.lines)-in.H), 0)
 	hint := "/ search  esc back"
@@ -118,7 +119,12 @@ func (h *help) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		hint = "down for more  " + hint
 	}
 	pane.Dialog(a, "Help", hint, f.Skin.Glyphs)
-	in.Lines(h.lines[h.first:])
+	for y, pieces := range h.lines[h.first:min(h.first+in.H, len(h.lines))] {
+		l := in.Line(0, y)
+		for _, p := range pieces {
+			l.Put(p.Style, p.Words)
+		}
+	}
 }
 
 // terms calls add for each number that a pane may show, or with overview.NumPanes of the whole screen: with the name by
@@ -150,7 +156,7 @@ func terms(of overview.ID, add func(name, title, unit, help string)) {
 
 // text returns all rows of the help for a view, w cells wide, in order: the keys of the view and what helps there, then
 // the rest of a table of keys.
-func (h *help) text(w int, v viewID, table []binding) string {
+func (h *help) text(w int, v viewID, table []binding) [][]grid.Piece {
 	t := helpText{w: w, words: strings.ToLower(h.words)}
 	inTime := false
 	for _, own := range []bool{true, false} { // those of this view first
@@ -204,9 +210,9 @@ func (h *help) text(w int, v viewID, table []binding) string {
 		}
 	}
 	if len(t.rows) == 0 {
-		t.rows = append(t.rows, theme.Dim.Style().Render("nothing in the help has these words"))
+		t.rows = append(t.rows, []grid.Piece{{Style: pane.Dim, Words: "nothing in the help has these words"}})
 	}
-	return strings.Join(t.rows, "\n")
+	return t.rows
 }
 
 // helpText collects the rows of the help, w cells wide.
@@ -214,7 +220,7 @@ type helpText struct {
 	w     int
 	words string // that each row has, in lower case
 	head  string // heading of the next row
-	rows  []string
+	rows  [][]grid.Piece
 }
 
 func (t *helpText) heading(words string) { t.head = words }
@@ -231,13 +237,24 @@ func (t *helpText) add(term, unit, words string) {
 	}
 	if t.head != "" {
 		if len(t.rows) > 0 {
-			t.rows = append(t.rows, "")
+			t.rows = append(t.rows, nil)
 		}
-		t.rows = append(t.rows, theme.Title.Style().Bold(true).Underline(true).Render(t.head))
+		t.rows = append(t.rows, []grid.Piece{{Style: grid.Fg(theme.Title).With(grid.Bold | grid.Underline), Words: t.head}})
 		t.head = ""
 	}
-	t.rows = append(t.rows, lipgloss.JoinHorizontal(lipgloss.Top, theme.Accent.Style().Width(left-right).Render(term),
-		theme.Dim.Style().Width(right).Render(unit), theme.Text.Style().Width(max(t.w-left, 10)).Render(words)))
+	columns := [...]grid.Piece{{Style: grid.Fg(theme.Accent), Words: term}, {Style: pane.Dim, Words: unit}, {Style: pane.Plain, Words: words}}
+	widths := [len(columns)]int{left - right, right, max(t.w-left, 10)}
+	var lines [len(columns)][]string
+	for i, c := range columns {
+		lines[i] = strings.Split(ansi.Wrap(c.Words, widths[i], ""), "\n")
+	}
+	for y := range max(len(lines[0]), len(lines[1]), len(lines[2])) {
+		row := slices.Clone(columns[:])
+		for i := range row {
+			row[i].Words = fmt.Sprintf("%-*s", widths[i], strings.Join(lines[i][min(y, len(lines[i])):min(y+1, len(lines[i]))], ""))
+		}
+		t.rows = append(t.rows, row)
+	}
 }
 
 // pane adds what a pane of the overview shows, and the meaning of each number whose name is among the words in it.

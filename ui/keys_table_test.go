@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -43,7 +42,7 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 // The help lists every key and every number.
 func TestHelpListsEveryKey(t *testing.T) {
 	for _, v := range allViews {
-		words := ansi.Strip(keysOf(Config{}).help.text(100, v, distinct(liveKeys())))
+		words := keysOf(Config{}).help.textOf(100, v, distinct(liveKeys()))
 		for _, b := range liveKeys() {
 			if b.Help == "" || !strings.Contains(words, b.Help[:min(len(b.Help), 20)]) {
 				t.Errorf("the help of view %d does not explain %s", v, b.names())

@@ -77,7 +77,7 @@ func TestViewsOffered(t *testing.T) {
 					t.Errorf("%s: shown %v, in the palette %v, in the tabs %v", viewName(v), shown, listed, tabbed)
 				case missing:
 					holds(t, a, why)
-					if a.press("?"); strings.Contains(a.help.text(200, viewOverview, a.working()), "in "+name+": ") {
+					if a.press("?"); strings.Contains(a.help.textOf(200, viewOverview, a.working()), "in "+name+": ") {
 						t.Errorf("the help lists keys of %s", viewName(v))
 					}
 				}
