@@ -29,17 +29,17 @@ type Engine struct {
 	model, context, cache uintptr
 	pool                  *pool
 
-	rows      batchRows
-	watch     *watch
-	trace     *tracer
-	hooks     engine.Hooks
-	autoEvery int    // sampling interval of the hooks, if Hooks.Every is 0
-	passes    [2]int // number of passes so far: decode only, with prompts
+	rows   batchRows
+	watch  *watch
+	trace  *tracer
+	hooks  engine.Hooks
+	rate   rate   // of the hooks, if Hooks.Every is 0
+	passes [2]int // number of passes so far: decode only, with prompts
 }
 
 // Open loads the libraries and the model. The error is one line.
 func Open(o Options) (*Engine, error) {
-	e := &Engine{opt: o, autoEvery: 1}
+	e := &Engine{opt: o, rate: rate{every: startEvery, age: settle}}
 	if err := e.load(); err != nil {
 		_ = e.Close() // the load has failed already
 		return nil, fmt.Errorf("load model %s: %w", filepath.Base(o.Model), err)
@@ -171,8 +171,7 @@ func (e *Engine) noContext() error {
 
 // warmUp computes one token, which loads weights into memory that the first request would otherwise wait for.
 func (e *Engine) warmUp() error {
-	_, err := e.token()
-	return err
+	return e.token()
 }
 
 // progressTo receives the progress of the current load; nil if it is not reported.
@@ -208,6 +207,7 @@ func (e *Engine) Keep(slot, n int) int {
 // SetHooks implements engine.Engine.
 func (e *Engine) SetHooks(h engine.Hooks) {
 	e.hooks = h
+	e.rate.disturb()
 	if s := e.trace.info; h.Picks && e.trace.chosen == nil {
 		e.trace.chosen = make([]uint16, e.opt.Batch*s.layers*s.used)
 	}

@@ -67,7 +67,7 @@ func (e *Engine) Forward(b *engine.Batch) error {
 		return err
 	}
 	b.Logits, b.Picks, b.Time = b.Logits[:0], b.Picks[:0], engine.BatchTime{}
-	want := e.dueHooks(b.Rows)
+	want, timed := e.dueHooks(b.Rows)
 	watched := want.Split || want.Experts || want.Picks || want.Ops
 	began := time.Now()
 	if watched {
@@ -83,8 +83,12 @@ func (e *Engine) Forward(b *engine.Batch) error {
 	if watched {
 		e.trace.end(b)
 	}
+	took := time.Since(began)
+	if timed {
+		e.rate.took(len(b.Rows), float64(took))
+	}
 	if e.hooks.Ops {
-		e.trace.ops.pass(len(b.Rows), want.Ops, time.Since(began))
+		e.trace.ops.pass(len(b.Rows), want.Ops, took)
 	}
 	return nil
 }
@@ -111,13 +115,12 @@ func (e *Engine) collect(b *engine.Batch) {
 }
 
 // every returns the sampling interval of the hooks.
-func (e *Engine) every() int { return orElse(e.hooks.Every, e.autoEvery) }
+func (e *Engine) every() int { return orElse(e.hooks.Every, e.rate.every) }
 
-// dueHooks returns what to measure in a pass.
-func (e *Engine) dueHooks(rows []engine.Row) engine.Hooks {
-	want := e.hooks
-	if want == (engine.Hooks{}) {
-		return want
+// dueHooks returns what to measure in a pass, and whether its time shows what measuring costs.
+func (e *Engine) dueHooks(rows []engine.Row) (want engine.Hooks, timed bool) {
+	if want = e.hooks; want == (engine.Hooks{}) {
+		return want, false
 	}
 	prompts, slots := batchStats(rows)
 	kind := 0
@@ -127,12 +130,19 @@ func (e *Engine) dueHooks(rows []engine.Row) engine.Hooks {
 	pass := e.passes[kind]
 	e.passes[kind]++
 	sampled, moe := pass%e.every() == 0, e.trace.count != nil
+	auto := want.Every == 0 && (want.Split || want.Experts && moe)
+	switch {
+	case auto && kind == 0:
+		sampled, timed = e.rate.due(), !want.Ops && !want.Picks // else every pass is observed
+	case auto: // the next pass has another graph
+		e.rate.disturb()
+	}
 	want.Split, want.Experts, want.Picks = want.Split && sampled, want.Experts && sampled && moe, want.Picks && moe
 	if e.trace.reorders && slots > 1 { // the order of rows is not defined
 		want.Experts, want.Picks = want.Experts && (prompts == 0 || prompts == len(rows)), false
 	}
 	want.Ops = want.Ops && e.trace.ops.begin(pass)
-	return want
+	return want, timed
 }
 
 // batchStats returns how many rows of a batch belong to prompts, and whether all belong to one slot: 1, or more than 1.

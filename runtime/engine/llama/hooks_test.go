@@ -171,14 +171,14 @@ func TestObservingKeepsResults(t *testing.T) {
 
 // TestAuto: the sampling interval chosen by the engine is reported, and calibration is not counted.
 func TestAuto(t *testing.T) {
-	e := openDemo(t, Options{Context: 64})
+	e := openDemo(t, Options{Context: 128})
 	e.SetHooks(engine.Hooks{Experts: true, Split: true})
-	if x := e.Router(); x.EveryN != e.autoEvery || x.EveryN < 1 || x.EveryN > maxEvery || x.DecodeTokens != 0 || sum(x.Decode) != 0 {
+	if x := e.Router(); x.EveryN != e.rate.every || x.EveryN < 1 || x.EveryN > maxEvery || x.DecodeTokens != 0 || sum(x.Decode) != 0 {
 		t.Errorf("1 in %d passes, %d tokens counted", x.EveryN, x.DecodeTokens)
 	}
-	for cost, want := range map[float64]int{-0.3: 1, 0: 1, 0.001: 1, 0.008: 1, 0.009: 2, 0.16: 20, 5: maxEvery} {
-		if got := everyFor(cost); got != want {
-			t.Errorf("a cost of %g: 1 in %d passes, want %d", cost, got, want)
-		}
+	e.rate.every = startEvery
+	decode(t, e, 20, 10*startEvery, nil)
+	if x := e.Router(); x.PromptTokens == 0 || x.DecodeTokens == 0 || x.EveryN != e.rate.every || len(e.rate.slower[settle]) == 0 {
+		t.Errorf("%d prompt and %d decode tokens counted, %+v", x.PromptTokens, x.DecodeTokens, e.rate)
 	}
 }

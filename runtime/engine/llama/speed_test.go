@@ -98,8 +98,8 @@ func BenchmarkPeerDecode(b *testing.B) {
 			b.ReportMetric(over("off", "bare"), "%cost-off")
 			b.ReportMetric(over("every-pass", "bare"), "%cost-every-pass")
 			b.ReportMetric(measured, "%hooks-every-pass")
-			b.ReportMetric(over("auto", "off")+measured/float64(e.autoEvery), "%hooks-auto")
-			b.ReportMetric(float64(e.autoEvery), "N-auto")
+			b.ReportMetric(over("auto", "off")+measured/float64(e.rate.every), "%hooks-auto")
+			b.ReportMetric(float64(e.rate.every), "N-auto")
 			b.ReportMetric(median(times["bare"])/1e3, "µs-bare")
 		})
 	}
