@@ -35,18 +35,15 @@ type exchange struct {
 	queued bool                // the queued event was emitted
 	model  string              // the requested model
 	upload error               // error of reading the client's body; nil: none
-	end
-	status   int
-	observer *observer     // nil: no answer to observe
-	final    chan struct{} // closed when end is final; only set with observer
-}
 
-// end holds how an exchange ended.
-type end struct {
 	at           event.Time // time of the last byte
 	err          error      // io.EOF if the answer is complete; nil while it runs, or if the client stopped reading
 	refused      bool       // the server did not answer
 	disconnected bool       // the client disconnected
+
+	observer *answers.Observer // nil: no answer to observe
+	feed     *answers.Feed     // what it reads
+	final    chan struct{}     // closed when the end is final; only set with observer
 }
 
 // exchangeKey is the context key of a request's exchange.
@@ -68,7 +65,7 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	x.id = event.RequestID(p.last.Add(1))
 	if p.opt.GroupHeader != "" {
-		x.group = clean.Cut(r.Header.Get(p.opt.GroupHeader), maxName)
+		x.group = clean.Cut(r.Header.Get(p.opt.GroupHeader), answers.MaxName)
 	}
 	if e := r.Header.Get("Content-Encoding"); e == "" || e == "identity" {
 		x.body = answers.NewRequest()
@@ -145,7 +142,7 @@ func (x *exchange) ended(at event.Time, how error, refused bool) error {
 		how = x.upload
 	}
 	if x.err == nil {
-		x.end = end{at: at, err: how, refused: refused}
+		x.at, x.err, x.refused = at, how, refused
 	}
 	return how
 }
@@ -154,7 +151,7 @@ func (x *exchange) ended(at event.Time, how error, refused bool) error {
 func (x *exchange) answered(res *http.Response) {
 	if kind := res.Header.Get("Content-Type"); x.dialect == nil && res.Request.Method == http.MethodPost && res.StatusCode == http.StatusOK &&
 		(strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson")) {
-		x.proxy.unmeasured(res.Request.URL.Path)
+		x.proxy.server.Unmeasured(res.Request.URL.Path)
 	}
 	if x.dialect == nil || res.StatusCode == http.StatusSwitchingProtocols {
 		return
@@ -162,22 +159,14 @@ func (x *exchange) answered(res *http.Response) {
 	x.queue()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	o := newObserver(x.dialect, x.emit, x.proxy.link.model, x.proxy.link.provider)
-	if res.Header.Get("Server") == "llama.cpp" {
-		x.proxy.link.provider("llama.cpp")
-	}
-	x.status, x.observer, x.final = res.StatusCode, o, make(chan struct{})
-	res.Body = &answer{res.Body, x, o.feed}
-	header := res.Header.Clone() // the client's copy may change
+	o := x.proxy.server.Observe(x.dialect, x.emit)
+	feed := answers.NewFeed(o.Flush)
+	x.observer, x.feed, x.final = o, feed, make(chan struct{})
+	res.Body = &answer{res.Body, x, feed}
+	status, header := res.StatusCode, res.Header.Clone() // the client's copy may change
 	x.proxy.observers.Go(func() {
-		o.run(x.status, header)
-		if err := x.picks(&o.Sum); err != nil {
-			x.proxy.warn(uncountedPicks(err))
-			if !errors.Is(err, errNoUsage) && !errors.Is(err, answers.ErrShape) {
-				o.Sum.Malformed++
-			}
-		}
-		x.proxy.link.malformed(o.Sum.Malformed)
+		o.Read(status, header, feed, feed.At)
+		feed.Leave()
 		<-x.final
 		x.finish()
 	})
@@ -194,14 +183,14 @@ func (x *exchange) close() {
 		x.at = x.proxy.opt.Clock.Now()
 	}
 	x.disconnected = x.err == nil || x.err != io.EOF && x.client.Err() != nil || errors.Is(x.err, errClientGone)
-	o := x.observer
+	feed := x.feed
 	x.mu.Unlock()
-	if o == nil {
+	if feed == nil {
 		x.finish()
 		return
 	}
 	close(x.final)
-	o.feed.Close()
+	feed.Close()
 }
 
 func (x *exchange) emit(e event.Event) {
@@ -221,12 +210,8 @@ func (x *exchange) queue() {
 	if x.sent == 0 {
 		x.sent = x.began
 	}
-	info := &event.Request{Group: x.group, Label: x.dialect.Name, Chat: x.dialect.Chat, ColdLater: x.dialect.Lines}
-	if x.body != nil {
-		x.model = clean.Cut(x.body.Model(), maxName)
-		info.Model, info.MaxTokens = x.model, x.body.MaxTokens()
-	}
-	x.body = nil
+	info := x.dialect.Queued(x.group, x.body)
+	x.model, x.body = info.Model, nil
 	x.compare()
 	x.emit(event.Event{Kind: event.KindRequest, At: x.sent, State: event.StateQueued, Data: info})
 }

@@ -4,47 +4,20 @@ import (
 	"context"
 	"net"
 	"net/url"
-	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
-// link reports the state of the server: whether it is reachable, and which models answer.
+// link reports whether the server is reachable.
 type link struct {
 	clock     engine.Clock
-	sink      event.Sink
+	server    *answers.Server
 	suspect   chan struct{} // a check is needed: the server may be unreachable
 	reachable atomic.Bool   // the server is reachable
-
-	mu     sync.Mutex // guards the fields below
-	engine event.EngineInfo
-	models []string
-}
-
-// maxModels limits the number of model names.
-const maxModels = 8
-
-func (p *Proxy) newLink(sink event.Sink) *link {
-	return &link{
-		clock: p.opt.Clock, sink: sink, suspect: make(chan struct{}, 1),
-		engine: event.EngineInfo{
-			Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineStarting,
-			Remote: event.Remote{Address: p.Target()},
-		},
-	}
-}
-
-// begin emits the server's first state.
-func (l *link) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.introduce()
 }
 
 // up records that the server is reachable.
@@ -70,74 +43,11 @@ func (l *link) recheck() {
 }
 
 func (l *link) set(to event.Link, why string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := &l.engine.Remote; r.Link != to {
-		r.Link, r.Since = to, l.clock.Now()
-	}
-	if to == event.LinkConnected {
-		l.engine.State = event.EngineReady // and stays so: it has been reached
-	}
-	l.engine.Remote.Reason = why
-	l.introduce()
-}
-
-// can adds capabilities to what the engine reports.
-func (l *link) can(caps event.Caps) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.engine.Caps.Has(caps) {
-		l.engine.Caps |= caps
-		l.introduce()
-	}
-}
-
-// provider sets the program that runs the model, which an answer shows.
-func (l *link) provider(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.engine.Provider != name {
-		l.engine.Provider = name
-		l.introduce()
-	}
-}
-
-// malformed counts implausible numbers of a response.
-func (l *link) malformed(n int) {
-	if n == 0 {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.engine.Remote.Malformed += uint64(n)
-	l.introduce()
-}
-
-// stop reports that the proxy has stopped.
-func (l *link) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.engine.State = event.EngineStopped
-	l.introduce()
-}
-
-// introduce emits the current state. The caller holds mu.
-func (l *link) introduce() {
-	engine := l.engine
-	l.sink.Emit(event.Event{Kind: event.KindEngine, At: l.clock.Now(), Layer: -1, Data: &engine})
-}
-
-// model adds a model that answered, and emits all names so far.
-func (l *link) model(name string) {
-	name = clean.Cut(name, maxName)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if name == "" || len(l.models) == maxModels || slices.Contains(l.models, name) {
-		return
-	}
-	l.models = append(l.models, name)
-	l.sink.Emit(event.Event{
-		Kind: event.KindModel, At: l.clock.Now(), Layer: -1, Data: &event.Model{Name: strings.Join(l.models, ", ")},
+	l.server.Update(func(e *event.EngineInfo) {
+		e.Remote.Update(to, why, l.clock.Now())
+		if to == event.LinkConnected {
+			e.State = event.EngineReady // and stays so: it has been reached
+		}
 	})
 }
 

@@ -19,14 +19,17 @@ import (
 )
 
 // observe feeds an answer to an observer in the given pieces, one per clock tick.
-func observe(d *answers.Dialect, status int, header http.Header, pieces [][]byte) (*observer, []event.Event) {
+func observe(d *answers.Dialect, status int, header http.Header, pieces [][]byte) (*answers.Observer, []event.Event) {
 	var log memory
-	o := newObserver(d, log.Emit, func(string) {}, func(string) {})
+	server := answers.NewServer(event.EngineInfo{}, func() event.Time { return 0 }, 0)
+	server.Start(event.SinkFunc(func(event.Event) {}))
+	o := server.Observe(d, log.Emit)
+	feed := answers.NewFeed(o.Flush)
 	for i, p := range pieces {
-		o.feed.Put(p, event.Time(i+1))
+		feed.Put(p, event.Time(i+1))
 	}
-	o.feed.Close()
-	o.run(status, header)
+	feed.Close()
+	o.Read(status, header, feed, feed.At)
 	return o, log.All()
 }
 
@@ -70,14 +73,18 @@ func FuzzObserver(f *testing.F) {
 		o, emitted := observe(d, http.StatusOK, header, pieces)
 		check(t, o, emitted, len(pieces))
 		whole, _ := observe(d, http.StatusOK, header, [][]byte{body})
-		if !reflect.DeepEqual(whole.Sum, o.Sum) || whole.Counter.Total() != o.Counter.Total() || (whole.unread == "") != (o.unread == "") {
-			t.Errorf("in pieces: %+v, %d tokens, %q; whole: %+v, %d, %q", o.Sum, o.Counter.Total(), o.unread, whole.Sum, whole.Counter.Total(), whole.unread)
+		end := answers.End{At: event.Time(len(pieces)), Complete: true}
+		state, outcome := o.Finish(end)
+		wholeState, wholeOutcome := whole.Finish(end)
+		if !reflect.DeepEqual(whole.Sum, o.Sum) || whole.Counter.Total() != o.Counter.Total() || state != wholeState || outcome.Reason != wholeOutcome.Reason {
+			t.Errorf("in pieces: %+v, %d tokens, %v %q; whole: %+v, %d, %v %q",
+				o.Sum, o.Counter.Total(), state, outcome.Reason, whole.Sum, whole.Counter.Total(), wholeState, wholeOutcome.Reason)
 		}
 	})
 }
 
 // check looks for contradictions in the events of an observer.
-func check(t *testing.T, o *observer, emitted []event.Event, pieces int) {
+func check(t *testing.T, o *answers.Observer, emitted []event.Event, pieces int) {
 	t.Helper()
 	n := 0
 	var last [answers.MaxChoices]struct {
@@ -92,8 +99,8 @@ func check(t *testing.T, o *observer, emitted []event.Event, pieces int) {
 		n += int(e.N)
 		one.tokens, one.at = one.tokens+int(e.N), e.At
 	}
-	if n != o.Counter.Total() || !o.streams && n > 0 {
-		t.Errorf("%d tokens in events, %d counted, streams: %v", n, o.Counter.Total(), o.streams)
+	if n != o.Counter.Total() {
+		t.Errorf("%d tokens in events, %d counted", n, o.Counter.Total())
 	}
 	s := &o.Sum
 	if s.Prompt < 0 || s.Cached < 0 || s.Generated < 0 || s.Load < 0 || s.Queue < 0 || s.Prefill < 0 {
@@ -160,7 +167,7 @@ func TestCompressedStreams(t *testing.T) {
 	if text != "\x0b\x02\x80 what brotli makes of it \x03" || res.Header.Get("Content-Encoding") != "br" {
 		t.Errorf("%q", text)
 	}
-	if n := r.proxy.Warnings()[string(unread("unsupported compression"))]; n != 1 || logged.ended.State != event.StateFinished {
+	if n := r.proxy.Warnings()[answers.Unread("unsupported compression")]; n != 1 || logged.ended.State != event.StateFinished {
 		t.Errorf("%d unread, %v %q", n, logged.ended.State, logged.outcome.Reason)
 	}
 }
@@ -196,11 +203,11 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%d bytes arrived, %d were sent, or they differ", len(text), len(sent))
 			}
 			warnings := r.proxy.Warnings()
-			if behind := warnings[string(unread(answers.ErrBehind.Error()))]; behind > 0 { // a slow machine may give up earlier
+			if behind := warnings[answers.Unread(answers.ErrBehind.Error())]; behind > 0 { // a slow machine may give up earlier
 				t.Logf("%d bytes came faster than they could be read", len(sent))
 				return
 			}
-			if logged.generated() != c.tokens || warnings[string(unread(c.unread))] != 1 {
+			if logged.generated() != c.tokens || warnings[answers.Unread(c.unread)] != 1 {
 				t.Errorf("%d tokens, %v; want %d and %q", logged.generated(), warnings, c.tokens, c.unread)
 			}
 		})

@@ -217,12 +217,8 @@ func BenchmarkObserve(b *testing.B) {
 	header := typed(stream, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		o := newObserver(&answers.Dialects[0], event.Tee{}.Emit, func(string) {}, func(string) {})
-		for i, p := range pieces {
-			o.feed.Put(p, event.Time(i+1))
-		}
-		o.feed.Close()
-		if o.run(http.StatusOK, header); o.Counter.Total() != len(pieces) {
+		o, _ := observe(&answers.Dialects[0], http.StatusOK, header, pieces)
+		if o.Counter.Total() != len(pieces) {
 			b.Fatalf("%d tokens", o.Counter.Total())
 		}
 	}

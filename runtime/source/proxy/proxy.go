@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
@@ -46,23 +45,20 @@ type Proxy struct {
 	listener net.Listener
 	versions *versions
 	pass     *httputil.ReverseProxy
+	server   *answers.Server
 	sink     event.Sink // set by Run
-	link     *link      // set by Run
+	link     *link
 
-	picking   sync.Mutex // guards picks; held until their counts are emitted, so that counts only grow
-	picks     answers.Tally
 	last      atomic.Uint64  // last request id
 	passed    atomic.Uint64  // requests of any kind
 	observers sync.WaitGroup // running observers of answers, and comparisons of prompts
 	prompts   *prompts.History
 	held      atomic.Int64 // bytes of bodies whose prompts are not compared yet
 
-	mu       sync.Mutex // guards the fields below
-	live     int        // requests in progress
-	ending   bool
-	idle     chan struct{} // closed when ending is set and live is 0
-	warnings map[warning]uint64
-	paths    int // of warnings, those about a path
+	mu     sync.Mutex // guards the fields below
+	live   int        // requests in progress
+	ending bool
+	idle   chan struct{} // closed when ending is set and live is 0
 }
 
 // ErrRemote means that other machines could reach the listen address and Options.AllowRemote is not set.
@@ -86,10 +82,14 @@ func New(opt Options) (*Proxy, error) {
 		opt.headers = headerWithin
 	}
 	p := &Proxy{
-		opt: opt, to: to, listener: listener, idle: make(chan struct{}), warnings: map[warning]uint64{},
+		opt: opt, to: to, listener: listener, idle: make(chan struct{}),
 		versions: newVersions(to, opt.headers), prompts: prompts.NewHistory(),
 	}
-	p.pass = p.newPass()
+	p.pass, p.server = p.newPass(), answers.NewServer(event.EngineInfo{
+		Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineStarting,
+		Remote: event.Remote{Address: p.Target()},
+	}, opt.Clock.Now, opt.ExpertsUsed)
+	p.link = &link{clock: opt.Clock, server: p.server, suspect: make(chan struct{}, 1)}
 	return p, nil
 }
 
@@ -133,67 +133,14 @@ func (p *Proxy) Stats() Stats {
 	return Stats{Passed: p.passed.Load(), Observed: p.last.Load(), Live: p.live}
 }
 
-// warning is a sentence about something that could not be measured, or not well.
-type warning string
-
-// Fixed warnings; see unread and uncountedPicks for the others.
-const (
-	itlOfMessages  warning = "the server does not report tokens per message: ITL is the time between messages"
-	noTPOT         warning = "the server's token count does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported"
-	clumped        warning = "most messages of a stream arrived together with others: something buffers it, such as nginx (proxy_buffering), a proxy that compresses, or the server itself; gaps inside a clump are not those of the model"
-	messageIsToken warning = "the server does not report generated tokens: each message with text counts as one token"
-)
-
-// maxPaths is how many paths are named whose streams are not measured.
-const maxPaths = 8
-
-// unmeasured counts a stream on a path that is not measured.
-func (p *Proxy) unmeasured(path string) {
-	w := warning("streams on " + clean.Cut(path, maxName) + " are not measured: their format is not known")
-	p.mu.Lock()
-	_, known := p.warnings[w]
-	if !known {
-		p.paths++
-	}
-	ok := known || p.paths <= maxPaths
-	p.mu.Unlock()
-	if ok {
-		p.warn(w)
-	}
-}
-
-// unread returns the warning for an answer that could not be read completely.
-func unread(why string) warning {
-	return warning("an answer was forwarded but could not be read: " + why)
-}
-
 // Warnings returns sentences about what could not be measured well, with the number of requests each applies to.
-func (p *Proxy) Warnings() map[string]uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := make(map[string]uint64, len(p.warnings))
-	for w, n := range p.warnings {
-		out[string(w)] = n
-	}
-	return out
-}
-
-// warn counts a request that a warning applies to. It logs the first one.
-func (p *Proxy) warn(w warning) {
-	p.mu.Lock()
-	p.warnings[w]++
-	first := p.warnings[w] == 1
-	p.mu.Unlock()
-	if first {
-		p.sink.Emit(event.Event{Kind: event.KindLog, At: p.opt.Clock.Now(), Layer: -1, Text: string(w)})
-	}
-}
+func (p *Proxy) Warnings() map[string]uint64 { return p.server.Warnings() }
 
 // Run implements engine.Source. When ctx ends, the proxy accepts no more connections; running requests may continue for
 // Options.Drain.
 func (p *Proxy) Run(ctx context.Context, sink event.Sink) error {
-	p.sink, p.link = sink, p.newLink(sink)
-	p.link.begin()
+	p.sink = sink
+	p.server.Start(sink)
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
@@ -220,7 +167,7 @@ func (p *Proxy) Run(ctx context.Context, sink event.Sink) error {
 	p.settle()
 	watching.Wait()
 	p.versions.close()
-	p.link.stop()
+	p.server.Update(func(e *event.EngineInfo) { e.State = event.EngineStopped })
 	return err
 }
 

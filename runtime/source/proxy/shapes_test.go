@@ -34,7 +34,7 @@ var shapes = []struct {
 	outcome      event.Outcome
 	model, label string
 	max          int
-	warning      warning
+	warning      string
 }{
 	{
 		name: "vLLM with token ids", file: "vllm_stream_chat.sse", path: "/v1/chat/completions", kind: stream,
@@ -49,16 +49,16 @@ var shapes = []struct {
 	},
 	{
 		name: "mlx-lm keeps the connection alive with comments", file: "mlx_lm_stream.sse", path: "/chat/completions", kind: stream,
-		tokens: []int{0, 0, 0, 1, 0}, outcome: event.Outcome{Generated: 1}, model: "m", label: "chat", warning: messageIsToken,
+		tokens: []int{0, 0, 0, 1, 0}, outcome: event.Outcome{Generated: 1}, model: "m", label: "chat", warning: answers.MessageIsToken,
 	},
 	{
 		name: "Ollama", file: "ollama_generate_stream.ndjson", path: "/api/generate", kind: lined,
 		request: `{"model":"qwen3:30b-a3b","prompt":"why","options":{"num_predict":64,"stop":["x"]}}`,
 		tokens:  []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Cold: true, Generated: 64, AnyLater: true}, model: "qwen3:30b-a3b", label: "ollama generate", max: 64,
-		warning: noTPOT,
+		warning: answers.NoTPOT,
 	},
 	{
-		name: "Ollama, chat with a tool", path: "/api/chat", kind: lined, label: "ollama chat", model: "q", warning: itlOfMessages,
+		name: "Ollama, chat with a tool", path: "/api/chat", kind: lined, label: "ollama chat", model: "q", warning: answers.ITLOfMessages,
 		chunks: []string{
 			`{"model":"q","message":{"role":"assistant","content":"","thinking":"hm"},"done":false}` + "\n",
 			`{"model":"q","message":{"role":"assistant","content":""},"done":false}` + "\n",
@@ -96,7 +96,7 @@ var shapes = []struct {
 		tokens: []int{1, 1, 0, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, AnyCached: true, Generated: 3, Later: 2},
 	},
 	{
-		name: "usage in a choice", path: "/v1/chat/completions", kind: stream, label: "chat", model: "kimi", warning: itlOfMessages,
+		name: "usage in a choice", path: "/v1/chat/completions", kind: stream, label: "chat", model: "kimi", warning: answers.ITLOfMessages,
 		chunks: []string{
 			`data: {"model":"kimi","choices":[{"delta":{"content":"a b"}}]}` + "\n\n",
 			`data: {"model":"kimi","choices":[{"delta":{"content":"c d"}}]}` + "\n\n",
@@ -105,7 +105,7 @@ var shapes = []struct {
 		tokens: []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 30, Cached: 20, Generated: 4, Later: 2},
 	},
 	{
-		name: "usage of Groq", path: "/v1/chat/completions", kind: stream, label: "chat", warning: itlOfMessages,
+		name: "usage of Groq", path: "/v1/chat/completions", kind: stream, label: "chat", warning: answers.ITLOfMessages,
 		chunks: []string{
 			`data: {"choices":[{"delta":{"content":"a b"}}]}` + "\n\n",
 			`data: {"choices":[{"delta":{"content":"c d"}}]}` + "\n\n",
@@ -130,7 +130,7 @@ var shapes = []struct {
 		tokens: []int{1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 200, Cached: 180, Generated: 1},
 	},
 	{
-		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat", warning: messageIsToken,
+		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat", warning: answers.MessageIsToken,
 		chunks: []string{
 			`data: {"choices":[{"delta":{"role":"assistant","content":null}}]}` + "\n\n",
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]}}]}` + "\n\n",
@@ -141,7 +141,7 @@ var shapes = []struct {
 		tokens: []int{0, 1, 1, 1, 0}, outcome: event.Outcome{Reason: "tool_calls", Generated: 3, Later: 2},
 	},
 	{
-		name: "three messages in one read", path: "/v1/chat/completions", kind: "", label: "chat", warning: messageIsToken,
+		name: "three messages in one read", path: "/v1/chat/completions", kind: "", label: "chat", warning: answers.MessageIsToken,
 		chunks: []string{
 			strings.Repeat(`data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n", 3),
 			`data: {"choices":[{"delta":{"content":"`, `a"}}]}` + "\n", "\n",
@@ -177,7 +177,7 @@ var shapes = []struct {
 		tokens: []int{1, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 9, AnyCached: true, Generated: 2, Later: 1},
 	},
 	{
-		name: "responses", path: "/v1/responses", kind: stream, label: "responses", model: "gpt", warning: itlOfMessages,
+		name: "responses", path: "/v1/responses", kind: stream, label: "responses", model: "gpt", warning: answers.ITLOfMessages,
 		chunks: []string{
 			`event: response.created` + "\n" + `data: {"type":"response.created","response":{"model":"gpt","status":"in_progress","usage":null}}` + "\n\n",
 			`data: {"type":"response.output_item.added","item":{"type":"reasoning"}}` + "\n\n",
@@ -193,7 +193,7 @@ var shapes = []struct {
 		tokens: []int{0, 0, 1, 0, 1, 0, 1, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 10, Cached: 4, Generated: 6, Later: 4},
 	},
 	{
-		name: "messages", path: "/v1/messages", kind: stream, label: "messages", model: "claude", request: `{"max_tokens":100,"model":"x"}`, max: 100, warning: noTPOT,
+		name: "messages", path: "/v1/messages", kind: stream, label: "messages", model: "claude", request: `{"max_tokens":100,"model":"x"}`, max: 100, warning: answers.NoTPOT,
 		chunks: []string{
 			"event: message_start\n" + `data: {"type":"message_start","message":{"model":"claude","content":[],"usage":{"input_tokens":5,"cache_read_input_tokens":20,"cache_creation_input_tokens":2,"output_tokens":1}}}` + "\n\n",
 			`data: {"type":"content_block_start","content_block":{"type":"thinking","thinking":""}}` + "\n\ndata: {\"type\":\"ping\"}\n\n",
@@ -210,7 +210,7 @@ var shapes = []struct {
 	{
 		name: "a list of answers, of llama.cpp and SGLang for several prompts", path: "/generate", kind: "application/json", label: "generate",
 		chunks: []string{`[{"text":"a","meta_info":{"completion_tokens":3}},{"text":"b","meta_info":{"completion_tokens":4}}]`},
-		tokens: []int{0}, outcome: event.Outcome{Reason: "not read: a message is not a JSON object"}, warning: unread("a message is not a JSON object"),
+		tokens: []int{0}, outcome: event.Outcome{Reason: "not read: a message is not a JSON object"}, warning: answers.Unread("a message is not a JSON object"),
 	},
 }
 
@@ -243,7 +243,7 @@ func TestShapes(t *testing.T) {
 			}
 			warned := map[string]uint64{}
 			if s.warning != "" {
-				warned[string(s.warning)] = 1
+				warned[s.warning] = 1
 			}
 			if got := r.proxy.Warnings(); !maps.Equal(got, warned) {
 				t.Errorf("warnings %v, want %v", got, warned)

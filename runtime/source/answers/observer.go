@@ -1,0 +1,229 @@
+package answers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// Observer reads the answer to one request that generates. It emits the tokens as they arrive, and returns how the request
+// ended.
+type Observer struct {
+	Answer
+	server  *Server
+	dialect *Dialect
+	emit    func(event.Event)
+
+	status  int      // of HTTP; 0: no answer
+	streams bool     // the answer is a stream of messages
+	burst   struct { // tokens of one choice in one read, not emitted yet
+		at              event.Time
+		choice, n, from int // from: tokens of the choice before them
+		reasoning       int // of n
+	}
+	unread string // why part of it could not be read; "": all was read
+}
+
+// Observe returns an observer of an answer in a dialect. emit emits an event of its request.
+func (s *Server) Observe(d *Dialect, emit func(event.Event)) *Observer {
+	o := &Observer{server: s, dialect: d, emit: emit}
+	o.Token = o.token
+	return o
+}
+
+// Queued returns the data of the queued event of a request in a dialect, and of its body; nil: it could not be read.
+func (d *Dialect) Queued(group string, body *Request) *event.Request {
+	info := &event.Request{Group: group, Label: d.Name, Chat: d.Chat, ColdLater: d.Lines}
+	if body != nil {
+		info.Model, info.MaxTokens = clean.Cut(body.Model(), MaxName), body.MaxTokens()
+	}
+	return info
+}
+
+// Read reads the answer to its end, or until it cannot be read any further. at returns the time of the last read of from.
+func (o *Observer) Read(status int, header http.Header, from io.Reader, at func() event.Time) {
+	o.status = status
+	if header.Get("Server") == "llama.cpp" {
+		o.server.Runs("llama.cpp")
+	}
+	in, err := NewReader(o.dialect, status, header, from, at)
+	o.streams = err == nil && in.Streams()
+	for err == nil {
+		var m *Message
+		switch m, err = in.Next(); {
+		case err == nil:
+			o.message(m)
+		case errors.Is(err, ErrJSON):
+			o.Sum.Failed = o.Sum.Failed || m.Failed
+			if !m.Failed && !m.Torn {
+				o.miss(err)
+			}
+			err = nil
+		case errors.Is(err, ErrLong) && o.streams:
+			o.miss(err)
+			err = nil
+		}
+	}
+	o.Answer.End()
+	if err != io.EOF && err != io.ErrUnexpectedEOF { // a truncated compressed answer is reported elsewhere
+		o.miss(err)
+	}
+	o.Flush()
+	if err := o.server.countPicks(&o.Sum); err != nil {
+		o.server.Warn(uncountedPicks(err))
+		if !errors.Is(err, errNoUsage) && !errors.Is(err, ErrShape) {
+			o.Sum.Malformed++
+		}
+	}
+	o.server.Update(func(e *event.EngineInfo) { e.Remote.Malformed += uint64(o.Sum.Malformed) })
+}
+
+// miss records the first reason why something could not be read.
+func (o *Observer) miss(why error) {
+	if o.unread == "" {
+		o.unread = why.Error()
+	}
+}
+
+// message processes one message.
+func (o *Observer) message(m *Message) {
+	if m.Model != o.Sum.Model && m.Model != "" {
+		o.server.Model(m.Model)
+	}
+	if m.Provider != o.Sum.Provider && m.Provider != "" {
+		o.server.Runs(m.Provider)
+	}
+	o.Add(m)
+}
+
+// token counts tokens. All of one choice in one read share a timestamp.
+func (o *Observer) token(p *Part, n, before int) {
+	b := &o.burst
+	reasoning := p.Reasoned(n)
+	if b.n > 0 && (b.at != p.At || b.choice != p.Choice || reasoning > 0 && b.n > b.reasoning) {
+		o.Flush()
+	}
+	if b.n == 0 {
+		b.at, b.choice, b.from = p.At, p.Choice, before
+	}
+	b.n, b.reasoning = b.n+n, b.reasoning+reasoning
+}
+
+// Flush emits the tokens that wait for others of the same read. Call it when no more bytes of that read follow.
+func (o *Observer) Flush() {
+	b := &o.burst
+	if b.n == 0 {
+		return
+	}
+	o.emit(event.Event{Kind: event.KindToken, At: b.at, ID: -1, N: int32(b.n), Reasoning: int32(b.reasoning), Index: int32(b.from), Choice: uint16(b.choice)})
+	b.n, b.reasoning = 0, 0
+}
+
+// stages emits the server's durations before the first token, as stages that follow each other until the first token.
+func (o *Observer) stages(since event.Time) {
+	end, spans := o.First, o.Stages()
+	for i := range spans {
+		e := &spans[i]
+		e.At, e.Dur = end, min(e.Dur, max(int64(end-since), 0)) // the server's clock may differ
+		end -= event.Time(e.Dur)
+	}
+	spans = slices.DeleteFunc(spans, func(e event.Event) bool { return e.Dur == 0 })
+	for _, e := range slices.Backward(spans) {
+		o.emit(e)
+	}
+	if len(spans) > 0 {
+		o.server.Can(event.CapStages)
+	}
+}
+
+// End is how the exchange of a request and its answer ended.
+type End struct {
+	Sent, At     event.Time // when the request was sent, and when the last byte came
+	Model        string     // the requested model
+	Complete     bool       // the answer came to its end
+	Refused      bool       // there is no answer
+	Disconnected bool       // the client closed the connection before that
+	Broken       string     // why there is no answer, or no end of it
+}
+
+// ServerClosed is the failure reason of an answer whose connection the server closed before its end.
+const ServerClosed = "the server closed the connection before the end of its answer"
+
+// unended is the failure reason of a stream that stops without its final message.
+const unended = "the stream stopped before its final message"
+
+// Finish emits the stages of the request, counts what could not be measured, and returns the final state and the outcome.
+// The answer, if there is one, must have been read.
+func (o *Observer) Finish(e End) (event.State, event.Outcome) {
+	var outcome event.Outcome
+	if o.status != 0 {
+		outcome = o.Outcome()
+		o.stages(e.Sent)
+		if e.Complete {
+			o.warn(e.At, outcome.AnyLater)
+		}
+	}
+	if o.Sum.Model == "" && e.Model != "" && !e.Refused {
+		o.server.Model(e.Model)
+	}
+	var state event.State
+	state, outcome.Reason = o.verdict(&e)
+	return state, outcome
+}
+
+// warn counts what could not be measured in a complete answer. unknown: how many of its tokens were streamed.
+func (o *Observer) warn(end event.Time, unknown bool) {
+	if o.Clumped(end) {
+		o.server.Warn(clumped)
+	}
+	switch c, total := &o.Counter, o.Sum.Generated; {
+	case o.unread != "":
+		o.server.Warn(Unread(o.unread))
+	case unknown:
+		o.server.Warn(NoTPOT)
+	case c.Guessed() && total == 0:
+		o.server.Warn(MessageIsToken)
+	case c.Guessed() && total > c.Total()+max(c.Choices(), 1): // the token that ends a text has no message
+		o.server.Warn(ITLOfMessages)
+	}
+}
+
+// verdict returns the final state of the request, and the reason.
+func (o *Observer) verdict(e *End) (event.State, string) {
+	sum := &o.Sum
+	switch {
+	case e.Disconnected && !sum.Done && sum.Why == "" && !sum.Failed:
+		return event.StateCancelled, "cancelled"
+	case e.Refused:
+		return event.StateFailed, e.Broken
+	case o.status < 200 || o.status > 299:
+		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", o.status, http.StatusText(o.status))) + kind(sum)
+	case sum.Failed:
+		return event.StateFailed, "the server reported an error" + kind(sum)
+	case sum.Done || sum.Why != "":
+		if sum.Why == "" && o.dialect.Lines {
+			return event.StateFinished, "stop" // old versions of Ollama send no reason
+		}
+		return event.StateFinished, sum.Why
+	case !e.Complete:
+		return event.StateFailed, e.Broken
+	case o.unread != "":
+		return event.StateFinished, "not read: " + o.unread
+	case o.streams:
+		return event.StateFailed, unended
+	}
+	return event.StateFinished, ""
+}
+
+func kind(sum *Message) string {
+	if sum.Kind == "" {
+		return ""
+	}
+	return " (" + sum.Kind + ")"
+}
