@@ -259,9 +259,9 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 113_400 // of Go, without tests and generated files
-	maxTypes    = 1_180
-	maxPackages = 91
+	maxLines    = 112_775 // of Go, without tests and generated files
+	maxTypes    = 1_174
+	maxPackages = 90
 )
 
 // TestTheHouseFitsItsBudgets counts the lines, types and packages of the tree.

@@ -21,7 +21,7 @@ func newAttachCommand() *cobra.Command {
 Without an address it watches all event sockets of your user on this machine, new ones included;
 with --headless, the only engine that llmtop discover finds. When the connection breaks it keeps the
 data and connects again, also to the new process of an engine that restarts. It only reads from
-servers; with --probe it also sends requests. --otlp adds traces that servers send.
+servers. --otlp adds traces that servers send.
 
 --headless watches until interrupted, or as long as --for says, and reports. Files of --out need no
 screen either: on a terminal they are written at its end, without one they end with --for or Ctrl-C.`,

@@ -27,12 +27,6 @@ func TestAttachRefuses(t *testing.T) {
 	key, empty, lines := file("key", "sk-secret\n"), file("empty", " \n"), file("lines", "sk-secret\nsk-secret\n")
 	const server, other, prometheus = "http://127.0.0.1:1", "http://127.0.0.1:2", "prometheus+http://127.0.0.1:1"
 	for want, args := range map[string][]string{
-		"--probe=10ms: must be at least 1s":                                      {"--probe=10ms", server},
-		`--probe "often": must be a duration`:                                    {"--probe=often", server},
-		"attach 30s: not an address; for a probe interval write --probe=30s":     {"--probe", "30s", server},
-		"--probe needs the address of a server: llmtop attach --probe":           {"--probe", "unix:/x"},
-		"--probe needs the address of a server":                                  {"--probe", prometheus},
-		"--model needs --probe":                                                  {"--model", "m", server},
 		"--drain needs the address of a TensorRT-LLM server":                     {"--drain", "unix:/x"},
 		"missing: no such file":                                                  {"--api-key-file", filepath.Join(dir, "missing"), server},
 		"empty must hold one line":                                               {"--api-key-file", empty, server},

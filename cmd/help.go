@@ -21,7 +21,7 @@ var flagGroups = []struct {
 	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run llama-bench", "burstiness warmup cold honour-eos limits"},
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
 	{"Sampling", "temp top-k top-p seed", "min-p repeat-penalty"},
-	{"Server", "to model probe otlp match api-key-file discover", "api interval prompt-cache prompt-salt drain keep-awake experts-used group-header api-key-over-http"},
+	{"Server", "to model otlp match api-key-file discover", "api interval prompt-cache prompt-salt drain keep-awake experts-used group-header api-key-over-http"},
 	{"Targets", "slo", ""},
 	{"Comparison", "gate threshold allow-different", ""},
 	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember"},
@@ -38,7 +38,7 @@ var rareIn = map[string]string{
 	"llmtop run":    "top-k top-p layout otlp-push token-file",
 	"llmtop bench":  "file budget ctx gpu-layers temp top-k top-p seed theme layout plain listen token-file metrics-listen otlp-push",
 	"llmtop cast":   "gpu-layers top-k top-p layout plain metrics-listen otlp-push listen token-file",
-	"llmtop attach": "layout model",
+	"llmtop attach": "layout",
 }
 
 // helpColumns is the width of help texts. maxFlagColumns bounds the column of flag names: the usage of a longer name starts on the next line.

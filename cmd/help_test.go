@@ -92,7 +92,7 @@ func TestEveryFlagHasAGroup(t *testing.T) {
 
 // maxFlags is the number of flags that llmtop may have, whatever their number of commands. A flag that only names the
 // file of one format is an alias of --out and does not count.
-const maxFlags = 91
+const maxFlags = 90
 
 // TestFlagsAreFew checks that a new flag replaces another.
 func TestFlagsAreFew(t *testing.T) {

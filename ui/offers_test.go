@@ -51,7 +51,6 @@ func TestViewsOffered(t *testing.T) {
 		{"vLLM", viewtest.AggregateOnly(), counted},
 		{"models only", viewtest.Bare(), nothing},
 		{"SGLang without metrics", viewtest.Untimed(), nothing},
-		{"probed", viewtest.Probed(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"traces only", tracesOnly(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"empty", store.Empty(), nil},
 		{"loading", native(viewtest.Loading()), nil},

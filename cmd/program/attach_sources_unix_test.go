@@ -70,47 +70,34 @@ func (p *program) quit(t *testing.T) {
 	}
 }
 
-const probeKey = "sk-very-secret-indeed"
+const serverKey = "sk-very-secret-indeed"
 
-// locked is a handler that lists two models and generates for requests with the key.
+// locked is a handler that lists two models for requests with the key.
 func locked(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.Header.Get("Authorization") != "Bearer "+probeKey:
+	case r.Header.Get("Authorization") != "Bearer "+serverKey:
 		http.Error(w, `{"error":{"message":"no"}}`, http.StatusUnauthorized)
 	case r.URL.Path == "/v1/models":
 		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"small","object":"model","owned_by":"acme"},{"id":"large","object":"model","owned_by":"acme"}]}`)
-	case r.Method == http.MethodPost:
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 3 {
-			_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n")
-			_ = http.NewResponseController(w).Flush()
-		}
-		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n")
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// TestProbesWithAKey checks that a server that needs a key is watched and probed with the key of a file, and that the
-// key appears nowhere.
-func TestProbesWithAKey(t *testing.T) {
+// TestServerWithAKey checks that a server that needs a key is watched with the key of a file, which appears nowhere.
+func TestServerWithAKey(t *testing.T) {
 	t.Parallel()
 	s, dir := serving(t, locked), t.TempDir()
 	file, recording := filepath.Join(dir, "key"), filepath.Join(dir, "session.llmtop")
-	if err := os.WriteFile(file, []byte(probeKey+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(serverKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	q := start(t, 160, 45, "attach", s.URL, "--interval", "100ms")
 	q.waitFor(t, "UNREACHABLE since llmtop started", "API key required: set --api-key-file FILE")
 	q.quit(t)
-	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--probe=1s", "--model", "large", "--record", recording, "--interval", "100ms")
+	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--record", recording, "--interval", "100ms")
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
-	s.with(t, "POST /v1/chat/completions Bearer "+probeKey, `"model":"large"`, `"max_tokens":8`)
-	p.waitFor(t, "by probe") // before, there is no request to list
-	p.keys(t, "2")
-	p.waitFor(t, "probe", "finished")
-	p.keys(t, "7")
-	p.waitFor(t, "probe TTFT, TPOT and E2EL", "measured")
+	s.with(t, "GET /v1/models Bearer "+serverKey)
 	if r := p.report(t, dir); r.Engine.Name != "OpenAI-compatible" {
 		t.Errorf("report %+v", r)
 	}
@@ -156,7 +143,7 @@ func linesOf(t *testing.T, path string) (lines []string) {
 		}
 		lines = append(lines, string(e.Line))
 	}
-	if all := strings.Join(lines, ""); !strings.Contains(all, "OpenAI-compatible") || !strings.Contains(all, "probe") {
+	if all := strings.Join(lines, ""); !strings.Contains(all, "OpenAI-compatible") || !strings.Contains(all, "small and 1 more") {
 		t.Errorf("%d lines of the screen are recorded:\n%.2000s", len(lines), all)
 	}
 	return lines
@@ -168,10 +155,10 @@ func TestKeyOverHTTPIfAllowed(t *testing.T) {
 	s := serving(t, locked)
 	path := binary(t)
 	c := exec.Command(path, "attach", "http://gpu1.example:8000", "--api-key-over-http", "--interval", "100ms")
-	c.Env = append(os.Environ(), "LLMTOP_API_KEY="+probeKey, "HTTP_PROXY="+s.URL, "http_proxy="+s.URL, "NO_PROXY=", "no_proxy=")
+	c.Env = append(os.Environ(), "LLMTOP_API_KEY="+serverKey, "HTTP_PROXY="+s.URL, "http_proxy="+s.URL, "NO_PROXY=", "no_proxy=")
 	p := startCommand(t, 160, 45, c)
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
-	s.with(t, "GET http://gpu1.example:8000/v1/models Bearer "+probeKey)
+	s.with(t, "GET http://gpu1.example:8000/v1/models Bearer "+serverKey)
 	p.quit(t)
 }
 

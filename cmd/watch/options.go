@@ -25,7 +25,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/source/probe"
-	"github.com/llmtop/llmtop/runtime/source/prober"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
 	"github.com/llmtop/llmtop/runtime/source/socket"
@@ -47,13 +46,11 @@ type Options struct {
 	shown    bool           // there is a screen
 	reported bool           // a report is made at the end
 
-	key        files.APIKey
-	every      time.Duration // polling interval; 0: the default
-	probe      time.Duration // interval of probes; 0: off
-	probeModel string
-	drain      bool
-	keepAwake  bool
-	match      string // selector of Prometheus targets; "": all
+	key       files.APIKey
+	every     time.Duration // polling interval; 0: the default
+	drain     bool
+	keepAwake bool
+	match     string // selector of Prometheus targets; "": all
 }
 
 // Bind adds the flags, and reads the config file.
@@ -68,9 +65,6 @@ func (o *Options) Bind(c *cobra.Command) {
 	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
 	o.key.Bind(f, "$LLMTOP_API_KEY")
 	f.DurationVar(&o.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
-	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
-	f.Lookup("probe").NoOptDefVal = prober.DefaultInterval.String()
-	f.StringVar(&o.probeModel, "model", "", "`MODEL` that --probe requests, for servers with several")
 	f.BoolVar(&o.keepAwake, "keep-awake", false, "poll idle llama-servers even if that keeps them from sleeping")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
@@ -90,10 +84,6 @@ func (o *Options) check() error {
 		return exit.Usagef("--interval %v: must be at least %v", o.every, minInterval)
 	case o.length < 0, o.length == 0 && o.timed:
 		return exit.Usagef("--for %v: must be more than 0", o.length)
-	case o.probe != 0 && o.probe < prober.MinInterval:
-		return exit.Usagef("--probe=%v: must be at least %v", o.probe, prober.MinInterval)
-	case o.probe == 0 && o.probeModel != "":
-		return exit.Usagef("--model needs --probe")
 	}
 	return cmp.Or(CheckTraces(o.Traces), o.Outputs.Check(), o.View.Check())
 }
@@ -150,8 +140,6 @@ func (o *Options) checkAddresses() error {
 		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --out FILE.llmtop to record")
 	case o.match != "" && !fleets:
 		return exit.Usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")
-	case o.probe > 0 && !servers:
-		return exit.Usagef("--probe needs the address of a server: llmtop attach --probe http://HOST:PORT")
 	case o.drain && !servers:
 		return exit.Usagef("--drain needs the address of a TensorRT-LLM server: llmtop attach --drain http://HOST:PORT")
 	case o.keepAwake && !servers:

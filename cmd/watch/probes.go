@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -41,9 +40,6 @@ func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 		}
 		if errors.Is(refused, os.ErrPermission) {
 			refused = fmt.Errorf("%w: run %s", refused, Sudo("attach", at))
-		}
-		if _, no := time.ParseDuration(at); no == nil && o.probe > 0 && address.Server(at) == "" {
-			return exit.Usagef("attach %s: not an address; for a probe interval write --probe=%s", at, at)
 		}
 		parsed, err := address.Parse(ctx, at)
 		switch absent := refused == nil || errors.Is(refused, probe.ErrAbsent); {

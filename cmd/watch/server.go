@@ -6,10 +6,8 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/session"
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/source/discover"
-	"github.com/llmtop/llmtop/runtime/source/prober"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
@@ -18,10 +16,8 @@ const crowdThreshold = 33
 
 // addServer starts to watch the HTTP server at an address.
 func (w *watcher) addServer(ctx context.Context, at string) error {
-	ids := new(scrape.RequestIDs)
 	source, err := scrape.New(scrape.Options{
-		RequestIDs: ids,
-		Address:    at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain,
+		Address: at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain,
 		Runners: ollamaRunners(at), NeverSleeps: neverSleeps(at), KeepAwake: w.opt.keepAwake,
 	})
 	if err != nil {
@@ -31,32 +27,14 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 	if w.watches(at) {
 		return nil
 	}
-	run, probes := w.probing(at, ids, source.Run)
 	alone := len(w.opt.Addresses) < crowdThreshold
-	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: run, queue: session.ServerQueue}, func(s *session.Session) {
-		if probes != nil {
-			s.Add("probe "+at, probes)
-		}
+	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: source.Run, queue: session.ServerQueue}, func(s *session.Session) {
 		if alone && remote.IsLocal(at) {
 			w.machine.Watch(s, w.clock, w.machine.At(at), s)
 		}
 	})
 	return err
 }
-
-// probing returns the function that watches a server, and the one that probes it, nil without --probe.
-func (w *watcher) probing(at string, ids *scrape.RequestIDs, run source) (watching, probes source) {
-	if w.opt.probe == 0 {
-		return run, nil
-	}
-	p := prober.New(prober.Options{
-		Address: at, Key: w.key, Model: w.opt.probeModel, Interval: w.opt.probe, Clock: w.clock, RequestIDs: ids,
-	})
-	return func(ctx context.Context, sink event.Sink) error { return run(ctx, p.Observe(sink)) }, p.Run
-}
-
-// source is the Run of a source of events.
-type source = func(context.Context, event.Sink) error
 
 // ollamaRunners returns a function that lists the llama-servers of an Ollama on this machine; nil for another machine.
 func ollamaRunners(at string) func() map[string]string {

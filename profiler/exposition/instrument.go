@@ -117,8 +117,6 @@ var (
 	clientChunk = clientTime("time_per_output_chunk", "Time between two chunks of a streamed answer, as the client sees it")
 	component   = counter("llmtop.time_to_first_token.component", "s", "Time to first token of ended requests by stage; the stages add up to it",
 		engineAttr, modelAttr, "start", "stage")
-	probe  = histogram("llmtop.probe.time", "s", "Latencies of llmtop's probe requests, which are in no other metric of the server", engineAttr, "time")
-	probes = counter("llmtop.probes", "{request}", "Probe requests of llmtop that have ended", engineAttr, "outcome")
 )
 
 // clientTime returns a histogram of what the clients of an engine see.
@@ -128,6 +126,5 @@ func clientTime(name, help string) *instrument {
 
 // Bucket bounds of the classic histograms that are not latencies.
 var (
-	probeBounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
 	usageBounds = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )

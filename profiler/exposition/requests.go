@@ -10,23 +10,23 @@ import (
 // requestMetrics are the metrics that are counted per event and per request, for all engines together.
 type requestMetrics struct {
 	latencies         [store.NumLatencies]*prometheus.HistogramVec
-	usage, probe      *prometheus.HistogramVec
+	usage             *prometheus.HistogramVec
 	whole             *prometheus.HistogramVec // as clients see requests: whole, until the first chunk, between two
 	firstChunk, chunk *prometheus.HistogramVec
-	component, probes *prometheus.CounterVec
+	component         *prometheus.CounterVec
 }
 
 // newRequestMetrics creates the metrics and registers them.
 func newRequestMetrics(into *prometheus.Registry) *requestMetrics {
 	o := &requestMetrics{
-		usage: vector(usage, usageBounds), probe: vector(probe, probeBounds), component: counters(component), probes: counters(probes),
+		usage: vector(usage, usageBounds), component: counters(component),
 		whole: vector(clientWhole, store.WholeBounds), firstChunk: vector(clientFirst, store.FirstBounds), chunk: vector(clientChunk, store.TokenBounds),
 	}
 	for id, i := range latencyMetrics {
 		o.latencies[id] = vector(i, store.Latencies[id].Bounds)
 		into.MustRegister(o.latencies[id])
 	}
-	into.MustRegister(o.usage, o.probe, o.whole, o.firstChunk, o.chunk, o.component, o.probes)
+	into.MustRegister(o.usage, o.whole, o.firstChunk, o.chunk, o.component)
 	return o
 }
 
@@ -73,8 +73,8 @@ type labelSet struct {
 // genAI returns the label values that the gen_ai metrics share.
 func (s labelSet) genAI() []string { return []string{s.engine, s.operation, s.provider, s.model} }
 
-// firstToken counts what is available at the first token of a request. Probes are not part of the engine's statistics;
-// they are counted when they end.
+// firstToken counts what is available at the first token of a request. Requests made to measure are not part of the engine's
+// statistics.
 func (o *requestMetrics) firstToken(s labelSet, r *store.Request) {
 	if r.Probe {
 		return
@@ -87,11 +87,7 @@ func (o *requestMetrics) firstToken(s labelSet, r *store.Request) {
 
 // requestEnd counts what is available when a request has ended.
 func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
-	switch {
-	case r.Probe:
-		o.probeEnd(s, r)
-		return
-	case r.Polled: // polled from a slot: not observed in full
+	if r.Probe || r.Polled { // polled from a slot: not observed in full
 		return
 	}
 	start := "warm"
@@ -118,19 +114,6 @@ func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
 		o.observe(s, r, store.AtEnd)
 		if s.proxied && r.E2EL.OK() {
 			o.whole.WithLabelValues(s.genAI()...).Observe(r.E2EL.V)
-		}
-	}
-}
-
-// probeEnd counts a probe that has ended.
-func (o *requestMetrics) probeEnd(s labelSet, r *store.Request) {
-	o.probes.WithLabelValues(s.engine, r.State.String()).Inc()
-	if r.State != event.StateFinished {
-		return
-	}
-	for name, v := range map[string]event.Reading{event.HistogramTTFT: r.TTFT, event.HistogramTPOT: r.TPOT, event.HistogramE2EL: r.E2EL} {
-		if v.OK() {
-			o.probe.WithLabelValues(s.engine, name).Observe(v.V)
 		}
 	}
 }

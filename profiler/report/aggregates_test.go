@@ -144,24 +144,6 @@ func TestServerThatNeverAnswered(t *testing.T) {
 	}
 }
 
-// TestProbesInAReport checks that probes have their own section.
-func TestProbesInAReport(t *testing.T) {
-	r := replica("a", time.Second, event.LinkConnected).Report
-	for i := range 4 {
-		r.Requests = append(r.Requests, Request{ID: event.RequestID(i), Probe: true, State: "finished", TTFT: Measured(0.1 * float64(i+1)), E2EL: Measured(1)})
-	}
-	r.Requests[3].State = "failed"
-	var out bytes.Buffer
-	if err := r.WriteText(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"LATENCY OF LLMTOP'S PROBES", "TTFT  3        200 ms", "Failed probes: 1."} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the text lacks %q:\n%s", want, out.String())
-		}
-	}
-}
-
 // TestReportOfARequestInASlot checks that unknown numbers of a polled request are null with a reason.
 func TestReportOfARequestInASlot(t *testing.T) {
 	now := event.Time(time.Second)

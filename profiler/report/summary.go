@@ -32,7 +32,7 @@ func bodySections(r *Report) []section {
 	}
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
-		economicsSection(r), clientSection(r), requestsSection("Requests", r.Requests), coldSection(r), latencySection(r), probesSection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
+		economicsSection(r), clientSection(r), requestsSection("Requests", r.Requests), coldSection(r), latencySection(r), partsSection(r), waitsSection(r), missesSection(r), throughputSection(r), causesSection(r), groupsSection(r),
 		hostSection(r), expertsSection(r), expertCacheSection(r), placementSection(r), speculationSection(r), opsSection(r))
 	return filled(parts)
 }
@@ -142,8 +142,6 @@ func ttftParts(r *Report) (means Parts, note string) {
 	}
 	means, cold := meanParts(requestPointers(r))
 	switch {
-	case !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.Parts) > 0 && !q.Probe }):
-		note = "of llmtop's probes"
 	case cold:
 		note = means.load()
 	}

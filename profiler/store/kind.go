@@ -6,7 +6,7 @@ import "github.com/llmtop/llmtop/profiler/event"
 // numbers as that of any other engine, from other sources:
 //
 //	field           of single tokens                 of aggregate metrics
-//	Requests        all requests, with Earlier       llmtop's probes; those in slots, with their decode rate only
+//	Requests        all requests, with Earlier       those in slots, with their decode rate only
 //	Counts          counted by llmtop                sums of the reports; Totals says which are absent
 //	Latency         of all requests                  none: Distribution has what the server counts
 //	Throughput      of tokens and forward passes     the last report

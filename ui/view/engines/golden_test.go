@@ -49,7 +49,7 @@ func TestGoldenReplicas(t *testing.T) {
 // A single engine with what it reports: a traced one, and servers.
 func TestGoldenSingle(t *testing.T) {
 	for state, s := range map[string]*store.Snapshot{
-		"traced": viewtest.LiveSnapshot(), "counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "probed": viewtest.Probed(),
+		"traced": viewtest.LiveSnapshot(), "counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(),
 		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(),
 		"untimed": viewtest.Untimed(), "unreached": unreached(),
 	} {

@@ -52,9 +52,6 @@ func origins(s *store.Snapshot) map[event.Origin]string {
 		slots = event.Reported
 	}
 	add("slots", slots)
-	if s.Probes().Last != nil {
-		add("probe TTFT, TPOT and E2EL", event.Measured)
-	}
 	for i := range r.Numbers {
 		if n := &r.Numbers[i]; n.Kind != store.CurrentValue && n.Name != event.RatioCacheHits {
 			name, _ := metric.Named(sanitize.Line(n.Name))

@@ -18,11 +18,11 @@ const noTTFT = "TTFT: not reported by this engine"
 func NoTTFT(s *store.Snapshot) bool {
 	r := &s.Aggregates
 	return r.At != 0 && !Measured(s) && s.Engine.State > event.EngineLoading && s.Engine.Reason == "" && !countsTTFT(r) &&
-		len(r.Slots)+len(r.Models)+len(s.Load)+len(startupPhases(s)) == 0 && s.Probes().Last == nil
+		len(r.Slots)+len(r.Models)+len(s.Load)+len(startupPhases(s)) == 0
 }
 
 // drawUnmeasuredTTFT draws TTFT without measured requests: the mean TTFT by component that a server counts, one bar per
-// window, or else llmtop's probes, the load, or the requests in slots.
+// window, or else the load, or the requests in slots.
 func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
 		drawLoad(a, s, f)
@@ -36,7 +36,7 @@ func drawUnmeasuredTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		return
 	}
 	switch known := countsTTFT(r); {
-	case !known && drawProbes(a, s, f), noRequestData(r) && drawLoadOnly(a, s, f, noTTFT):
+	case noRequestData(r) && drawLoadOnly(a, s, f, noTTFT):
 	case known:
 		drawCountedTTFT(a, s, f)
 	case len(r.Slots)+len(r.Models) > 0:
@@ -164,6 +164,5 @@ func aggregateParts(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		l.Put(pane.Dim, "  p99 ").Put(pane.Plain, metric.QuantileOf(sum.P99))
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + f.Window.String()})
 	}
-	probeLine(a, s, f, 3)
 	a.Elide(0, 2, a.W, pane.Dim, note, f.Skin.Glyphs.Ellipsis)
 }

@@ -47,7 +47,6 @@ func TestGoldenPolled(t *testing.T) {
 		viewtest.NewScreen(t, viewtest.AggregateOnly(), size).Show(&View{}).Golden("counted")
 	}
 	viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Wide).Show(&View{}).Golden("slots")
-	viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide).Show(&View{}).Golden("probed")
 	viewtest.NewScreen(t, viewtest.Started(), viewtest.Wide).Show(&View{}).Golden("started")
 }
 
@@ -81,9 +80,9 @@ func TestAxisOfTheChart(t *testing.T) {
 // Engines without latencies say why.
 func TestNothingMeasured(t *testing.T) {
 	for want, s := range map[string]*store.Snapshot{
-		"latencies: not reported by this engine":                  viewtest.Bare(),
-		"measure them with llmtop attach --probe or llmtop proxy": viewtest.Untimed(),
-		"waiting for the model to load":                           viewtest.Traced(),
+		"latencies: not reported by this engine":         viewtest.Bare(),
+		"measure them with llmtop proxy or llmtop bench": viewtest.Untimed(),
+		"waiting for the model to load":                  viewtest.Traced(),
 	} {
 		viewtest.NewScreen(t, s, viewtest.Narrow).Show(&View{}).Holds(want)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // DrawITL draws the gaps of every token: percentiles, a chart, and the strip of the current request. Without them it draws
-// the latencies that the server counts, or else the TPOT of polled slots, or of llmtop's probes, and says so in its title.
+// the latencies that the server counts, or else the TPOT of polled slots, and says so in its title.
 func DrawITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	sum := s.Latency.ITL[f.Window]
 	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
@@ -42,7 +42,7 @@ func DrawITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 
 // drawWithoutGaps draws the pane without measured gaps.
 func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	slots, probes := slotCount(s) > 0, s.Probes().Last != nil && !Measured(s)
+	slots := slotCount(s) > 0
 	switch {
 	case len(s.Aggregates.Histograms) > 0:
 		f.Title = "Latency"
@@ -58,13 +58,7 @@ func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	case slots:
 		f.Title = "TPOT"
 		in := f.Box(a, "from slot progress between two polls, newest first", "newest first")
-		if probeLine(in, s, f, 0) {
-			in = in.Sub(0, 2, in.W, in.H-2)
-		}
 		drawRequestTable(in, slotColumns(s), slotsOf(s), 0)
-	case probes:
-		f.Title = "Latency"
-		probeLine(f.Box(a, ""), s, f, 0)
 	case s.Distribution(store.ITL, f.Window).Origin == event.NotReported:
 		f.Absent(f.Box(a, ""), pane.Dim, noITL, "measure it with llmtop proxy")
 	default:

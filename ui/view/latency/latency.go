@@ -78,10 +78,10 @@ func Measured(s *store.Snapshot) bool {
 // noLatency is why there are no latencies, measureLatency how to get them.
 const (
 	noLatency      = "latencies: not reported by this engine"
-	measureLatency = "measure them with llmtop attach --probe or llmtop proxy"
+	measureLatency = "measure them with llmtop proxy or llmtop bench"
 )
 
-// drawUnmeasured draws the view without measured requests: what the server counts, llmtop's probes and the polled slots,
+// drawUnmeasured draws the view without measured requests: what the server counts and the polled slots,
 // as far as there are any.
 func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 	if page == PageOverTime && drawTrends(a, s, f) {
@@ -91,12 +91,7 @@ func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 	if len(s.Aggregates.Histograms) > 0 {
 		n = percentileTable(a, s, f)
 		n += bucketNote(a.Sub(0, n, a.W, a.H-n), s, f)
-		if probeLine(a, s, f, n+1) {
-			n++
-		}
 		n += 2
-	} else if drawProbes(a, s, f) {
-		return
 	}
 	n += slotRequests(a.Sub(0, n, a.W, a.H-n), s, f)
 	switch rest := a.Sub(0, n, a.W, a.H-n); {

@@ -178,7 +178,7 @@ func zoomUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		drawUnmeasuredTTFT(a, s, f)
 		return
 	}
-	known := longestTTFT(&s.Aggregates) > 0 || !countsTTFT(&s.Aggregates) && s.Probes().Last != nil // it draws TTFT itself, not the startup in its place
+	known := longestTTFT(&s.Aggregates) > 0 // it draws TTFT itself, not the startup in its place
 	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
 		drawUnmeasuredTTFT(a.Sub(0, 0, a.W, a.H-n-3), s, f)
 		drawStartup(a.Sub(0, a.H-n-2, a.W, n+2), s, f, "")

@@ -71,7 +71,7 @@ func TestPanesStay(t *testing.T) {
 // The overview of servers that report aggregate metrics.
 func TestGoldenPolled(t *testing.T) {
 	for state, s := range map[string]*store.Snapshot{
-		"counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "bare": viewtest.Bare(), "probed": viewtest.Probed(),
+		"counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "bare": viewtest.Bare(),
 		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(), "untimed": viewtest.Untimed(),
 		"unreached": viewtest.Unreached(true),
 	} {

@@ -49,13 +49,12 @@ func TestGoldenTimeline(t *testing.T) {
 	show(viewtest.NewScreen(t, viewtest.Crowd(20), viewtest.Medium).ASCII()).Press("v", "down", "down").Golden("timeline_ascii")
 }
 
-// The requests of servers that report their slots, that are probed, and that send traces.
+// The requests of servers that report their slots, and that send traces.
 func TestGoldenPolled(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
 		show(viewtest.NewScreen(t, viewtest.Slotted(), size)).Golden("slots")
 		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("models")
 	}
-	show(viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide)).Golden("probed")
 }
 
 // What a slot generated after its last poll is unknown: the tokens of a request that left it, and their sum, are lower

@@ -117,28 +117,6 @@ func Bare() *store.Snapshot {
 	return s.Snapshot()
 }
 
-// Probed returns a server that reports only its models and is probed.
-func Probed() *store.Snapshot {
-	s := NewScene()
-	s.Server("LM Studio", event.Model{Name: "granite"})
-	s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{}})
-	for id := event.RequestID(1); id <= 5; id++ {
-		s.Now += event.Time(10 * time.Second)
-		s.Emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateQueued, Data: &event.Request{Label: "probe", Probe: true, MaxTokens: 8}})
-		if id == 4 {
-			s.Emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateFailed, Data: &event.Outcome{Reason: "the server answered 500"}})
-			continue
-		}
-		s.Now += event.Time(180+20*id) * Millisecond
-		for i := range int32(8) {
-			s.Emit(event.Event{Kind: event.KindToken, Req: id, Layer: -1, ID: -1, N: 1, Index: i})
-			s.Now += 11 * Millisecond
-		}
-		s.Emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateFinished, Data: &event.Outcome{Reason: "length", Prompt: 21, Generated: 8}})
-	}
-	return s.Snapshot()
-}
-
 // SeveralModels returns a llama-server with several models. The first one is loading: some of its stages are complete,
 // one is in progress.
 func SeveralModels() *store.Snapshot {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,7 +184,7 @@ func TestIdleSlotsAreNotPolled(t *testing.T) {
 
 // TestGrowingPromptLength: newer servers report only the processed part of a prompt.
 func TestGrowingPromptLength(t *testing.T) {
-	s := slotTracker{ids: new(RequestIDs)}
+	s := slotTracker{ids: new(atomic.Uint64)}
 	for i, c := range []struct {
 		slot             slot
 		prompt, progress int
@@ -239,7 +240,7 @@ func FuzzSlots(f *testing.F) {
 	f.Add([]byte(sampleOf(f, "llamacpp_slots.json")), []byte(`[{"id":0,"is_processing":true,"next_token":{"n_decoded":9}}]`))
 	f.Add([]byte(`[{"id":-1,"n_ctx":-5,"is_processing":true,"n_prompt_tokens":-9,"next_token":[]}]`), []byte(`[]`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		s := slotTracker{ids: new(RequestIDs)}
+		s := slotTracker{ids: new(atomic.Uint64)}
 		for i, raw := range [][]byte{a, b, a} {
 			var list []slot
 			if json.Unmarshal(raw, &list) != nil {

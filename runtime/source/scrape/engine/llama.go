@@ -352,8 +352,7 @@ type slot struct {
 	Next        nextToken `json:"next_token"`
 	Speculative bool      `json:"speculative"`
 	Params      struct {
-		Predict int     `json:"n_predict"`
-		Seed    float64 `json:"seed"`
+		Predict int `json:"n_predict"`
 	} `json:"params"`
 }
 

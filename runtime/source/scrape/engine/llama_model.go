@@ -24,7 +24,7 @@ type llamaModel struct {
 }
 
 func newLlamaModel(s *Poller, name string) *llamaModel {
-	m := &llamaModel{name: name, slots: slotTracker{ids: s.opt.RequestIDs}}
+	m := &llamaModel{name: name, slots: slotTracker{ids: &s.requests}}
 	m.recheck(s)
 	return m
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -11,15 +12,15 @@ import (
 
 // slotTracker follows the requests in the slots of llama.cpp's server.
 type slotTracker struct {
-	tasks       map[int]task // by slot
-	ids         *RequestIDs
-	lastSeen    event.Time // time of the last poll; 0: none
-	busy        int        // slots in use
-	idleSlots   []slot     // as polled last while all were idle
-	promptGrows bool       // newer servers: n_prompt_tokens grows while the prompt is processed
-	startTokens float64    // generated tokens of the tasks seen in the first poll
-	ended       float64    // generated tokens of ended tasks, as of the last poll that saw them
-	prompts     float64    // computed prompt tokens, as far as polls saw them
+	tasks       map[int]task   // by slot
+	ids         *atomic.Uint64 // the last one of the poller
+	lastSeen    event.Time     // time of the last poll; 0: none
+	busy        int            // slots in use
+	idleSlots   []slot         // as polled last while all were idle
+	promptGrows bool           // newer servers: n_prompt_tokens grows while the prompt is processed
+	startTokens float64        // generated tokens of the tasks seen in the first poll
+	ended       float64        // generated tokens of ended tasks, as of the last poll that saw them
+	prompts     float64        // computed prompt tokens, as far as polls saw them
 
 	outTally, promptTally tally // generated tokens, and computed prompt tokens
 	delayRates            bool  // the server's own counts arrive with a later poll: do not compute rates before
@@ -135,7 +136,9 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 					f.startTokens += float64(max(v.Next.Decoded, 0))
 				}
 			}
-			f.assignID(v, &before)
+			if before.request == 0 {
+				before.request = event.RequestID(f.ids.Add(1))
+			}
 			live += float64(max(v.Next.Decoded, 0))
 			f.prompts += float64(max(v.Processed-before.done, 0))
 			if v.Next.Decoded <= 0 {
@@ -163,17 +166,6 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 	report.KVUsage = event.Absent(event.NotReported)
 	if total > 0 {
 		report.KVUsage = event.DerivedValue(used / total)
-	}
-}
-
-// assignID sets the ID of the request in a slot: a new one, or that of the probe, whose events the prober emits.
-func (f *slotTracker) assignID(v *slot, t *task) {
-	if t.request != 0 {
-		return
-	}
-	var isProbe bool
-	if t.request, isProbe = f.ids.Probe(uint64(max(v.Params.Seed, 0))); !isProbe {
-		t.request = f.ids.Next()
 	}
 }
 

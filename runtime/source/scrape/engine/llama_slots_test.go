@@ -24,7 +24,7 @@ func TestTallyOfSlotsAndCounters(t *testing.T) {
 		return []slot{{ID: 0, Context: 64, Processing: true, Task: task, Processed: prompt, Next: nextToken{Decoded: decoded}}}
 	}
 	const second = event.Time(1e9)
-	f := slotTracker{ids: new(RequestIDs)}
+	f := slotTracker{ids: new(atomic.Uint64)}
 	for _, poll := range []struct {
 		at                event.Time
 		slots             []slot
@@ -62,7 +62,7 @@ func TestTallyOfSlotsAndCounters(t *testing.T) {
 // TestSlotsAboveLimit: all slots count in the sums; up to wire.MaxSlots of them are listed.
 func TestSlotsAboveLimit(t *testing.T) {
 	const busy = wire.MaxSlots + 5
-	f := slotTracker{ids: new(RequestIDs)}
+	f := slotTracker{ids: new(atomic.Uint64)}
 	list := make([]slot, busy)
 	for i := range list {
 		list[i] = slot{ID: i, Context: 10, Tokens: 4, Processing: true, Task: int64(i + 1)}
@@ -104,7 +104,7 @@ func TestEndsOfSlots(t *testing.T) {
 		"another task":    {`"id_task":6,"n_prompt_tokens":306,"next_token":[{"has_next_token":false}]`, 280, event.StateNone},
 		"an older server": {``, 280, event.StateNone},
 	} {
-		f := slotTracker{ids: new(RequestIDs)}
+		f := slotTracker{ids: new(atomic.Uint64)}
 		p, sum := &event.Aggregates{}, 0.0
 		for i, text := range []string{
 			`"is_processing":false`,

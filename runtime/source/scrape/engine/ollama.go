@@ -296,7 +296,7 @@ func (o *ollama) findRunners(s *Poller, now event.Time) {
 		if o.runners == nil {
 			o.runners = make(map[string]*runner)
 		}
-		r := &runner{file: found[at], client: client, slots: slotTracker{ids: s.opt.RequestIDs}}
+		r := &runner{file: found[at], client: client, slots: slotTracker{ids: &s.requests}}
 		if o.searched != 0 {
 			r.slots.startAtZero(o.searched, now)
 		}

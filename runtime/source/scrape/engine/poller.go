@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,8 +41,6 @@ type Options struct {
 	Limits   *PollLimits // shared by all polled servers; nil: no other server is polled
 	// Drain reads data that a server returns only once: the iterations of TensorRT-LLM. Other readers then miss it.
 	Drain bool
-	// RequestIDs are shared with a prober of the same server; nil: no prober.
-	RequestIDs *RequestIDs
 	// KeepAwake polls llama-servers also where that keeps an idle model from falling asleep.
 	KeepAwake bool
 	// NeverSleeps reports whether the llama-server at this address was started without a way to put its model to sleep;
@@ -61,6 +60,7 @@ type Poller struct {
 	engine     event.EngineInfo // as emitted last
 	model      event.Model      // as emitted last
 	background sync.WaitGroup   // goroutines to wait for at the end
+	requests   atomic.Uint64    // ID of the last request in a slot
 	loads      *loadFollower    // follows model loads; nil: the server has only one model
 	wake       chan struct{}    // receives when the server should be polled before the interval ends
 
@@ -88,9 +88,6 @@ func New(opt Options) (*Poller, error) {
 	}
 	if opt.Limits == nil {
 		opt.Limits = NewPollLimits()
-	}
-	if opt.RequestIDs == nil {
-		opt.RequestIDs = new(RequestIDs)
 	}
 	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key})
 	if err != nil {
