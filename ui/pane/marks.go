@@ -35,8 +35,8 @@ func (m *Mark) SinceLabel(s *store.Snapshot) string {
 	return "since " + m.Name + " " + metric.Duration(int64(s.Now-m.Snapshot.Now))
 }
 
-// ChartAxisWidth is the maximum width of the scale labels of a chart.
-const ChartAxisWidth = 9
+// chartAxisWidth is the maximum width of the scale labels of a chart.
+const chartAxisWidth = 9
 
 // ChartMarks draws the user's marks on a chart with one column per second, whose last column, at the right edge, is
 // second last. A mark is a thin line behind the curves with its name at the top. plot is the chart right of its scale;

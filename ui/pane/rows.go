@@ -22,15 +22,20 @@ type RowWriter struct {
 	Y int
 }
 
-// Next writes a name and returns the area to its right; false if the area is full.
-func (r *RowWriter) Next(name string) (grid.Area, bool) {
-	if r.Y >= r.A.H {
-		return grid.Area{}, false
+// Next writes a name and returns the area to its right; an empty one if the rows are used up.
+func (r *RowWriter) Next(name string) (rest grid.Area) {
+	if r.Y < r.A.H {
+		r.A.Text(0, r.Y, Dim, name)
+		rest = r.A.Sub(NameWidth, r.Y, r.A.W-NameWidth, 1)
+		r.Y++
 	}
-	r.A.Text(0, r.Y, Dim, name)
-	rest := r.A.Sub(NameWidth, r.Y, r.A.W-NameWidth, 1)
-	r.Y++
-	return rest, true
+	return rest
+}
+
+// Words writes a name and words beside it.
+func (r *RowWriter) Words(f *Frame, name, words string) {
+	a := r.Next(name)
+	a.Elide(1, 0, a.W-1, Plain, words, f.Skin.Glyphs.Ellipsis)
 }
 
 // PutReading writes a reading with its unit, or why it is absent, and returns the next column.
@@ -85,6 +90,22 @@ func ScaleTop(n int, at func(int) float64) float64 {
 	return grid.NiceTop(top)
 }
 
+// DrawCurves draws curves with a column per second, the newest at time last, and the user's marks. Without a top, the
+// scale fits the values; without a label, its values are formatted in units.
+func DrawCurves(a grid.Area, f *Frame, last event.Time, units []Unit, k grid.Curves) {
+	if k.Top == 0 {
+		for series := range k.Roles {
+			k.Top = max(k.Top, ScaleTop(k.N, func(i int) float64 { return k.At(series, i) }))
+		}
+	}
+	if k.Label == nil {
+		k.Label = AxisLabel(units, k.Top)
+	}
+	k.Draw(a, f.Skin)
+	ChartMarks(a.Sub(chartAxisWidth, 0, a.W-chartAxisWidth, a.H), f, last, k.N)
+}
+
+// DrawRatesChart draws prefill and decode throughput per second.
 func DrawRatesChart(a grid.Area, f *Frame, pts []store.RatePoint) {
 	l := a.Line(0, 0)
 	l.Put(Heading, "Tokens per second").Gap(2).Put(grid.Fg(theme.SeriesDecode), "decode").Gap(2).Put(grid.Fg(theme.SeriesPrefill), "prefill")
@@ -94,10 +115,7 @@ func DrawRatesChart(a grid.Area, f *Frame, pts []store.RatePoint) {
 		}
 		return RateOrGap(&pts[i], pts[i].Decode)
 	}
-	top := max(ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
-	grid.Curves{
-		N: len(pts), At: at, Top: top,
-		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top), Log: f.LogAxis,
-	}.Draw(a.Sub(0, 1, a.W, a.H-1), f.Skin)
-	ChartMarks(a.Sub(ChartAxisWidth, 1, a.W-ChartAxisWidth, a.H-1), f, pts[len(pts)-1].At, len(pts))
+	DrawCurves(a.Sub(0, 1, a.W, a.H-1), f, pts[len(pts)-1].At, CountAxis, grid.Curves{
+		N: len(pts), At: at, Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Log: f.LogAxis,
+	})
 }

@@ -140,9 +140,8 @@ func (t *trend) drawChart(a grid.Area, f *pane.Frame) {
 		f.Absent(a, pane.Dim, absent, "")
 		return
 	}
-	curves.Label, curves.Log, curves.Fill = pane.AxisLabel(pane.TimeAxis, curves.Top), f.LogAxis, true
-	curves.Draw(a, f.Skin)
-	pane.ChartMarks(a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), f, last, curves.N)
+	curves.Log, curves.Fill = f.LogAxis, true
+	pane.DrawCurves(a, f, last, pane.TimeAxis, curves)
 }
 
 // measuredCurves returns the curves of measured gaps in at most w columns, and the time of the last one; absent is why
@@ -155,15 +154,8 @@ func (t *trend) measuredCurves(w int) (curves grid.Curves, last event.Time, abse
 		return grid.Curves{}, 0, "the chart starts after two seconds of tokens"
 	}
 	pts := t.points(w)
-	top := 0.0
-	for _, p := range pts {
-		if p.Count > 0 {
-			top = max(top, float64(p.P99))
-		}
-	}
-	end := &pts[len(pts)-1]
 	return grid.Curves{
-		N: len(pts), Top: grid.NiceTop(top), Roles: latencyRoles,
+		N: len(pts), Roles: latencyRoles,
 		Stall: func(i int) bool { return pts[i].Stalls > 0 || stalledIn(t.measured.Stalls, pts[i].At) },
 		At: func(series, i int) float64 {
 			switch p := pts[i]; {
@@ -175,7 +167,7 @@ func (t *trend) measuredCurves(w int) (curves grid.Curves, last event.Time, abse
 				return float64(p.P50)
 			}
 		},
-	}, end.At, ""
+	}, pts[len(pts)-1].At, ""
 }
 
 // countedCurves is measuredCurves for what a server counts.

@@ -115,25 +115,21 @@ func splitBreakdown(body grid.Rect, s *store.Snapshot) (panes, low grid.Rect) {
 }
 
 // splitRows places as many rows as fit with their minimum height, and distributes the rest by weight.
-func splitRows(h int, least, weight []int) []int {
-	n, left := 0, h
-	for n < len(least) && least[n] <= left {
-		left -= least[n]
-		n++
-	}
-	sum := 0
-	for _, w := range weight[:n] {
-		sum += w
+func splitRows(h int, rows []layoutRow) []int {
+	n, left, sum := 0, h, 0
+	for ; n < len(rows) && rows[n].least <= left; n++ {
+		left -= rows[n].least
+		sum += rows[n].weight
 	}
 	out := make([]int, n)
 	used, acc := 0, 0
 	for i := range out {
-		acc += weight[i]
-		out[i] = max(h*acc/sum-used, least[i])
+		acc += rows[i].weight
+		out[i] = max(h*acc/sum-used, rows[i].least)
 		used += out[i]
 	}
 	for i := 0; used > h; i = (i + 1) % n {
-		if out[i] > least[i] {
+		if out[i] > rows[i].least {
 			out[i]--
 			used--
 		}
@@ -141,18 +137,18 @@ func splitRows(h int, least, weight []int) []int {
 	return out
 }
 
-// placeRows places rows of panes one below another; parts are the shares of the width within a row.
-func placeRows(r grid.Rect, rows []int, all [][]ID, parts [][]int) []Placement {
-	var out []Placement
+// placeRows places rows of panes one below another, as many as fit.
+func placeRows(r grid.Rect, rows []layoutRow) (out []Placement) {
 	y := r.Y
-	for i, h := range rows {
+	for i, h := range splitRows(r.H, rows) {
+		row := &rows[i]
 		sum := 0
-		for _, p := range parts[i] {
+		for _, p := range row.parts {
 			sum += p
 		}
 		x, acc := r.X, 0
-		for k, id := range all[i] {
-			acc += parts[i][k]
+		for k, id := range row.panes {
+			acc += row.parts[k]
 			end := r.X + r.W*acc/sum
 			out = append(out, Placement{id, grid.Rect{X: x, Y: y, W: end - x, H: h}})
 			x = end

@@ -80,25 +80,21 @@ func (v *View) arrange(body grid.Rect, s *store.Snapshot) []Placement {
 	if len(rows) == 0 {
 		rows = v.fit(body.W, s)
 	}
-	var least, weight []int
-	var ids [][]ID
-	var parts [][]int
+	var shown []layoutRow
 	for _, row := range rows {
-		var panes []ID
-		var shares []int
+		with := layoutRow{least: row.least, weight: row.weight}
 		for i, id := range row.panes {
 			if v.shown[id] {
-				panes, shares = append(panes, id), append(shares, row.parts[i])
+				with.panes, with.parts = append(with.panes, id), append(with.parts, row.parts[i])
 			}
 		}
-		if len(panes) == 0 {
-			continue
+		if len(with.panes) > 0 {
+			n := panesThatFit(with.parts, body.W)
+			with.panes, with.parts = with.panes[:n], with.parts[:n]
+			shown = append(shown, with)
 		}
-		n := panesThatFit(shares, body.W)
-		ids, parts = append(ids, panes[:n]), append(parts, shares[:n])
-		least, weight = append(least, row.least), append(weight, row.weight)
 	}
-	return placeRows(body, splitRows(body.H, least, weight), ids, parts)
+	return placeRows(body, shown)
 }
 
 // panesThatFit returns how many panes of a row fit, at least one.

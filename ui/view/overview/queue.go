@@ -42,14 +42,9 @@ func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		}
 		return math.NaN()
 	}
-	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), pane.ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
-	last := &pts[len(pts)-1]
-	grid.Curves{
-		N: len(pts), At: at, Top: top,
-		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: pane.AxisLabel(pane.CountAxis, top),
-		Log: f.LogAxis,
-	}.Draw(body, f.Skin)
-	pane.ChartMarks(body.Sub(pane.ChartAxisWidth, 0, body.W-pane.ChartAxisWidth, body.H), f, last.At, len(pts))
+	pane.DrawCurves(body, f, pts[len(pts)-1].At, pane.CountAxis, grid.Curves{
+		N: len(pts), At: at, Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Log: f.LogAxis,
+	})
 }
 
 // putCount writes a number of requests after its name, which has the colour of its curve.
@@ -72,12 +67,8 @@ func fillChart(a grid.Area, s *store.Snapshot, f *pane.Frame, pts []store.RatePo
 	if s.KV.Total > 0 {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   " + strconv.Itoa(int(s.KV.Used)) + " of " + strconv.Itoa(int(s.KV.Total)) + " cells"})
 	}
-	last := &pts[len(pts)-1]
-	plot := a.Sub(0, 1, a.W, a.H-1)
-	grid.Curves{
-		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1,
-		Roles: []theme.Role{theme.SeriesP50}, Label: func(v, _ float64) string { return metric.Percent(v) },
-		Log: f.LogAxis, Fill: true,
-	}.Draw(plot, f.Skin)
-	pane.ChartMarks(plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), f, last.At, len(pts))
+	pane.DrawCurves(a.Sub(0, 1, a.W, a.H-1), f, pts[len(pts)-1].At, nil, grid.Curves{
+		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1, Roles: []theme.Role{theme.SeriesP50},
+		Label: func(v, _ float64) string { return metric.Percent(v) }, Log: f.LogAxis, Fill: true,
+	})
 }

@@ -19,10 +19,7 @@ func drawCacheHits(r *pane.RowWriter, s *store.Snapshot) {
 	if !s.Aggregates.CacheHitShare().OK() {
 		return
 	}
-	a, ok := r.Next("cache hit")
-	if !ok {
-		return
-	}
+	a := r.Next("cache hit")
 	n := s.Aggregates.Number(event.RatioCacheHits)
 	unit := ""
 	if n != nil {
@@ -60,11 +57,8 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		}
 	}
 	names := func(label, list string) {
-		if list == "" {
-			return
-		}
-		if a, ok := r.Next(label); ok {
-			a.Elide(1, 0, a.W-1, pane.Plain, list[2:], f.Skin.Glyphs.Ellipsis)
+		if list != "" {
+			r.Words(f, label, list[2:])
 		}
 	}
 	names("ended", ended)
@@ -78,11 +72,11 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	}
 	for i := range s.Aggregates.Ranks {
 		k := &s.Aggregates.Ranks[i]
-		names("rank "+sanitize.Line(k.Name), ", "+state(k))
+		r.Words(f, "rank "+sanitize.Line(k.Name), state(k))
 	}
 	for i := range s.Aggregates.ByModel {
 		k := &s.Aggregates.ByModel[i]
-		names("model", ", "+sanitize.Line(k.Name)+": "+metric.Reading(k.Decode, metric.Rate)+" tok/s, "+state(k))
+		r.Words(f, "model", sanitize.Line(k.Name)+": "+metric.Reading(k.Decode, metric.Rate)+" tok/s, "+state(k))
 	}
 }
 
@@ -96,20 +90,13 @@ func drawRankLoad(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		return
 	}
 	imbalance := load.Imbalance(load.Recent)
-	a, ok := r.Next("experts")
-	if !ok {
-		return
-	}
-	pane.PutReading(a, imbalance, metric.Rate, f.Skin.Glyphs.Times+" the mean rank", pane.Data)
+	pane.PutReading(r.Next("experts"), imbalance, metric.Rate, f.Skin.Glyphs.Times+" the mean rank", pane.Data)
 	if !imbalance.OK() {
 		return
 	}
 	for rank := range min(load.Ranks, mostRanks) {
-		if a, ok = r.Next("EP rank " + strconv.Itoa(rank)); !ok {
-			return
-		}
 		share, layer, most := load.OfRank(load.Recent, rank)
-		a.Elide(1, 0, a.W-1, pane.Plain, metric.Percent(share)+" of picks, L"+strconv.Itoa(layer)+" "+metric.Rate(most)+f.Skin.Glyphs.Times, f.Skin.Glyphs.Ellipsis)
+		r.Words(f, "EP rank "+strconv.Itoa(rank), metric.Percent(share)+" of picks, L"+strconv.Itoa(layer)+" "+metric.Rate(most)+f.Skin.Glyphs.Times)
 	}
 }
 
@@ -126,10 +113,7 @@ func isMore(r *store.Aggregates, n *store.ServerNumber) bool {
 
 // moreRow writes a number without a label.
 func moreRow(r *pane.RowWriter, f *pane.Frame, n *store.ServerNumber, v event.Reading, note string) {
-	a, ok := r.Next("")
-	if !ok {
-		return
-	}
+	a := r.Next("")
 	name, format := metric.Named(sanitize.Line(n.Name))
 	l := a.Line(1, 0)
 	l.Put(pane.Data, format(v.V)).Gap(1)

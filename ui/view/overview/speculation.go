@@ -17,12 +17,8 @@ func drawDrafts(r *pane.RowWriter, s *store.Snapshot) {
 	if s.Speculation == nil {
 		return
 	}
-	a, ok := r.Next("drafts")
-	if !ok {
-		return
-	}
 	p := metric.ProfitOf(s.Speculation)
-	l := a.Line(1, 0)
+	l := r.Next("drafts").Line(1, 0)
 	l.Put(pane.Data, metric.Reading(p.Accepted, metric.Percent)).Put(pane.Dim, " accepted")
 	if p.Gain.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "  gain "}, grid.Piece{Style: gainStyle(p.Gain), Words: metric.Rate(p.Gain.V) + "x"})
@@ -49,22 +45,13 @@ func drawSpeculation(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	if p.Gain.OK() {
 		words = metric.Rate(p.Gain.V) + "x the speed of " + verdict.Compared(&p)
 	}
-	for _, row := range [...]struct{ name, words string }{
-		{"per pass", metric.Reading(p.PerPass, metric.Rate) + " tokens; drafts take " + metric.Reading(p.DraftShare, metric.Percent) + " of the time"},
-		{"gain", words},
-	} {
-		if a, ok := r.Next(row.name); ok {
-			a.Elide(1, 0, a.W-1, pane.Plain, row.words, f.Skin.Glyphs.Ellipsis)
-		}
-	}
+	r.Words(f, "per pass", metric.Reading(p.PerPass, metric.Rate)+" tokens; drafts take "+metric.Reading(p.DraftShare, metric.Percent)+" of the time")
+	r.Words(f, "gain", words)
 	for i, n := range x.Drafted {
 		if n == 0 {
 			continue
 		}
-		a, ok := r.Next("token " + strconv.Itoa(i+1))
-		if !ok {
-			return
-		}
+		a := r.Next("token " + strconv.Itoa(i+1))
 		share := metric.Share(float64(x.Accepted[i]), float64(n))
 		a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(share))
 		a.Bar(pane.ValueWidth+1, 0, a.W-pane.ValueWidth-1, share, theme.SeriesDecode, f.Skin.Colour(), f.Skin.Glyphs)

@@ -51,9 +51,7 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	drawCacheHits(r, s)
 	drawTotals(r, s)
 	if len(s.Aggregates.Numbers) > 0 && s.Throughput.Requests.OK() {
-		if a, ok := r.Next("requests"); ok {
-			pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
-		}
+		pane.PutReading(r.Next("requests"), s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
 	}
 	drawRankLoad(r, s, f)
 	drawMore(r, s, f)
@@ -87,10 +85,7 @@ func drawRates(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		if row.v.Origin == event.NotReported {
 			continue
 		}
-		a, ok := r.Next(row.name)
-		if !ok {
-			return
-		}
+		a := r.Next(row.name)
 		st := pane.Loud
 		if i > 0 {
 			st = pane.Data
@@ -107,10 +102,7 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 	if running.Origin == event.NotReported && queued.Origin == event.NotReported {
 		return
 	}
-	a, ok := r.Next("running")
-	if !ok {
-		return
-	}
+	a := r.Next("running")
 	words := strconv.Itoa(t.Running)
 	if t.Slots > 0 {
 		words += "/" + strconv.Itoa(t.Slots)
@@ -138,10 +130,7 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	if s.KV.Usage.Origin == event.NotReported && s.KV.Used == 0 {
 		return
 	}
-	a, ok := r.Next("KV cache")
-	if !ok {
-		return
-	}
+	a := r.Next("KV cache")
 	if !s.KV.Usage.OK() {
 		l := a.Line(1, 0)
 		absent := s.KV.Usage.Origin.String()
@@ -174,11 +163,9 @@ func drawResidency(r *pane.RowWriter, s *store.Snapshot) {
 	if s.KV.Residency.Count == 0 {
 		return
 	}
-	if a, ok := r.Next("KV held"); ok {
-		l := a.Line(1, 0)
-		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.Duration(s.KV.Residency.P50))
-		l.Fit(grid.Piece{Style: pane.Dim, Words: "  p99 "}, grid.Piece{Style: pane.Plain, Words: metric.Duration(s.KV.Residency.P99)})
-	}
+	l := r.Next("KV held").Line(1, 0)
+	l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.Duration(s.KV.Residency.P50))
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "  p99 "}, grid.Piece{Style: pane.Plain, Words: metric.Duration(s.KV.Residency.P99)})
 }
 
 // loadRole colours a utilisation by how close it is to 1.
@@ -197,11 +184,7 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	if !t.Bandwidth.OK() {
 		return
 	}
-	a, ok := r.Next("bandwidth")
-	if !ok {
-		return
-	}
-	l := a.Line(1, 0)
+	l := r.Next("bandwidth").Line(1, 0)
 	l.Put(pane.Data, metric.Bytes(t.Bandwidth.V)+"/s")
 	if t.ReadShare.OK() && l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.BytesPerSecond(t.ReadBandwidth.V)}) {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.ReadShare.V)})
@@ -217,11 +200,7 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
 	if t.Generated.Origin == event.NotReported && t.Prompt.Origin == event.NotReported && n.Finished+n.Failed+n.Cancelled == 0 && !t.FinishedSeen.OK() {
 		return
 	}
-	a, ok := r.Next("session")
-	if !ok {
-		return
-	}
-	l := a.Line(1, 0)
+	l := r.Next("session").Line(1, 0)
 	put := func(v event.Reading, atLeast bool, unit string) {
 		if v.Origin != event.NotReported {
 			gap := strings.Repeat(" ", min(l.X-1, 1))
@@ -255,11 +234,8 @@ func drawGroups(r *pane.RowWriter, s *store.Snapshot) {
 		if name == "" {
 			name = "(default)"
 		}
-		a, ok := r.Next("")
-		if !ok {
-			return
-		}
-		r.A.Elide(0, r.Y-1, pane.NameWidth, pane.Dim, name, '…')
+		r.A.Elide(0, r.Y, pane.NameWidth, pane.Dim, name, '…')
+		a := r.Next("")
 		x := pane.PutReading(a, g.TPS, metric.Rate, "tok/s", pane.Plain)
 		a.Clip(x, 0, a.W-x, pane.Dim, pane.CountOf(uint64(g.Requests), "request", "requests"))
 	}

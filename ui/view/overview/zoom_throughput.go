@@ -73,17 +73,11 @@ func (k *reportedChart) draw(a grid.Area, f *pane.Frame, pts []store.RatePoint) 
 	a.Text(0, 0, pane.Heading, k.name)
 	at := func(_, i int) float64 { return float64(k.at(&pts[i])) }
 	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
-	label := func(v, _ float64) string { return metric.Percent(v) }
-	if !k.share {
-		label = pane.AxisLabel(pane.CountAxis, top)
+	curves := grid.Curves{N: len(pts), At: at, Top: top, Roles: []theme.Role{k.role}, Log: f.LogAxis && !k.share, Fill: true}
+	if k.share {
+		curves.Label = func(v, _ float64) string { return metric.Percent(v) }
 	}
-	last := &pts[len(pts)-1]
-	plot := a.Sub(0, 1, a.W, a.H-1)
-	grid.Curves{
-		N: len(pts), At: at, Top: top, Roles: []theme.Role{k.role}, Label: label,
-		Log: f.LogAxis && !k.share, Fill: true,
-	}.Draw(plot, f.Skin)
-	pane.ChartMarks(plot.Sub(pane.ChartAxisWidth, 0, plot.W-pane.ChartAxisWidth, plot.H), f, last.At, len(pts))
+	pane.DrawCurves(a.Sub(0, 1, a.W, a.H-1), f, pts[len(pts)-1].At, pane.CountAxis, curves)
 }
 
 // drawKVChart draws the KV cache cells in use.
@@ -91,12 +85,9 @@ func drawKVChart(a grid.Area, f *pane.Frame, pts []store.RatePoint, total int64)
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "KV cache, cells in use").Put(pane.Dim, "  of "+strconv.Itoa(int(total)))
 	used := func(_, i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].KVUsed)) }
-	top := pane.ScaleTop(len(pts), func(i int) float64 { return used(0, i) })
-	grid.Curves{
-		N: len(pts), At: used, Top: top, Roles: []theme.Role{theme.SeriesP50}, Label: pane.AxisLabel(pane.CountAxis, top),
-		Log: f.LogAxis, Fill: true,
-	}.Draw(a.Sub(0, 1, a.W, a.H-1), f.Skin)
-	pane.ChartMarks(a.Sub(pane.ChartAxisWidth, 1, a.W-pane.ChartAxisWidth, a.H-1), f, pts[len(pts)-1].At, len(pts))
+	pane.DrawCurves(a.Sub(0, 1, a.W, a.H-1), f, pts[len(pts)-1].At, pane.CountAxis, grid.Curves{
+		N: len(pts), At: used, Roles: []theme.Role{theme.SeriesP50}, Log: f.LogAxis, Fill: true,
+	})
 }
 
 // drawWholeSession lists session totals.
@@ -118,20 +109,12 @@ func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
 		if v.r.Origin == event.NotReported {
 			continue
 		}
-		a, ok := r.Next(v.name)
-		if !ok {
-			return
-		}
-		pane.PutReading(a, v.r, v.f, v.unit, pane.Plain)
+		pane.PutReading(r.Next(v.name), v.r, v.f, v.unit, pane.Plain)
 	}
 	if n.Unmeasured > 0 {
-		if a, ok := r.Next("untracked"); ok {
-			a.Text(1, 0, pane.Watch, pane.CountOf(n.Unmeasured, "request", "requests")+" above "+metric.Count(store.MaxOpen)+" concurrent")
-		}
+		r.Next("untracked").Text(1, 0, pane.Watch, pane.CountOf(n.Unmeasured, "request", "requests")+" above "+metric.Count(store.MaxOpen)+" concurrent")
 	}
 	if more := n.OmittedGroups + n.OmittedRequests; more > 0 {
-		if a, ok := r.Next("omitted"); ok {
-			a.Text(1, 0, pane.Dim, pane.CountOf(n.OmittedRequests, "request", "requests")+", "+pane.CountOf(n.OmittedGroups, "group", "groups"))
-		}
+		r.Next("omitted").Text(1, 0, pane.Dim, pane.CountOf(n.OmittedRequests, "request", "requests")+", "+pane.CountOf(n.OmittedGroups, "group", "groups"))
 	}
 }

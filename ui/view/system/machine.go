@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -75,10 +76,7 @@ func noMachine(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
 // column per core.
 func drawCores(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame, limit int) {
 	h := s.Host
-	a, ok := r.Next("CPU")
-	if !ok {
-		return
-	}
+	a := r.Next("CPU")
 	gl := f.Skin.Glyphs
 	if h.CPU.OK() {
 		a.Right(pane.ValueWidth-2, 0, pane.Data, metric.Percent(h.CPU.V))
@@ -94,10 +92,7 @@ func drawCores(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame, limit int) {
 		return
 	}
 	for i, v := range h.Cores {
-		a, ok := r.Next("core " + strconv.Itoa(i))
-		if !ok {
-			return
-		}
+		a := r.Next("core " + strconv.Itoa(i))
 		a.Right(pane.ValueWidth-2, 0, pane.Plain, metric.Percent(v))
 		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, v, theme.SeriesPrefill, f.Skin.Colour(), gl)
 	}
@@ -109,8 +104,8 @@ func drawCoreColumns(r *pane.RowWriter, cores []float64, gl *theme.Glyphs) {
 		if i == 0 {
 			name = strconv.Itoa(len(cores)) + " cores"
 		}
-		a, ok := r.Next(name)
-		if !ok || a.W < 2 {
+		a := r.Next(name)
+		if a.W < 2 {
 			return
 		}
 		for x := 1; x < a.W && i < len(cores); x++ {
@@ -124,12 +119,8 @@ func drawCoreColumns(r *pane.RowWriter, cores []float64, gl *theme.Glyphs) {
 }
 
 func drawProcess(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
-	a, ok := r.Next("engine")
-	if !ok {
-		return
-	}
 	p := s.Host.Engine
-	l := a.Line(1, 0)
+	l := r.Next("engine").Line(1, 0)
 	if !p.CPU.OK() {
 		l.Put(pane.Dim, p.CPU.Origin.String())
 		return
@@ -145,11 +136,7 @@ func drawProcess(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 }
 
 func drawMemory(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
-	a, ok := r.Next("RSS")
-	if !ok {
-		return
-	}
-	p := s.Host.Engine
+	a, p := r.Next("RSS"), s.Host.Engine
 	if !p.RSS.OK() {
 		a.Text(1, 0, pane.Dim, p.RSS.Origin.String())
 		return
@@ -170,11 +157,7 @@ func drawDisk(r *pane.RowWriter, s *store.Snapshot) {
 		name         string
 		bytes, calls event.Reading
 	}{{"read", p.Read, p.ReadOps}, {"write", p.Write, p.WriteOps}} {
-		a, ok := r.Next(d.name)
-		if !ok {
-			return
-		}
-		l := a.Line(1, 0)
+		l := r.Next(d.name).Line(1, 0)
 		if !d.bytes.OK() {
 			l.Put(pane.Dim, d.bytes.Origin.String())
 			continue
@@ -188,12 +171,8 @@ func drawDisk(r *pane.RowWriter, s *store.Snapshot) {
 
 // drawDiskShort draws disk reads and writes in one row.
 func drawDiskShort(r *pane.RowWriter, s *store.Snapshot) {
-	a, ok := r.Next("disk")
-	if !ok {
-		return
-	}
 	p := s.Host.Engine
-	l := a.Line(1, 0)
+	l := r.Next("disk").Line(1, 0)
 	if !p.Read.OK() || !p.Write.OK() {
 		l.Put(pane.Dim, p.Read.Origin.String())
 		return
@@ -204,13 +183,8 @@ func drawDiskShort(r *pane.RowWriter, s *store.Snapshot) {
 
 func drawGPUs(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	if len(s.Host.GPUs) == 0 {
-		if a, ok := r.Next("GPU"); ok {
-			why := s.Host.NoGPU
-			if why == "" {
-				why = event.NotReported.String()
-			}
-			a.Elide(1, 0, a.W-1, pane.Dim, sanitize.Line(why), f.Skin.Glyphs.Ellipsis)
-		}
+		a := r.Next("GPU")
+		a.Elide(1, 0, a.W-1, pane.Dim, sanitize.Line(cmp.Or(s.Host.NoGPU, event.NotReported.String())), f.Skin.Glyphs.Ellipsis)
 		return
 	}
 	list, names := s.Host.GPUs, gpuTitle
@@ -222,11 +196,7 @@ func drawGPUs(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		names = func(int) string { return strconv.Itoa(n) + " GPUs" }
 	}
 	for i, g := range list {
-		a, ok := r.Next(names(i))
-		if !ok {
-			return
-		}
-		l := a.Line(1, 0)
+		l := r.Next(names(i)).Line(1, 0)
 		l.Put(pane.Data, metric.Reading(g.Util, metric.Percent)).Fit(grid.Piece{Style: pane.Plain, Words: "  " + ofLimit(g.MemUsed, g.MemTotal, metric.Bytes)})
 		if g.Power.OK() {
 			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(g.Power.V) + " W"})
@@ -243,11 +213,7 @@ func drawScheduling(r *pane.RowWriter, s *store.Snapshot) {
 	if unknownProcess(s) {
 		name, wait, load = "load", "", ""
 	}
-	a, ok := r.Next(name)
-	if !ok {
-		return
-	}
-	l := a.Line(1, 0)
+	l := r.Next(name).Line(1, 0)
 	st := pane.Plain
 	if !s.Host.Engine.RunWait.OK() {
 		st = pane.Dim
