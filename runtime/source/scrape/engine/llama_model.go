@@ -21,6 +21,7 @@ type llamaModel struct {
 	hits       promptHits
 	counters   event.Aggregates // the last report of the metrics
 	countersAt event.Time       // when the metrics were read; 0: never
+	restarts   int              // as of then
 }
 
 func newLlamaModel(s *Poller, name string) *llamaModel {
@@ -42,6 +43,7 @@ func (m *llamaModel) startAtZero(s *Poller, since event.Time) {
 // recheck adopts the endpoints found by a new identification.
 func (m *llamaModel) recheck(s *Poller) {
 	m.noSlots = !s.info.Slots
+	m.slots.reconnected = true
 	if !s.info.Sleeps || s.refused {
 		m.slots.idleSlots = nil // the previous state may be out of date
 	}
@@ -193,6 +195,12 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 		return nil, err
 	}
 	m.countersAt = now
+	restarted := m.metrics.gatherer.Restarts > m.restarts
+	if m.restarts = m.metrics.gatherer.Restarts; restarted {
+		m.hits = promptHits{began: true}
+		m.slots.restart(true)
+	}
+	m.slots.restarted = false
 	m.counters = *m.metrics.report(s)
 	report := m.counters
 	report.Interval = s.sinceReport()

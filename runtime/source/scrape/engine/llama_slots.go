@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,8 @@ type slotTracker struct {
 	startTokens float64        // generated tokens of the tasks seen in the first poll
 	ended       float64        // generated tokens of ended tasks, as of the last poll that saw them
 	prompts     float64        // computed prompt tokens, as far as polls saw them
+	reconnected bool           // since the last poll: the server may have restarted
+	restarted   bool           // the slots have shown so since the counters were read
 
 	outTally, promptTally tally // generated tokens, and computed prompt tokens
 	delayRates            bool  // the server's own counts arrive with a later poll: do not compute rates before
@@ -87,6 +90,24 @@ func (f *slotTracker) startAtZero(since, now event.Time) {
 	f.lastSeen, f.ratesFrom, f.decode, f.prefill = since, now, event.Absent(event.NotYet), event.Absent(event.NotYet)
 }
 
+// restart ends the tasks of a server that was killed, and makes its successor's tokens count from 0: it has not counted the
+// tokens of those tasks. counted: its counters show the restart, after its slots may have.
+func (f *slotTracker) restart(counted bool) {
+	if counted && f.restarted {
+		return
+	}
+	clear(f.tasks)
+	f.outTally.counted, f.promptTally.counted = f.outTally.reported, f.promptTally.reported
+	f.ended, f.prompts, f.startTokens = f.outTally.reported, f.promptTally.reported, 0
+	f.reconnected, f.restarted = false, !counted
+}
+
+// begins reports whether a slot shows that the server has restarted: it numbers its tasks from 0 again.
+func (f *slotTracker) begins(v *slot) bool {
+	t := f.tasks[v.ID]
+	return t.request != 0 && v.Processing && (v.Task < t.id || v.Task == t.id && v.Next.Decoded < t.decoded)
+}
+
 // countOnly counts the tokens from the server's counters when the slots could not be read.
 func (f *slotTracker) countOnly(now event.Time, report *event.Aggregates) {
 	if f.lastSeen == 0 {
@@ -109,6 +130,10 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 	if f.tasks == nil {
 		f.tasks = make(map[int]task)
 	}
+	if f.reconnected && slices.ContainsFunc(list, func(v slot) bool { return f.begins(&v) }) {
+		f.restart(false)
+	}
+	f.reconnected = false
 	live, used, total := 0.0, 0.0, 0.0 // of thousands of slots, each with whatever a server may say
 	f.busy = 0
 	for i := range list {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -210,5 +211,76 @@ func TestLoadedAfterAnyRequest(t *testing.T) {
 		if len(w.log.OfKind(event.KindModel)) == 0 {
 			t.Errorf("%d rejected: no model", n)
 		}
+	}
+}
+
+// TestLlamaRestart: after a restart, all tokens of the new process count, and all that were seen of the old one, also of
+// requests that it could not end: whatever the polls saw, and whether or not it was polled while it loaded.
+func TestLlamaRestart(t *testing.T) {
+	const props = `{"build_info":"b10582-e85caa81e","total_slots":1,"endpoint_slots":true,"endpoint_metrics":true,"default_generation_settings":{"n_ctx":64}}`
+	busy := func(task, decoded int) string {
+		return fmt.Sprintf(`[{"id":0,"n_ctx":999,"is_processing":true,"id_task":%d,"n_prompt_tokens_processed":8,"next_token":[{"n_decoded":%d}]}]`, task, decoded)
+	}
+	const idle = `[{"id":0,"n_ctx":999,"is_processing":false}]`
+	for name, c := range map[string]struct {
+		before, task, loading int    // counted before; the task that was killed; requests rejected while it loads
+		slots                 string // after the restart
+		generated, counted    int    // then: counted by the server, and all that llmtop has counted
+	}{
+		"next task":                    {100, 2, 0, busy(0, 30), 0, 500 + 30},
+		"the same task":                {100, 2, 0, busy(2, 30), 0, 500 + 30},
+		"after loading":                {100, 2, 3, busy(0, 30), 0, 500 + 30},
+		"the same task after loading":  {100, 0, 3, busy(0, 30), 0, 500 + 30},
+		"between two polls":            {100, 2, 0, idle, 90, 500 + 90},
+		"several since":                {100, 2, 3, busy(7, 30), 90, 500 + 90 + 30},
+		"the first task":               {0, 2, 0, busy(0, 30), 0, 500 + 30},
+		"the first task after loading": {0, 0, 3, busy(0, 30), 0, 500 + 30},
+		"ended since":                  {0, 2, 3, busy(1, 30), 900, 500 + 900 + 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := func(prompt, generated, running int, slots string) map[string]string {
+				const metrics = "llamacpp:prompt_tokens_total %d\nllamacpp:tokens_predicted_total %d\nllamacpp:requests_processing %d\n"
+				return map[string]string{
+					"/v1/models": modelList("llamacpp"), "/props": props, "/slots": slots, "/metrics": fmt.Sprintf(metrics, prompt, generated, running),
+				}
+			}
+			f := newFake(t, pages(c.before, c.before, 0, idle))
+			w := startPoller(t, Options{Address: f.URL})
+			waitFor(w, event.KindAggregates, 1, func(a *event.Aggregates) bool { return len(a.Slots) == 1 })
+			for path, page := range pages(c.before+8, c.before, 1, busy(c.task, 500)) {
+				f.setPage(path, page)
+			}
+			waitFor(w, event.KindAggregates, 0, func(a *event.Aggregates) bool { return a.Running.V == 1 && a.Slots[0].Generated == 500 })
+			f.Close()
+			w.waitForLink(event.LinkDisconnected, "", 1)
+			reports := len(w.log.OfKind(event.KindAggregates))
+			l, err := net.Listen("tcp", f.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := newFake(t, pages(8, c.generated, strings.Count(c.slots, "true"), c.slots))
+			var requests atomic.Int32
+			go func() {
+				_ = http.Serve(l, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					rw.Header().Set("Server", "llama.cpp")
+					if int(requests.Add(1)) <= c.loading {
+						rw.WriteHeader(http.StatusServiceUnavailable)
+						return
+					}
+					again.servePage(rw, r)
+				}))
+			}()
+			t.Cleanup(func() { _ = l.Close() })
+			waitFor(w, event.KindAggregates, reports+4, func(a *event.Aggregates) bool { return len(a.Slots) == 1 })
+			sum := 0.0
+			for _, e := range w.log.OfKind(event.KindAggregates) {
+				if a, is := e.Data.(*event.Aggregates); is && a.Generated.OK() {
+					sum += a.Generated.V
+				}
+			}
+			if int(sum) != c.counted {
+				t.Errorf("%v tokens, want %d", sum, c.counted)
+			}
+		})
 	}
 }

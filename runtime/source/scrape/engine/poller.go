@@ -221,8 +221,12 @@ func (s *Poller) identify(ctx context.Context) error {
 	if s.opt.KeepAwake || info.Sleeps && !info.Router && s.opt.NeverSleeps != nil && s.opt.NeverSleeps() {
 		info.Sleeps, info.MetricsWake = false, false
 	}
-	// For the same kind of server, the previous counters remain valid.
-	same := s.collector != nil && s.info.Kind == info.Kind && s.info.MetricsPath == info.MetricsPath
+	// For the same kind of server, the previous counters remain valid, and count from 0 if it was restarted.
+	same := s.collector != nil && s.info.Kind == info.Kind
+	if same && info.rejected {
+		info.MetricsPath = s.info.MetricsPath // what it has while it loads is unknown
+	}
+	same = same && (s.info.MetricsPath == info.MetricsPath || s.info.rejected)
 	s.info, s.identified = info, true
 	if !same {
 		s.closeCollector()
