@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -25,7 +26,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="llmtop", dir="/tmp" if os.path.isdir("/tmp") else None)
         self.address = "unix:" + os.path.join(self.folder, "e.sock")
-        self.addCleanup(lambda: [os.unlink(os.path.join(self.folder, f)) for f in os.listdir(self.folder)] and None)
+        self.addCleanup(shutil.rmtree, self.folder)
 
     def serve(self, listen=None, name="test", **options):
         top = llmtop.serve(name, listen or self.address, **options)
