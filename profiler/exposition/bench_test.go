@@ -72,7 +72,7 @@ func scrapes(b *testing.B, x *Exporter, p *scenario, accept string, change func(
 // BenchmarkPush measures gathering and encoding the same for a push.
 func BenchmarkPush(b *testing.B) {
 	x, p := large()
-	e := newEncoder("1.0", newInstance())
+	instance := newInstance()
 	p.store.Snapshot()
 	b.ReportAllocs()
 	bytes := 0
@@ -82,7 +82,11 @@ func BenchmarkPush(b *testing.B) {
 			b.Fatal(err)
 		}
 		bytes = 0
-		for _, message := range e.encode(families, time.Now()) {
+		messages, err := encodeMetrics(families, time.Now(), "1.0", instance)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, message := range messages {
 			bytes += len(message)
 		}
 	}

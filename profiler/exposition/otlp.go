@@ -1,13 +1,17 @@
 package exposition
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // maxPoints is how many data points a message has at most. A point takes about 400 bytes, so a message stays well below
@@ -17,191 +21,133 @@ const maxPoints = 8192
 // cumulative is AGGREGATION_TEMPORALITY_CUMULATIVE; OTLP's JSON writes enumerations as numbers.
 const cumulative = 2
 
-// encoder encodes metric families as OTLP's ExportMetricsServiceRequest in JSON: 64-bit integers are strings, names are
-// in lowerCamelCase.
+// point is a data point in OTLP's JSON: 64-bit integers are strings.
 // Specification: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
-type encoder struct {
-	resource   []byte // start of every message, up to the first metric
-	now        []byte // timestamp of all points, Unix ns
-	byPromName map[string]*instrument
-	attrs      map[string]string // attribute keys by Prometheus label
-	strings    map[string][]byte // quoted strings of one encode call: labels repeat
-
-	out      []byte
-	metrics  int // in out
-	points   int // in out
-	messages [][]byte
+type point struct {
+	Attributes   attributes `json:"attributes"`
+	Time         string     `json:"timeUnixNano"`
+	Start        string     `json:"startTimeUnixNano,omitempty"`
+	Int          string     `json:"asInt,omitempty"`
+	Double       *float64   `json:"asDouble,omitempty"`
+	Count        string     `json:"count,omitempty"`
+	Sum          *float64   `json:"sum,omitempty"`
+	BucketCounts []string   `json:"bucketCounts,omitempty"` // one more than Bounds
+	Bounds       []float64  `json:"explicitBounds,omitempty"`
 }
 
-func newEncoder(version, instance string) *encoder {
-	e := &encoder{byPromName: make(map[string]*instrument), attrs: make(map[string]string), strings: make(map[string][]byte)}
-	for _, i := range instruments {
-		e.byPromName[i.promName] = i
-		for k, label := range i.labels {
-			e.attrs[label] = i.attrs[k]
-		}
+// encodeMetrics encodes families as OTLP's ExportMetricsServiceRequests in JSON of at most maxPoints points each. It skips
+// families that are not instruments of this package.
+func encodeMetrics(families []*dto.MetricFamily, now time.Time, version, instance string) (messages [][]byte, err error) {
+	var metrics []any
+	room := maxPoints
+	flush := func() error {
+		message, err := encodeOTLP("Metrics", metrics, version, instance)
+		messages, metrics, room = append(messages, message), metrics[:0], maxPoints
+		return err
 	}
-	e.resource = append(e.resource, `{"resourceMetrics":[{"resource":{"attributes":[`...)
-	for k, pair := range [][2]string{{"service.name", "llmtop"}, {"service.version", version}, {"service.instance.id", instance}} {
-		if k > 0 {
-			e.resource = append(e.resource, ',')
-		}
-		e.resource = e.attribute(e.resource, pair[0], pair[1])
-	}
-	e.resource = append(e.resource, `]},"scopeMetrics":[{"scope":{"name":"github.com/llmtop/llmtop","version":`...)
-	e.resource = append(append(e.resource, e.quote(version)...), `},"metrics":[`...)
-	return e
-}
-
-// encode encodes families as messages of at most maxPoints points. It skips families that are not instruments of this
-// package.
-func (e *encoder) encode(families []*dto.MetricFamily, now time.Time) [][]byte {
-	e.messages, e.out, e.metrics, e.points = nil, nil, 0, 0
-	clear(e.strings)
-	e.now = strconv.AppendInt(nil, now.UnixNano(), 10)
+	stamp := strconv.FormatInt(now.UnixNano(), 10)
 	for _, f := range families {
-		i := e.byPromName[f.GetName()]
+		i := byPromName()[f.GetName()]
 		if i == nil {
 			continue
 		}
 		for rest := f.Metric; len(rest) > 0; {
-			n := min(len(rest), maxPoints-e.points)
-			e.metric(i, rest[:n])
-			rest = rest[n:]
-			if e.points == maxPoints {
-				e.flush()
+			points := make([]point, min(len(rest), room))
+			for k := range points {
+				points[k] = i.point(rest[k], stamp)
+			}
+			metrics = append(metrics, i.metric(points))
+			if rest, room = rest[len(points):], room-len(points); room > 0 {
+				continue
+			}
+			if err := flush(); err != nil {
+				return nil, err
 			}
 		}
 	}
-	e.flush()
-	return e.messages
+	if len(metrics) == 0 {
+		return messages, nil
+	}
+	return messages, flush()
 }
 
-// flush completes the current message.
-func (e *encoder) flush() {
-	if e.metrics > 0 {
-		e.messages = append(e.messages, append(e.out, `],"schemaUrl":"`+schemaURL+`"}]}]}`...))
+// encodeOTLP encodes a request that exports a list of "Metrics" or "Spans".
+func encodeOTLP(what string, list any, version, instance string) ([]byte, error) {
+	var resource attributes
+	resource.text("service.name", "llmtop")
+	resource.text("service.version", version)
+	resource.text("service.instance.id", instance)
+	message, err := json.Marshal(map[string]any{"resource" + what: []any{map[string]any{
+		"resource": map[string]any{"attributes": resource}, "schemaUrl": schemaURL,
+		"scope" + what: []any{map[string]any{
+			"scope": map[string]string{"name": "github.com/llmtop/llmtop", "version": version}, "schemaUrl": schemaURL, strings.ToLower(what): list,
+		}},
+	}}})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", strings.ToLower(what), err)
 	}
-	e.out, e.metrics, e.points = make([]byte, 0, len(e.out)+len(e.out)/16), 0, 0 // the next message has a similar size
+	return message, nil
 }
 
-// metric appends an instrument with some of its points.
-func (e *encoder) metric(i *instrument, points []*dto.Metric) {
-	if e.metrics == 0 {
-		e.out = append(e.out, e.resource...)
-	} else {
-		e.out = append(e.out, ',')
+// byPromName returns the instruments by their names in Prometheus.
+var byPromName = sync.OnceValue(func() map[string]*instrument {
+	all := make(map[string]*instrument, len(instruments))
+	for _, i := range instruments {
+		all[i.promName] = i
 	}
-	e.metrics++
-	e.points += len(points)
-	e.out = append(append(e.out, `{"name":`...), e.quote(i.name)...)
-	e.out = append(append(e.out, `,"description":`...), e.quote(i.help)...)
-	e.out = append(append(e.out, `,"unit":`...), e.quote(i.unit)...)
+	return all
+})
+
+// metric returns the instrument with some of its points.
+func (i *instrument) metric(points []point) any {
+	data, kind := map[string]any{"dataPoints": points}, "gauge"
 	switch i.kind {
 	case dto.MetricType_COUNTER:
-		e.out = append(e.out, `,"sum":{"aggregationTemporality":`...)
-		e.out = append(strconv.AppendInt(e.out, cumulative, 10), `,"isMonotonic":true`...)
+		kind, data["isMonotonic"] = "sum", true
 	case dto.MetricType_HISTOGRAM:
-		e.out = append(e.out, `,"histogram":{"aggregationTemporality":`...)
-		e.out = strconv.AppendInt(e.out, cumulative, 10)
-	default:
-		e.out = append(e.out, `,"gauge":{`...)
+		kind = "histogram"
 	}
-	if i.kind != dto.MetricType_GAUGE {
-		e.out = append(e.out, ',')
+	if kind != "gauge" {
+		data["aggregationTemporality"] = cumulative
 	}
-	e.out = append(e.out, `"dataPoints":[`...)
-	for k, m := range points {
-		if k > 0 {
-			e.out = append(e.out, ',')
-		}
-		e.point(i, m)
-	}
-	e.out = append(e.out, `]}}`...)
+	return map[string]any{"name": i.name, "description": i.help, "unit": i.unit, kind: data}
 }
 
-// point appends one data point.
-func (e *encoder) point(i *instrument, m *dto.Metric) {
-	e.out = append(e.out, `{"attributes":[`...)
-	some := false
+// point returns a data point. A label without a value is one that Prometheus treats as absent.
+func (i *instrument) point(m *dto.Metric, stamp string) point {
+	p := point{Attributes: make(attributes, 0, len(m.Label)), Time: stamp}
 	for _, l := range m.Label {
-		if l.GetValue() == "" { // Prometheus treats an empty label as absent
-			continue
-		}
-		if some {
-			e.out = append(e.out, ',')
-		}
-		e.out, some = e.attribute(e.out, e.attrs[l.GetName()], l.GetValue()), true
+		p.Attributes.text(i.attrs[slices.Index(i.labels, l.GetName())], l.GetValue())
 	}
-	e.out = append(append(append(e.out, `],"timeUnixNano":"`...), e.now...), '"')
-	switch {
-	case m.Counter != nil:
-		e.start(m.Counter.CreatedTimestamp)
-		e.value(i, m.Counter.GetValue())
+	if t := cmp.Or(m.GetCounter().GetCreatedTimestamp(), m.GetHistogram().GetCreatedTimestamp()); t != nil {
+		p.Start = strconv.FormatInt(t.AsTime().UnixNano(), 10)
+	}
+	switch v := m.GetCounter().GetValue(); {
 	case m.Histogram != nil:
-		e.start(m.Histogram.CreatedTimestamp)
-		e.histogram(m.Histogram)
+		p.histogram(m.Histogram)
+	case m.Counter == nil:
+		p.Double = m.Gauge.Value
+	case i.unit[0] == '{' && v < math.MaxInt64: // things are counted in whole numbers
+		p.Int = strconv.FormatInt(int64(v), 10)
 	default:
-		e.value(i, m.Gauge.GetValue())
+		p.Double = &v
 	}
-	e.out = append(e.out, '}')
+	return p
 }
 
-// start appends when counting started.
-func (e *encoder) start(t *timestamppb.Timestamp) {
-	e.out = append(e.out, `,"startTimeUnixNano":"`...)
-	e.out = append(strconv.AppendInt(e.out, t.AsTime().UnixNano(), 10), '"')
-}
-
-// value appends the value of a point: an integer for counters of things, otherwise a double.
-func (e *encoder) value(i *instrument, v float64) {
-	if i.kind == dto.MetricType_COUNTER && i.unit[0] == '{' && v < math.MaxInt64 {
-		e.out = append(append(e.out, `,"asInt":"`...), strconv.FormatInt(int64(v), 10)...)
-		e.out = append(e.out, '"')
-		return
-	}
-	e.out = strconv.AppendFloat(append(e.out, `,"asDouble":`...), v, 'g', -1, 64)
-}
-
-// histogram appends the classic buckets. Prometheus counts them cumulatively, OTLP does not.
-func (e *encoder) histogram(h *dto.Histogram) {
-	e.out = append(e.out, `,"count":"`...)
-	e.out = append(strconv.AppendUint(e.out, h.GetSampleCount(), 10), `","sum":`...)
-	e.out = append(strconv.AppendFloat(e.out, h.GetSampleSum(), 'g', -1, 64), `,"bucketCounts":[`...)
+// histogram sets the classic buckets. Prometheus counts them cumulatively, OTLP does not.
+func (p *point) histogram(h *dto.Histogram) {
+	p.Count, p.Sum = strconv.FormatUint(h.GetSampleCount(), 10), h.SampleSum
 	below := uint64(0)
+	add := func(upTo uint64) {
+		p.BucketCounts = append(p.BucketCounts, strconv.FormatUint(upTo-below, 10))
+		below = upTo
+	}
 	for _, b := range h.Bucket {
-		if math.IsInf(b.GetUpperBound(), 1) {
-			continue
+		if !math.IsInf(b.GetUpperBound(), 1) {
+			add(b.GetCumulativeCount())
+			p.Bounds = append(p.Bounds, b.GetUpperBound())
 		}
-		e.out = append(strconv.AppendUint(append(e.out, '"'), b.GetCumulativeCount()-below, 10), `",`...)
-		below = b.GetCumulativeCount()
 	}
-	e.out = append(strconv.AppendUint(append(e.out, '"'), h.GetSampleCount()-below, 10), `"],"explicitBounds":[`...)
-	for k, b := range h.Bucket {
-		if math.IsInf(b.GetUpperBound(), 1) {
-			continue
-		}
-		if k > 0 {
-			e.out = append(e.out, ',')
-		}
-		e.out = strconv.AppendFloat(e.out, b.GetUpperBound(), 'g', -1, 64)
-	}
-	e.out = append(e.out, ']')
-}
-
-// attribute appends a key and its string value.
-func (e *encoder) attribute(dst []byte, key, value string) []byte {
-	dst = append(append(dst, `{"key":`...), e.quote(key)...)
-	dst = append(append(dst, `,"value":{"stringValue":`...), e.quote(value)...)
-	return append(dst, "}}"...)
-}
-
-// quote returns s as a JSON string.
-func (e *encoder) quote(s string) []byte {
-	q, ok := e.strings[s]
-	if !ok {
-		q, _ = json.Marshal(s) // strings always marshal
-		e.strings[s] = q
-	}
-	return q
+	add(h.GetSampleCount())
 }

@@ -39,7 +39,6 @@ type Pusher struct {
 	instance      string
 	headers       http.Header
 	client        *http.Client
-	encoder       *encoder
 	onError       func(error) // called once, for the first failure
 	errorReported bool
 
@@ -66,7 +65,6 @@ func (x *Exporter) Push(address, headers string, onError func(error)) (*Pusher, 
 		exporter: x, url: to, traces: traces, headers: extra, onError: onError, instance: newInstance(), cancel: cancel,
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
-	p.encoder = newEncoder(x.version, p.instance)
 	x.spans.start(traces != nil)
 	x.pushing.Store(true)
 	p.done.Go(func() { p.run(ctx) })
@@ -171,7 +169,11 @@ func (p *Pusher) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, message := range p.encoder.encode(families, time.Now()) {
+	messages, err := encodeMetrics(families, time.Now(), p.exporter.version, p.instance)
+	if err != nil {
+		return err
+	}
+	for _, message := range messages {
 		if err := p.post(ctx, p.url, message); err != nil {
 			return err
 		}
@@ -188,7 +190,7 @@ func (p *Pusher) sendSpans(ctx context.Context) error {
 		if len(spans) == 0 {
 			break
 		}
-		message, err := encodeSpans(spans, p.exporter.version, p.instance)
+		message, err := encodeOTLP("Spans", spans, p.exporter.version, p.instance)
 		if err == nil {
 			err = p.post(ctx, p.traces, message)
 		}

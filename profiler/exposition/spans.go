@@ -3,8 +3,6 @@ package exposition
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"net/url"
 	"strconv"
 	"sync"
@@ -102,8 +100,13 @@ type (
 	}
 	attributes []attribute
 	attribute  struct {
-		Key   string         `json:"key"`
-		Value map[string]any `json:"value"`
+		Key   string `json:"key"`
+		Value struct {
+			Text   string   `json:"stringValue,omitempty"`
+			Int    string   `json:"intValue,omitempty"`
+			Double *float64 `json:"doubleValue,omitempty"`
+			Array  any      `json:"arrayValue,omitempty"`
+		} `json:"value"`
 	}
 )
 
@@ -113,24 +116,30 @@ const (
 	statusError              = 2
 )
 
+// add adds an attribute whose value is to be set.
+func (a *attributes) add(key string) *attribute {
+	*a = append(*a, attribute{Key: key})
+	return &(*a)[len(*a)-1]
+}
+
 // text adds a text, unless it is "".
 func (a *attributes) text(key, value string) {
 	if value != "" {
-		*a = append(*a, attribute{key, map[string]any{"stringValue": value}})
+		a.add(key).Value.Text = value
 	}
 }
 
 // count adds a number of things, unless it is 0: not reported.
 func (a *attributes) count(key string, n int) {
 	if n > 0 {
-		*a = append(*a, attribute{key, map[string]any{"intValue": strconv.Itoa(n)}})
+		a.add(key).Value.Int = strconv.Itoa(n)
 	}
 }
 
 // seconds adds a time, if it has a value.
 func (a *attributes) seconds(key string, v event.Reading) {
 	if v.OK() {
-		*a = append(*a, attribute{key, map[string]any{"doubleValue": v.V}})
+		a.add(key).Value.Double = &v.V
 	}
 }
 
@@ -197,29 +206,10 @@ func (s *span) describe(l labelSet, r *store.Request) {
 	switch r.State {
 	case event.StateFinished:
 		if reason := cleanLabel(r.Reason); reason != "" {
-			reasons := map[string]any{"values": []map[string]any{{"stringValue": reason}}}
-			*a = append(*a, attribute{"gen_ai.response.finish_reasons", map[string]any{"arrayValue": reasons}})
+			a.add("gen_ai.response.finish_reasons").Value.Array = map[string]any{"values": []map[string]any{{"stringValue": reason}}}
 		}
 	case event.StateFailed:
 		a.text("error.type", "_OTHER") // OpenTelemetry's word for an error without a class
 		s.Status = &spanStatus{Code: statusError, Message: cleanLabel(r.Reason)}
 	}
-}
-
-// encodeSpans encodes spans as OTLP's ExportTraceServiceRequest in JSON.
-func encodeSpans(spans []span, version, instance string) ([]byte, error) {
-	var resource attributes
-	resource.text("service.name", "llmtop")
-	resource.text("service.version", version)
-	resource.text("service.instance.id", instance)
-	message, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{
-		"resource": map[string]any{"attributes": resource}, "schemaUrl": schemaURL,
-		"scopeSpans": []any{map[string]any{
-			"scope": map[string]string{"name": "github.com/llmtop/llmtop", "version": version}, "schemaUrl": schemaURL, "spans": spans,
-		}},
-	}}})
-	if err != nil {
-		return nil, fmt.Errorf("encode spans: %w", err)
-	}
-	return message, nil
 }

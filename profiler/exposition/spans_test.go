@@ -34,8 +34,13 @@ func spansOf(t *testing.T, body []byte) (out []span) {
 func (a attributes) attr(key string) string {
 	for _, x := range a {
 		if x.Key == key {
-			for _, v := range x.Value {
-				return fmt.Sprint(v)
+			switch v := x.Value; {
+			case v.Double != nil:
+				return fmt.Sprint(*v.Double)
+			case v.Array != nil:
+				return fmt.Sprint(v.Array)
+			default:
+				return v.Text + v.Int
 			}
 		}
 	}
