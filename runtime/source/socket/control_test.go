@@ -137,7 +137,7 @@ func TestControlThatIsNotOffered(t *testing.T) {
 // find reads up to a line that contains text, or to the end.
 func find(t *testing.T, from io.Reader, text string) string {
 	t.Helper()
-	l := &lines{from: from, most: wire.MaxLine, buffer: make([]byte, firstBuffer)}
+	l := newLines(from)
 	for {
 		line, err := l.next()
 		if err != nil {
