@@ -101,10 +101,9 @@ func TestSystemIsWatchedWhileItIsShown(t *testing.T) {
 // Measurements on demand stay, with their age.
 func TestSystemShowsAges(t *testing.T) {
 	s := *viewtest.MachineOfServer()
-	s.Host.Inspection = store.Inspection{
-		PSS: event.MeasuredValue(80e6), PSSAt: s.Now - event.Time(5*time.Second), ModelAt: s.Now - event.Time(2*time.Second),
-		ModelBytes: event.MeasuredValue(20e9), ModelCached: event.MeasuredValue(5e9),
-	}
+	host := *s.Host.Host
+	s.Host.Host, s.Host.PSSAt, s.Host.ModelAt = &host, s.Now-event.Time(5*time.Second), s.Now-event.Time(2*time.Second)
+	host.Engine.PSS, host.ModelBytes, host.ModelCached = event.MeasuredValue(80e6), event.MeasuredValue(20e9), event.MeasuredValue(5e9)
 	a := open(&s, theme.TrueColour, false, 200, 60)
 	a.press("6")
 	if row := rowOf(a, "engine PSS"); !strings.Contains(row, "80.0 MB  5.00 s ago") {
@@ -113,7 +112,7 @@ func TestSystemShowsAges(t *testing.T) {
 	if row := rowOf(a, "model cached"); !strings.Contains(row, "25 %  of 20.0 GB, 2.00 s ago") {
 		t.Errorf("%q", row)
 	}
-	s.Host.Inspection.ModelCached = event.Absent(event.NotPermitted)
+	host.ModelCached = event.Absent(event.NotPermitted)
 	if row := rowOf(a, "model cached"); row != "" {
 		a.dirty = true
 		a.View()

@@ -10,9 +10,9 @@ import (
 // derived is what the stamps of requests and tokens show of an engine that reports neither forward passes nor its queue
 // nor its KV cache.
 type derived struct {
-	decoding, prompting busyTime
-	busyUntil           event.Time // up to which the time with a running request is counted
-	full                bool       // as many requests as the engine has slots have generated at once
+	decoding, prompting []modelLoad // times in which it did, see addTime
+	busyUntil           event.Time  // up to which the time with a running request is counted
+	full                bool        // as many requests as the engine has slots have generated at once
 
 	// What identifies the first request of an engine.
 	met      event.Time // when the engine introduced itself
@@ -23,14 +23,12 @@ type derived struct {
 	counted  event.Time // when the engine's counters were read
 }
 
-// maxIntervals bounds the intervals of a busyTime. Requests that overlap share one: it is reached by none that matters.
+// maxIntervals bounds the intervals of addTime. Requests that overlap share one: it is reached by none that matters.
 const maxIntervals = 64
 
-// busyTime is the union of intervals, ascending and disjoint, the newest ones.
-type busyTime []modelLoad
-
-// add returns how many ns of an interval were not in the union, and adds it.
-func (b *busyTime) add(from, to event.Time) (ns int64) {
+// addTime returns how many ns of an interval were not in a union of intervals, and adds it. The union has the newest
+// intervals, ascending and disjoint.
+func addTime(b *[]modelLoad, from, to event.Time) (ns int64) {
 	if from >= to {
 		return 0
 	}
@@ -97,7 +95,7 @@ func countBusy(s *state, at event.Time) {
 // deriveDecode counts k tokens that were generated in a time, prompts of other requests in between included.
 func deriveDecode(s *state, at event.Time, ns int64, k int) {
 	if derivesPasses(s) {
-		s.rates.addDecode(at, s.derived.decoding.add(at-event.Time(ns), at), k)
+		s.rates.addDecode(at, addTime(&s.derived.decoding, at-event.Time(ns), at), k)
 	}
 }
 
@@ -114,7 +112,7 @@ func derivePrompt(s *state, l *liveRequest) {
 		n = v.PromptTokens
 	}
 	l.promptCounted = true
-	ns := s.derived.prompting.add(v.First-event.Time(nanos(v.Prefill)), v.First)
+	ns := addTime(&s.derived.prompting, v.First-event.Time(nanos(v.Prefill)), v.First)
 	s.rates.addPrompt(max(v.First, v.Closed), ns, n)
 }
 

@@ -337,7 +337,7 @@ func TestColdIsFound(t *testing.T) {
 // TestBusyTimeIsAUnion checks the union against single ns, in whatever order intervals end.
 func TestBusyTimeIsAUnion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var b busyTime
+		var b []modelLoad
 		var covered [200]bool
 		for range rapid.IntRange(1, 30).Draw(t, "intervals") {
 			from := rapid.IntRange(0, 190).Draw(t, "from")
@@ -349,7 +349,7 @@ func TestBusyTimeIsAUnion(t *testing.T) {
 					want++
 				}
 			}
-			if got := b.add(event.Time(from), event.Time(to)); got != want {
+			if got := addTime(&b, event.Time(from), event.Time(to)); got != want {
 				t.Fatalf("%d to %d: %d ns, want %d: %v", from, to, got, want, b)
 			}
 			for i, one := range b {

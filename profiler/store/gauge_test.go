@@ -55,10 +55,12 @@ func TestInspectionIsKept(t *testing.T) {
 	}})
 	at := p.now
 	p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{}})
-	got := p.store.Snapshot().Host.Inspection
-	want := Inspection{PSS: event.MeasuredValue(7), ModelBytes: event.MeasuredValue(9), ModelCached: event.Absent(event.NotPermitted), PSSAt: at, ModelAt: at}
-	if got != want {
-		t.Errorf("%+v, want %+v", got, want)
+	h := p.store.Snapshot().Host
+	if h.Engine.PSS != event.MeasuredValue(7) || h.ModelBytes != event.MeasuredValue(9) || h.ModelCached != event.Absent(event.NotPermitted) {
+		t.Errorf("PSS %+v, model %+v, of it cached %+v", h.Engine.PSS, h.ModelBytes, h.ModelCached)
+	}
+	if h.PSSAt != at || h.ModelAt != at {
+		t.Errorf("read at %d and %d, want %d", h.PSSAt, h.ModelAt, at)
 	}
 }
 

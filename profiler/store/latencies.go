@@ -56,15 +56,15 @@ const (
 // LatencyRow is all that is known of a latency: the row of the catalogue that the store, reports, exports, alerts,
 // comparisons, the screen, its help and docs/metrics.md share. All latencies are in s.
 type LatencyRow struct {
-	Name   string // "TTFT"
-	Title  string // on the screen
-	JSON   string // member of reports
-	Metric string // OpenTelemetry name of the histogram
-	Alert  string // prefix of the measures of alert rules; "": none
-	Server string // name of the event.Histogram of servers that count it; "": none does
-	Reason bool   // of requests that reason only: not shown without one
-	GenAI  bool   // named by OpenTelemetry's conventions for generative AI, which require further attributes
-	Bounds Bounds
+	Name   string    // "TTFT"
+	Title  string    // on the screen
+	JSON   string    // member of reports
+	Metric string    // OpenTelemetry name of the histogram
+	Alert  string    // prefix of the measures of alert rules; "": none
+	Server string    // name of the event.Histogram of servers that count it; "": none does
+	Reason bool      // of requests that reason only: not shown without one
+	GenAI  bool      // named by OpenTelemetry's conventions for generative AI, which require further attributes
+	Bounds []float64 // of a classic histogram, in s
 
 	Help   string // definition for exports, alerts and the screen's help; no period at the end
 	Detail string // the rest of the definition for docs/metrics.md, in Markdown
@@ -79,16 +79,13 @@ type LatencyRow struct {
 	In     func(*Latency) *[metric.NumWindows]metric.Summary // its distribution
 }
 
-// Bounds are the bucket bounds of a classic histogram, in s: those that OpenTelemetry's conventions recommend, extended
-// on both sides.
-type Bounds []float64
-
-// The bounds of times to the first token, per token, of whole requests, and in queues.
+// The bucket bounds of classic histograms of times to the first token, per token, of whole requests, and in queues, in s:
+// those that OpenTelemetry's conventions recommend, extended on both sides.
 var (
-	FirstBounds = Bounds{.0005, .001, .0025, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 25, 50, 100, 250}
-	TokenBounds = Bounds{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5}
-	WholeBounds = Bounds{.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
-	QueueBounds = Bounds{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250}
+	FirstBounds = []float64{.0005, .001, .0025, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 25, 50, 100, 250}
+	TokenBounds = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5}
+	WholeBounds = []float64{.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
+	QueueBounds = []float64{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250}
 )
 
 // Latencies is the catalogue of latencies.

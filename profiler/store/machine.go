@@ -26,20 +26,23 @@ func (m *machine) last() *Host {
 
 // apply stores a sample of a session that began at a time. Readings that are not in every sample keep their last value.
 func (m *machine) apply(began, at event.Time, p *event.Host) {
-	h, now := *m.last(), *p
+	h, now, last := *m.last(), *p, m.last().Host
 	if len(p.ExpertsCached) > 0 {
 		h.ExpertsAt = at
 	} else {
-		now.ExpertsCached = h.ExpertsCached
+		now.ExpertsCached = last.ExpertsCached
 	}
-	h.Host, h.At, h.Sampled, h.Usage = &now, at, true, h.Usage.with(began, at, p)
 	if p.Engine.PSS != (event.Reading{}) {
-		h.Inspection.PSS, h.Inspection.PSSAt = p.Engine.PSS, at
+		h.PSSAt = at
+	} else {
+		now.Engine.PSS = last.Engine.PSS
 	}
 	if p.ModelBytes != (event.Reading{}) {
-		h.Inspection.ModelBytes, h.Inspection.ModelCached, h.Inspection.ModelAt = p.ModelBytes, p.ModelCached, at
+		h.ModelAt = at
+	} else {
+		now.ModelBytes, now.ModelCached = last.ModelBytes, last.ModelCached
 	}
-	now.Engine.PSS, now.ModelBytes, now.ModelCached = h.Inspection.PSS, h.Inspection.ModelBytes, h.Inspection.ModelCached
+	h.Host, h.At, h.Sampled, h.Usage = &now, at, true, h.Usage.with(began, at, p)
 	if h.Series == nil {
 		h.Series = make([]HostPoint, 0, SeriesLen) // all snapshots share it
 	}

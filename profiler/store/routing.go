@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -8,10 +9,12 @@ import (
 
 // routing is the router picks of the current model.
 type routing struct {
-	experts        *experts // nil: no counts were received
-	newestDispatch dispatchMark
-	tokens         *tokenPicks // nil: no token had picks
-	pass           passExperts
+	experts    *experts        // nil: no counts were received
+	dispatched event.RequestID // the newest request that was; 0: none
+	concurrent int             // other requests that were running then
+	atDispatch *pickCounts     // counts at that time; nil: no counts yet, use the baseline
+	tokens     *tokenPicks     // nil: no token had picks
+	pass       passExperts
 }
 
 // apply stores cumulative counts. It ignores counts whose length differs from layers x experts. A different shape, or
@@ -28,7 +31,7 @@ func (r *routing) apply(at event.Time, p *event.Experts) {
 		now.tokens[0] < x.current.tokens[0] || now.tokens[1] < x.current.tokens[1] {
 		zero := pickCounts{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
 		x = &experts{layers: p.Layers, experts: p.Experts, baseline: zero, current: zero, second: int64(at) / int64(second)}
-		r.experts, r.newestDispatch.counts = x, nil
+		r.experts, r.atDispatch = x, nil
 	}
 	for p, counts := range now.counts { // snapshots share what did not change
 		if slices.Equal(counts, x.current.counts[p]) {
@@ -53,33 +56,22 @@ func (r *routing) addToken(m *event.Model, l *liveRequest, at event.Time, picks 
 	return true
 }
 
-// dispatchMark holds the request that was dispatched last, and the counts at that time.
-type dispatchMark struct {
-	id         event.RequestID
-	concurrent int         // other requests that were running then
-	counts     *pickCounts // nil: no counts yet, use the baseline
-}
-
 // markDispatch starts to count the picks since a request was dispatched, while concurrent others were running.
 func (r *routing) markDispatch(id event.RequestID, concurrent int) {
-	r.newestDispatch = dispatchMark{id: id, concurrent: concurrent}
+	r.dispatched, r.concurrent, r.atDispatch = id, concurrent, nil
 	if x := r.experts; x != nil {
 		now := x.current
-		r.newestDispatch.counts, x.viewCurrent = &now, false
+		r.atDispatch, x.viewCurrent = &now, false
 	}
 }
 
 // sinceDispatch returns the picks since the newest request was dispatched; nil before the first.
 func (r *routing) sinceDispatch() *RequestPicks {
-	n, x := r.newestDispatch, r.experts
-	if n.id == 0 {
+	if r.dispatched == 0 {
 		return nil
 	}
-	from := n.counts
-	if from == nil {
-		from = &x.baseline
-	}
-	return &RequestPicks{ID: n.id, Concurrent: n.concurrent, pickSpan: x.span(from, &x.current)}
+	x := r.experts
+	return &RequestPicks{ID: r.dispatched, Concurrent: r.concurrent, pickSpan: x.span(cmp.Or(r.atDispatch, &x.baseline), &x.current)}
 }
 
 // view sets the picks of a snapshot.

@@ -329,21 +329,13 @@ type LayerHits struct {
 
 // Host is the last sample of the machine and the trend.
 type Host struct {
-	*event.Host // with the last values of Inspection; shared until the next sample
+	*event.Host // with the last readings of those that are too costly for every sample; shared until the next sample
 	At          event.Time
 	Sampled     bool        // a sample has arrived
 	Series      []HostPoint // oldest first, at most SeriesLen
-	Inspection  Inspection
-	Usage       *HostUsage // over the session; nil without samples
-	ExpertsAt   event.Time // when ExpertsCached was read; 0: never
-}
-
-// Inspection holds readings that are too costly for every sample: the last values, and when they were read. Time 0
-// means never.
-type Inspection struct {
-	PSS                     event.Reading // bytes, of the engine process
-	ModelBytes, ModelCached event.Reading // bytes of the model file, and of it in the page cache
-	PSSAt, ModelAt          event.Time
+	Usage       *HostUsage  // over the session; nil without samples
+	// When Engine.PSS, ModelBytes with ModelCached, and ExpertsCached were read; 0: never.
+	PSSAt, ModelAt, ExpertsAt event.Time
 }
 
 // LogLine is one raw line of the engine's log.

@@ -152,17 +152,16 @@ func peakRSS(s *store.Snapshot, _ *pane.Frame) string {
 
 // enginePSS returns the last measured PSS of the engine, or how to measure it where that is possible.
 func enginePSS(s *store.Snapshot, f *pane.Frame) (event.Reading, string) {
-	l := &s.Host.Inspection
-	switch {
-	case l.PSSAt != 0:
-		return l.PSS, l.PSS.Absence()
+	switch pss := s.Host.Engine.PSS; {
+	case s.Host.PSSAt != 0:
+		return pss, pss.Absence()
 	case f.Inspect:
 		return event.Reading{}, "press i to measure"
 	}
 	return event.Reading{}, event.NotReported.String()
 }
 
-func ageOfPSS(s *store.Snapshot, _ *pane.Frame) string { return age(s, s.Host.Inspection.PSSAt) }
+func ageOfPSS(s *store.Snapshot, _ *pane.Frame) string { return age(s, s.Host.PSSAt) }
 
 // age returns the time since a moment, "" if the moment never came.
 func age(s *store.Snapshot, at event.Time) string {
@@ -174,24 +173,23 @@ func age(s *store.Snapshot, at event.Time) string {
 
 // modelCached returns the share of the model file that is in the page cache.
 func modelCached(s *store.Snapshot, f *pane.Frame) (event.Reading, string) {
-	switch l := &s.Host.Inspection; {
+	switch h := &s.Host; {
 	case s.Model.Path == "(built in)":
 		return event.Reading{}, "built in: no file"
-	case l.ModelAt == 0 && f.Inspect:
+	case h.ModelAt == 0 && f.Inspect:
 		return event.Reading{}, event.NotYet.String()
-	case l.ModelCached.OK() && l.ModelBytes.OK() && l.ModelBytes.V > 0:
-		return event.DerivedValue(l.ModelCached.V / l.ModelBytes.V), ""
+	case h.ModelCached.OK() && h.ModelBytes.OK() && h.ModelBytes.V > 0:
+		return event.DerivedValue(h.ModelCached.V / h.ModelBytes.V), ""
 	default:
-		return event.Reading{}, l.ModelCached.Absence()
+		return event.Reading{}, h.ModelCached.Absence()
 	}
 }
 
 func modelFile(s *store.Snapshot, _ *pane.Frame) string {
-	l := &s.Host.Inspection
-	if !l.ModelBytes.OK() {
+	if !s.Host.ModelBytes.OK() {
 		return ""
 	}
-	return "of " + metric.Bytes(l.ModelBytes.V) + ", " + age(s, l.ModelAt)
+	return "of " + metric.Bytes(s.Host.ModelBytes.V) + ", " + age(s, s.Host.ModelAt)
 }
 
 func readOps(s *store.Snapshot, _ *pane.Frame) string {
