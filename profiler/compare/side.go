@@ -62,7 +62,7 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b *report.Report) int { return a.Started.Compare(b.Started) })
 	s := &Side{Name: name, Parts: map[string]float64{}}
 	parts, counts := map[string]int{}, [][]float64(nil)
-	var lost losses
+	var lost []loss
 	for i, r := range reports {
 		if err := requirePerRequest(r); err != nil {
 			return nil, fmt.Errorf("compare %s: %w", name, err)
@@ -84,19 +84,13 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 			}
 		}
 		counts = addCounts(counts, r.Experts)
-		lost.add(r)
+		lost = addLosses(lost, r)
 	}
 	for part, n := range parts {
 		s.Parts[part] /= float64(n)
 	}
-	s.Experts, s.Lost = shares(counts), lost.lines()
+	s.Experts, s.Lost = shares(counts), lossLines(lost, len(reports))
 	return s, nil
-}
-
-// losses sums the causes of the reports of a side.
-type losses struct {
-	reports int
-	causes  []loss
 }
 
 // loss is one cause: in how many reports it is significant, and the largest share of the time of requests that it took.
@@ -106,26 +100,25 @@ type loss struct {
 	share   float64
 }
 
-func (s *losses) add(r *report.Report) {
-	s.reports++
+func addLosses(lost []loss, r *report.Report) []loss {
 	for i := range r.Causes {
 		c := &r.Causes[i]
-		at := slices.IndexFunc(s.causes, func(l loss) bool { return l.text == c.Text })
+		at := slices.IndexFunc(lost, func(l loss) bool { return l.text == c.Text })
 		if at < 0 {
-			at, s.causes = len(s.causes), append(s.causes, loss{text: c.Text})
+			at, lost = len(lost), append(lost, loss{text: c.Text})
 		}
-		l := &s.causes[at]
-		l.reports, l.share = l.reports+1, max(l.share, c.Observed.V)
+		lost[at].reports, lost[at].share = lost[at].reports+1, max(lost[at].share, c.Observed.V)
 	}
+	return lost
 }
 
-// lines describes the causes: "38 % of the time of requests, in 1 of 3 reports: other processes used the cores".
-func (s *losses) lines() (out []string) {
-	slices.SortStableFunc(s.causes, func(a, b loss) int { return cmp.Compare(b.share, a.share) })
-	for _, l := range s.causes {
+// lossLines describes the causes: "38 % of the time of requests, in 1 of 3 reports: other processes used the cores".
+func lossLines(lost []loss, reports int) (out []string) {
+	slices.SortStableFunc(lost, func(a, b loss) int { return cmp.Compare(b.share, a.share) })
+	for _, l := range lost {
 		words := metric.Percent(l.share) + " of the time of requests"
-		if s.reports > 1 {
-			words = fmt.Sprintf("up to %s, in %d of %d reports", words, l.reports, s.reports)
+		if reports > 1 {
+			words = fmt.Sprintf("up to %s, in %d of %d reports", words, l.reports, reports)
 		}
 		out = append(out, words+": "+l.text)
 	}

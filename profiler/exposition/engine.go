@@ -20,9 +20,9 @@ type EngineExporter struct {
 	label          *dto.LabelPair
 	requestMetrics *requestMetrics
 	spans          *spanQueue
-	now            func() event.Time // clock of the events
-	cells          cells             // guarded by Exporter.gather, like epochs
-	epochs         map[counterKey]epoch
+	now            func() event.Time   // clock of the events
+	cells          cells               // guarded by Exporter.gather, like epochs
+	epochs         map[[2]string]epoch // by instrument, and part of what it counts
 
 	mu           sync.Mutex          // guards what follows; held for well below a microsecond
 	labels       labelSet            // the engine's latest name and model
@@ -44,7 +44,7 @@ func newEngine(name string, o *requestMetrics, now func() event.Time) *EngineExp
 	return &EngineExporter{
 		label:          &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
 		labels:         labelSet{engine: name, provider: unknown},
-		requestMetrics: o, epochs: make(map[counterKey]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[string]*histogramTotals),
+		requestMetrics: o, epochs: make(map[[2]string]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[string]*histogramTotals),
 		now: now,
 	}
 }

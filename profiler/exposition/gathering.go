@@ -64,13 +64,7 @@ func (s *gathering) metric(i *instrument, values []string) *dto.Metric {
 	return m
 }
 
-// counterKey identifies a cumulative count that the engine or the system keeps.
-type counterKey struct {
-	instrument *instrument
-	part       string
-}
-
-// epoch is when such a count started, and its last total.
+// epoch is when a cumulative count that the engine or the system keeps started, and its last total.
 type epoch struct {
 	shape int
 	total uint64
@@ -80,7 +74,7 @@ type epoch struct {
 // countingSince returns when an engine's own counts started. They have been reset if the total has decreased or the
 // shape has changed.
 func (s *gathering) countingSince(i *instrument, what string, shape int, total uint64) *timestamppb.Timestamp {
-	key := counterKey{i, what}
+	key := [...]string{i.name, what}
 	e, seen := s.engine.epochs[key]
 	switch {
 	case !seen:

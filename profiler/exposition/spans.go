@@ -87,16 +87,15 @@ type (
 		Attributes    attributes  `json:"attributes"`
 		Events        []spanEvent `json:"events,omitempty"`
 		DroppedEvents int         `json:"droppedEventsCount,omitempty"`
-		Status        *spanStatus `json:"status,omitempty"`
+		Status        struct {
+			Code    int    `json:"code,omitempty"`
+			Message string `json:"message,omitempty"`
+		} `json:"status,omitzero"`
 	}
 	spanEvent struct {
 		Time       string     `json:"timeUnixNano"`
 		Name       string     `json:"name"`
 		Attributes attributes `json:"attributes,omitempty"`
-	}
-	spanStatus struct {
-		Code    int    `json:"code"`
-		Message string `json:"message,omitempty"`
 	}
 	attributes []attribute
 	attribute  struct {
@@ -210,6 +209,6 @@ func (s *span) describe(l labelSet, r *store.Request) {
 		}
 	case event.StateFailed:
 		a.text("error.type", "_OTHER") // OpenTelemetry's word for an error without a class
-		s.Status = &spanStatus{Code: statusError, Message: cleanLabel(r.Reason)}
+		s.Status.Code, s.Status.Message = statusError, cleanLabel(r.Reason)
 	}
 }

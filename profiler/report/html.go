@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	_ "embed"
 	"fmt"
 	"html"
@@ -18,12 +17,10 @@ import (
 //go:embed report.css
 var style string
 
-// pageWriter writes HTML. Functions write it instead of a template of html/template, because that calls methods by their
-// names: a program that contains it keeps every exported method of all its types, 3 MB of them.
-type pageWriter struct{ *bufio.Writer }
-
-// put writes markup with arguments as fmt.Fprintf does. Strings among them are escaped, for text and quoted attributes.
-func (w pageWriter) put(markup string, args ...any) {
+// put writes HTML with arguments as fmt.Fprintf does. Strings among them are escaped, for text and quoted attributes.
+// Functions write it instead of a template of html/template, because that calls methods by their names: a program that
+// contains it keeps every exported method of all its types, 3 MB of them.
+func (w writer) put(markup string, args ...any) {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
 			args[i] = html.EscapeString(text)
@@ -33,13 +30,13 @@ func (w pageWriter) put(markup string, args ...any) {
 }
 
 // attribute writes an attribute unless it is empty.
-func (w pageWriter) attribute(name, value string) {
+func (w writer) attribute(name, value string) {
 	if value != "" {
 		w.put(` %s="%s"`, name, value)
 	}
 }
 
-func (w pageWriter) head(title string, numbers [][3]string) {
+func (w writer) pageHead(title string, numbers [][3]string) {
 	w.put(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -61,7 +58,7 @@ func (w pageWriter) head(title string, numbers [][3]string) {
 	w.put("</dl>\n")
 }
 
-func (w pageWriter) section(s section) {
+func (w writer) pageSection(s section) {
 	w.put("<h2>%s</h2>\n", clean.Line(s.title))
 	for _, words := range s.words {
 		w.put("<p>%s</p>\n", clean.Line(words))
@@ -70,16 +67,16 @@ func (w pageWriter) section(s section) {
 		return
 	}
 	w.put("<div class=\"scroll\"><table>\n<thead>")
-	w.row("th", s.header, s.left)
+	w.pageRow("th", s.header, s.left)
 	w.put("</thead>\n<tbody>\n")
 	for _, row := range s.rows {
-		w.row("td", row, s.left)
+		w.pageRow("td", row, s.left)
 	}
 	w.put("</tbody></table></div>\n")
 }
 
-// row writes cells of a table, of which the first left are text and the others numbers.
-func (w pageWriter) row(tag string, cells []string, left int) {
+// pageRow writes cells of a table, of which the first left are text and the others numbers.
+func (w writer) pageRow(tag string, cells []string, left int) {
 	w.put("<tr>")
 	for i, text := range cells {
 		class := ""
@@ -93,7 +90,7 @@ func (w pageWriter) row(tag string, cells []string, left int) {
 	w.put("</tr>\n")
 }
 
-func (w pageWriter) chart(c chart) {
+func (w writer) pageChart(c chart) {
 	w.put("<figure")
 	if c.Wide {
 		w.attribute("class", "wide")

@@ -56,14 +56,20 @@ type Report struct {
 	Placement     *Placement        `json:"placement"`    // null for a dense model, or if no picks were counted
 	Host          Host              `json:"host"`
 	Dropped       map[string]uint64 `json:"lost"`
-	Omitted       Omissions         `json:"cut"`
-	Causes        []Loss            `json:"causes"`
-	Verdicts      []verdict.Verdict `json:"verdicts"`
-	Reported      Aggregates        `json:"reported,omitzero"`     // what a server reports besides
-	Fleet         *Fleet            `json:"fleet,omitempty"`       // null unless several engines were watched
-	Ops           *Ops              `json:"ops,omitempty"`         // null if operations were not timed
-	Speculation   *Speculation      `json:"speculation,omitempty"` // null without speculative decoding
-	Bench         *Bench            `json:"bench,omitempty"`       // null if no benchmark was run
+	Omitted       struct {          // what the limits keep out of the report
+		Requests   uint64 `json:"requests"`
+		Tokens     uint64 `json:"tokens"`
+		Groups     uint64 `json:"groups"`
+		Stalls     uint64 `json:"stalls"`
+		Unmeasured uint64 `json:"unmeasured,omitempty"` // requests that began while the store measured its maximum: they have no latencies
+	} `json:"cut"`
+	Causes      []Loss            `json:"causes"`
+	Verdicts    []verdict.Verdict `json:"verdicts"`
+	Reported    Aggregates        `json:"reported,omitzero"`     // what a server reports besides
+	Fleet       *Fleet            `json:"fleet,omitempty"`       // null unless several engines were watched
+	Ops         *Ops              `json:"ops,omitempty"`         // null if operations were not timed
+	Speculation *Speculation      `json:"speculation,omitempty"` // null without speculative decoding
+	Bench       *Bench            `json:"bench,omitempty"`       // null if no benchmark was run
 }
 
 // Machine is the machine of the run. Unknown fields are null.
@@ -110,16 +116,6 @@ type Group struct {
 	TPOT      *Distribution     `json:"tpot,omitempty"` // of finished requests
 	Met       event.Reading     `json:"met_share"`      // of finished requests, those that met every target
 	Absent    map[string]string `json:"absent,omitempty"`
-}
-
-// Omissions counts what the limits keep out of the report.
-type Omissions struct {
-	Requests uint64 `json:"requests"`
-	Tokens   uint64 `json:"tokens"`
-	Groups   uint64 `json:"groups"`
-	Stalls   uint64 `json:"stalls"`
-	// Unmeasured counts requests that began while the store measured its maximum: they have no latencies.
-	Unmeasured uint64 `json:"unmeasured,omitempty"`
 }
 
 // Loss is what one cause took from requests: a row of the ranking of causes, the largest first.
@@ -170,10 +166,8 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 	var tokens uint64
 	r.Requests, tokens = requests(s)
 	all := s.Counts.OmittedRequests + uint64(len(s.Requests)) // the first ones are no longer in Requests
-	r.Omitted = Omissions{
-		Requests: all - min(all, uint64(len(r.Requests))), Tokens: s.Counts.StampedTokens - tokens,
-		Groups: s.Counts.OmittedGroups, Unmeasured: s.Counts.Unmeasured,
-	}
+	r.Omitted.Requests, r.Omitted.Tokens = all-min(all, uint64(len(r.Requests))), s.Counts.StampedTokens-tokens
+	r.Omitted.Groups, r.Omitted.Unmeasured = s.Counts.OmittedGroups, s.Counts.Unmeasured
 	for i := range r.Requests {
 		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
 	}

@@ -144,19 +144,19 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 // WriteHTML writes the summary as one self-contained page with charts: no scripts, fonts or network access. Text from
 // outside is cleaned and escaped.
 func (r *Report) WriteHTML(out io.Writer) error {
-	w := pageWriter{bufio.NewWriter(out)}
-	w.head(clean.Line("llmtop: "+documentName(r)), kpis(r))
-	w.section(headSection(r))
-	w.section(verdictsSection(r))
+	w := writer{bufio.NewWriter(out)}
+	w.pageHead(clean.Line("llmtop: "+documentName(r)), kpis(r))
+	w.pageSection(headSection(r))
+	w.pageSection(verdictsSection(r))
 	if charts := allCharts(r); len(charts) > 0 {
 		w.put("<div class=\"charts\">\n")
 		for _, c := range charts {
-			w.chart(c)
+			w.pageChart(c)
 		}
 		w.put("</div>\n")
 	}
 	for _, s := range bodySections(r) {
-		w.section(s)
+		w.pageSection(s)
 	}
 	w.put("</body>\n</html>\n")
 	return w.Flush() // the first error sticks

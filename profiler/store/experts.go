@@ -231,12 +231,11 @@ func NewHits(counts []uint64, tokens uint64, layers, experts int) *Hits {
 	h := &Hits{Counts: counts, Tokens: tokens, Layers: make([]LayerHits, layers)}
 	for l := range h.Layers {
 		row := h.Counts[l*experts : (l+1)*experts]
-		b := metric.BalanceOf(row)
-		h.Layers[l] = LayerHits{Total: b.Total, MaxMean: b.MaxMean, CV: b.CV, Entropy: b.Entropy, Dead: b.Dead}
-		h.Layers[l].Hot, h.Layers[l].Cold = metric.Extremes(row, 3)
-		if b.Total > 0 {
-			h.Max = max(h.Max, float64(slices.Max(row))/float64(b.Total))
+		layer := LayerHits{Balance: metric.BalanceOf(row)}
+		if layer.Hot, layer.Cold = metric.Extremes(row, 3); layer.Total > 0 {
+			h.Max = max(h.Max, float64(slices.Max(row))/float64(layer.Total))
 		}
+		h.Layers[l] = layer
 	}
 	return h
 }

@@ -319,12 +319,8 @@ type Hits struct {
 
 // LayerHits describes the balance within one layer.
 type LayerHits struct {
-	Total     uint64  // picks
-	MaxMean   float64 // largest / mean
-	CV        float64 // coefficient of variation
-	Entropy   float64 // normalised: 1 is even
-	Hot, Cold []int   // indices of the three most and the three least picked experts
-	Dead      int     // experts never picked
+	metric.Balance
+	Hot, Cold []int // indices of the three most and the three least picked experts
 }
 
 // Host is the last sample of the machine and the trend.

@@ -9,26 +9,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// series is one reading of the machine or of a process over time.
-type series struct {
-	name     string
-	averaged bool // over the interval of the sample; otherwise read at its end
-	of       func(*event.Host) event.Reading
-}
-
-// hostSeries are the readings that the screen shows as series.
-var hostSeries = func() (out []series) {
-	for _, r := range event.HostReadings {
-		if r.Gauge == event.NoGauge {
-			continue
-		}
-		unit := string(r.Unit)
-		averaged := unit == "1" || unit == "W" || unit == "ns" || unit == "{core}" || strings.HasSuffix(unit, "/s")
-		out = append(out, series{named(r.Title, r.Unit), averaged, r.Of})
-	}
-	return out
-}()
-
 // named returns a name with its unit.
 func named(name string, unit event.Unit) string {
 	if words := unit.String(); words != "" {

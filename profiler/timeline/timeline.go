@@ -5,6 +5,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -177,13 +178,17 @@ func (e *Engine) reading(at event.Time, name string, r event.Reading) {
 
 // host adds the readings of a sample that the screen shows as series: those over its interval from when that began.
 func (e *Engine) host(at event.Time, h *event.Host) {
-	for i := range hostSeries {
-		s := &hostSeries[i]
+	for i := range event.HostReadings {
+		r := &event.HostReadings[i]
+		if r.Gauge == event.NoGauge {
+			continue
+		}
 		from := at
-		if s.averaged {
+		switch unit := string(r.Unit); {
+		case unit == "1", unit == "W", unit == "ns", unit == "{core}", strings.HasSuffix(unit, "/s"): // over the interval
 			from -= event.Time(h.Interval)
 		}
-		e.reading(from, s.name, s.of(h))
+		e.reading(from, named(r.Title, r.Unit), r.Of(h))
 	}
 }
 

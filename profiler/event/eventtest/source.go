@@ -11,13 +11,11 @@ import (
 // Patience is how long a test waits for an event, however busy the machine is.
 const Patience = 60 * time.Second
 
-// Runner emits events until ctx ends.
-type Runner interface {
+// Run runs a source, by its method Run, until the test ends. The test fails if that returns an error.
+func Run(t testing.TB, s interface {
 	Run(ctx context.Context, sink event.Sink) error
-}
-
-// Run runs a source until the test ends. The test fails if Run returns an error.
-func Run(t testing.TB, s Runner, sink event.Sink) {
+}, sink event.Sink,
+) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

@@ -27,26 +27,21 @@ type Unit struct {
 	Text  string
 }
 
-// request has the fields of all supported interfaces that make up a prompt.
-type request struct {
-	Messages     []message         `json:"messages"`
-	System       json.RawMessage   `json:"system"` // Anthropic, Ollama
-	Instructions json.RawMessage   `json:"instructions"`
-	Tools        []json.RawMessage `json:"tools"`
-	Prompt       json.RawMessage   `json:"prompt"`
-	Input        json.RawMessage   `json:"input"` // responses
-}
-
-type message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-	Calls   json.RawMessage `json:"tool_calls"`
-}
-
 // Units splits the body of a request of the OpenAI, Anthropic or Ollama interface into the parts of its prompt; nil if it
 // has none. Error: the body is not a JSON object of this shape.
 func Units(body []byte) ([]Unit, error) {
-	var r request
+	var r struct { // the fields of all supported interfaces that make up a prompt
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+			Calls   json.RawMessage `json:"tool_calls"`
+		} `json:"messages"`
+		System       json.RawMessage   `json:"system"` // Anthropic, Ollama
+		Instructions json.RawMessage   `json:"instructions"`
+		Tools        []json.RawMessage `json:"tools"`
+		Prompt       json.RawMessage   `json:"prompt"`
+		Input        json.RawMessage   `json:"input"` // responses
+	}
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}

@@ -44,18 +44,15 @@ type Client struct {
 	others  []os.FileInfo // sockets of engines with other names; used by the goroutine of Run
 
 	mu   sync.Mutex // guards the fields below
-	link link
-}
-
-// link is the part of the connection that other goroutines use.
-type link struct {
-	conn    net.Conn // nil: not connected
-	process host.ID  // see PID
-	caps    event.Caps
-	base    event.RequestID // added to the engine's request ids
-	calls   map[uint64]chan wire.Session
-	last    uint64 // last call id // call
-	name    string // of the engine to follow; "": not introduced yet, or not in the well-known folder
+	link struct {   // the part of the connection that other goroutines use
+		conn    net.Conn // nil: not connected
+		process host.ID  // see PID
+		caps    event.Caps
+		base    event.RequestID // added to the engine's request ids
+		calls   map[uint64]chan wire.Session
+		last    uint64 // last call id // call
+		name    string // of the engine to follow; "": not introduced yet, or not in the well-known folder
+	}
 }
 
 // Dial prepares a client; it connects in Run. at is an address, or the name of an engine that need not run yet. clock is
@@ -79,7 +76,8 @@ func Dial(at, token string, clock engine.Clock) (*Client, error) {
 
 // newClient returns a client for an address, or for a name; shown is the one that was given.
 func newClient(a address, name, shown, token string, clock engine.Clock) *Client {
-	c := &Client{address: a, token: token, clock: clock, silence: silence, link: link{name: name}}
+	c := &Client{address: a, token: token, clock: clock, silence: silence}
+	c.link.name = name
 	c.follow = follow{clock: clock, settles: settles, remote: event.Remote{Address: shown}}
 	return c
 }
