@@ -259,8 +259,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 112_540 // of Go, without tests and generated files
-	maxTypes    = 1_160
+	maxLines    = 112_448 // of Go, without tests and generated files
+	maxTypes    = 1_153
 	maxPackages = 90
 )
 

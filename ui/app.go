@@ -148,10 +148,10 @@ type app struct {
 	editor     input.Editor
 	palette    palette
 	marks      marks
-	alertsOpen bool      // the list of alerts is open
-	popup      grid.Rect // cells of the pop-up of the last frame; empty without one, and of the palette
-	drawnTabs  []tab     // of the last frame
-	track      grid.Rect // cells of the timeline; empty without one
+	alertsOpen bool                 // the list of alerts is open
+	popup      grid.Rect            // cells of the pop-up of the last frame; empty without one, and of the palette
+	drawnTabs  map[viewID]grid.Rect // tabs that can be clicked, of the last frame
+	track      grid.Rect            // cells of the timeline; empty without one
 
 	snap     *store.Snapshot
 	sessions []Session
@@ -176,7 +176,7 @@ func (a *app) Actions() Actions { return a.session.Actions }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
-	a := &app{cfg: cfg.forLowBandwidth(), given: cfg, dirty: true}
+	a := &app{cfg: cfg.forLowBandwidth(), given: cfg, dirty: true, drawnTabs: map[viewID]grid.Rect{}}
 	cfg = a.cfg
 	a.throttle = newThrottle(cfg.LowBandwidth)
 	a.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }

@@ -14,7 +14,8 @@ func (a *app) draw() {
 	a.dirty = false
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
-	a.drawnTabs, a.track, a.popup = a.drawnTabs[:0], grid.Rect{}, grid.Rect{}
+	a.track, a.popup = grid.Rect{}, grid.Rect{}
+	clear(a.drawnTabs)
 	a.panes.Suggest = ""
 	if a.canPrompt() {
 		a.panes.Suggest = "press p to type a prompt"
@@ -40,8 +41,8 @@ func (a *app) draw() {
 			}
 		}
 		top := 1
-		if a.view == viewEngines && len(a.engines.Rows) != 1 {
-			engines.DrawHeader(all.Sub(0, 0, a.w, 1), &a.panes, a.engines.Rows, &a.status)
+		if a.view == viewEngines && len(a.engines.Engines) != 1 {
+			engines.DrawHeader(all.Sub(0, 0, a.w, 1), &a.panes, a.engines.Engines, &a.status)
 		} else {
 			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.panes, &a.status)
 			if a.h > overview.MinHeight {
@@ -115,7 +116,8 @@ func (a *app) footer(area grid.Area) {
 		}
 		if wide() {
 			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
-			a.drawnTabs, x = a.drawnTabs[:0], 0
+			clear(a.drawnTabs)
+			x = 0
 		}
 		role := theme.Accent
 		if a.toastBad {

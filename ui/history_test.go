@@ -181,7 +181,7 @@ func TestHistoryOfSeveralEngines(t *testing.T) {
 	a.press("space", "[", "[")
 	at := a.snap.Now
 	a.press("7")
-	for i, r := range a.engines.Rows {
+	for i, r := range a.engines.Engines {
 		if r.Snapshot.Now != at {
 			t.Errorf("engine %d is shown at %v, want %v", i, r.Snapshot.Now, at)
 		}

@@ -62,7 +62,7 @@ func TestViewsOffered(t *testing.T) {
 			for _, v := range append(allViews[:numTabs:numTabs], viewOps) {
 				a := open(c.s, theme.TrueColour, false, 200, 50)
 				a.View()
-				tabbed := slices.ContainsFunc(a.drawnTabs, func(d tab) bool { return d.view == v })
+				_, tabbed := a.drawnTabs[v]
 				name := strings.ToLower(viewName(v))
 				listed := slices.ContainsFunc(a.commands(), func(d command) bool { return strings.HasSuffix(d.name, name) })
 				key := "o"

@@ -19,16 +19,15 @@ const paletteRows = 14
 
 // palette is the search line for commands and its list of matches.
 type palette struct {
-	app             *app
-	commands        func() []command // of the current view
-	open            bool
-	restore         func() // undoes the preview on the screen; nil: there is none
-	before          string // the value that restore restores
-	line            input.Editor
-	found           []command // match the text; see find
-	of              int       // what found was selected from
-	selected, first int
-	at              grid.Rect // cells of the list
+	app      *app
+	commands func() []command // of the current view
+	open     bool
+	restore  func() // undoes the preview on the screen; nil: there is none
+	before   string // the value that restore restores
+	line     input.Editor
+	found    []command // match the text; see find
+	of       int       // what found was selected from
+	list     pane.Rows // of found
 }
 
 // command is one action of the current view.
@@ -65,9 +64,9 @@ func (p *palette) paste(text string) {
 // selectFirst finds what matches a new text and selects the first match, or the value at hand of a setting.
 func (p *palette) selectFirst() {
 	p.find()
-	p.selected, p.first = 0, 0
+	p.list.Selected, p.list.First = 0, 0
 	if _, rest := p.setting(); strings.TrimSpace(rest) == "" {
-		p.selected = max(slices.IndexFunc(p.found, func(c command) bool { return c.keys == "now" }), 0)
+		p.list.Selected = max(slices.IndexFunc(p.found, func(c command) bool { return c.keys == "now" }), 0)
 	}
 	p.showPreview()
 }
@@ -75,8 +74,8 @@ func (p *palette) selectFirst() {
 // showPreview previews the selected command, or undoes the preview if it has none.
 func (p *palette) showPreview() {
 	var c command
-	if p.selected < len(p.found) {
-		c = p.found[p.selected]
+	if p.list.Selected < len(p.found) {
+		c = p.found[p.list.Selected]
 	}
 	if c.preview == nil {
 		if p.restore != nil {
@@ -107,8 +106,8 @@ func (p *palette) setting() (found *setting, rest string) {
 
 // complete replaces the search by the name of the selected command.
 func (p *palette) complete() {
-	if p.selected < len(p.found) {
-		c := p.found[p.selected]
+	if p.list.Selected < len(p.found) {
+		c := p.found[p.list.Selected]
 		p.line.Set(cmp.Or(c.opens, c.name), "")
 		p.selectFirst()
 	}
@@ -118,7 +117,7 @@ func (p *palette) complete() {
 func (p *palette) key(name, text string) {
 	switch name {
 	case "enter":
-		p.run(p.selected)
+		p.run(p.list.Selected)
 	case "esc", "ctrl+c":
 		p.close()
 	case "tab":
@@ -140,7 +139,7 @@ func (p *palette) key(name, text string) {
 
 // move moves the selection by a number of commands.
 func (p *palette) move(by int) {
-	p.selected = max(min(p.selected+by, len(p.found)-1), 0)
+	p.list.Select(p.list.Selected+by, len(p.found))
 	p.showPreview()
 }
 
@@ -159,8 +158,8 @@ func (p *palette) run(row int) {
 
 // click runs the command under the mouse; a click elsewhere closes the palette.
 func (p *palette) click(x, y int) {
-	if p.at.Has(x, y) {
-		p.run(p.first + y - p.at.Y)
+	if row, ok := p.list.RowAt(x, y); ok {
+		p.run(row)
 		return
 	}
 	p.close()
@@ -256,9 +255,8 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 		line.Text(2+used+3, 0, grid.Fg(theme.Dim), hint)
 	}
 	found := p.found
-	p.selected = max(min(p.selected, len(found)-1), 0)
+	p.list.Select(p.list.Selected, len(found))
 	rows := max(min(len(found), paletteRows, all.H-4), 0)
-	p.first = max(min(p.first, p.selected, len(found)-rows), p.selected-rows+1, 0)
 	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
 	title, none := "Commands", "no matching command"
 	if s, rest := p.setting(); s != nil {
@@ -269,12 +267,12 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 	}
 	pane.Dialog(box, title, strconv.Itoa(len(found))+" of "+strconv.Itoa(p.of), gl)
 	in := box.Inset(1, 1)
-	p.at = in.Rect
+	from, to := p.list.Show(len(found), in.Sub(0, 0, in.W, rows))
 	if len(found) == 0 {
 		in.Elide(1, 0, in.W-1, grid.Fg(theme.Watch), none, gl.Ellipsis)
 	}
-	for y := range rows {
-		drawCommand(in, y, &found[p.first+y], p.first+y == p.selected, skin)
+	for i := from; i < to; i++ {
+		drawCommand(in, i-from, &found[i], i == p.list.Selected, skin)
 	}
 }
 

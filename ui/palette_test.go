@@ -154,15 +154,15 @@ func TestPaletteTakesTheMouse(t *testing.T) {
 	a, _ := withCalls(t)
 	a.press(":", "t", "h", "e", "m", "e")
 	a.View()
-	a.Update(tea.MouseClickMsg{X: a.palette.at.X + 3, Y: a.palette.at.Y, Button: tea.MouseLeft})
+	a.Update(tea.MouseClickMsg{X: a.palette.list.Body.X + 3, Y: a.palette.list.Body.Y, Button: tea.MouseLeft})
 	if a.theme != 1 || a.palette.open {
 		t.Error("a click does not run the command under it")
 	}
 	a.press(":")
 	a.View()
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	if a.palette.selected != 1 {
-		t.Errorf("the wheel goes to row %d", a.palette.selected)
+	if a.palette.list.Selected != 1 {
+		t.Errorf("the wheel goes to row %d", a.palette.list.Selected)
 	}
 	a.Update(tea.MouseClickMsg{X: 1, Y: 1, Button: tea.MouseLeft})
 	if a.palette.open || a.view != viewOverview {

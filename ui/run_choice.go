@@ -41,7 +41,6 @@ type choice struct {
 	skin        *theme.Skin
 	grid        grid.Grid
 	shown       engines.Chooser
-	at          engines.ListPlacement
 	toast       string
 	pick        Pick
 	asked       string   // key that was pressed, and waits for the answer to questions; "": none
@@ -61,22 +60,22 @@ func newChoice(list func() ([]Candidate, []string), cfg Config) *choice {
 // refresh updates the candidates. The user's selection follows its candidate.
 func (c *choice) refresh() {
 	s := &c.shown
-	last := s.Selected == len(s.Rows) && len(s.Rows) > 0
+	last := s.Selected == len(s.Candidates) && len(s.Candidates) > 0
 	var before Candidate
-	if s.Selected < len(s.Rows) {
-		before = s.Rows[s.Selected]
+	if s.Selected < len(s.Candidates) {
+		before = s.Candidates[s.Selected]
 	}
-	s.Rows, s.Notes = c.list()
-	i := slices.IndexFunc(s.Rows, func(r Candidate) bool { return r.Address == before.Address && r.Name == before.Name })
+	s.Candidates, s.Notes = c.list()
+	i := slices.IndexFunc(s.Candidates, func(r Candidate) bool { return r.Address == before.Address && r.Name == before.Name })
 	switch {
 	case !c.userMoved:
 		s.Selected = 0
 	case last:
-		s.Selected = len(s.Rows)
+		s.Selected = len(s.Candidates)
 	case i >= 0:
 		s.Selected = i
 	}
-	s.Selected = min(s.Selected, len(s.Rows))
+	s.Selected = min(s.Selected, len(s.Candidates))
 	if !slices.Equal(c.questions(c.asked), c.asking) { // it was about others
 		c.asked, c.asking = "", nil
 	}
@@ -108,7 +107,7 @@ func (c *choice) Update(msg tea.Msg) tea.Cmd {
 	case tea.KeyPressMsg:
 		return c.key(msg.String())
 	case tea.MouseClickMsg:
-		if i := c.at.Row(msg.X, msg.Y); i >= 0 {
+		if i, ok := c.shown.RowAt(msg.X, msg.Y); ok {
 			if i == c.shown.Selected {
 				return c.key("enter")
 			}
@@ -160,12 +159,12 @@ func (c *choice) key(key string) tea.Cmd {
 
 func (c *choice) move(by int) {
 	c.userMoved = true
-	c.shown.Selected = max(min(c.shown.Selected+by, len(c.shown.Rows)), 0)
+	c.shown.Select(c.shown.Selected+by, len(c.shown.Candidates)+1)
 }
 
 // questions returns what must be asked before a key picks candidates.
 func (c *choice) questions(key string) (all []string) {
-	for i, r := range c.shown.Rows {
+	for i, r := range c.shown.Candidates {
 		if key != "" && r.Ask != "" && r.Blocked == "" && (key == "a" || i == c.shown.Selected) {
 			all = append(all, r.Ask)
 		}
@@ -180,7 +179,7 @@ func (c *choice) question() string {
 		text += fmt.Sprintf(" and %d more", n-1)
 	}
 	text += "?  y yes  n no"
-	if c.asked == "enter" && c.shown.Rows[c.shown.Selected].Instead != "" {
+	if c.asked == "enter" && c.shown.Candidates[c.shown.Selected].Instead != "" {
 		text += "  h by HTTP instead"
 	}
 	return text
@@ -193,8 +192,8 @@ func (c *choice) answer(asked, key string) tea.Cmd {
 		return tea.Quit
 	case key == "y":
 		return c.picks(asked)
-	case key == "h" && asked == "enter" && c.shown.Selected < len(c.shown.Rows) && c.shown.Rows[c.shown.Selected].Instead != "":
-		return c.choose(Pick{Addresses: []string{c.shown.Rows[c.shown.Selected].Instead}})
+	case key == "h" && asked == "enter" && c.shown.Selected < len(c.shown.Candidates) && c.shown.Candidates[c.shown.Selected].Instead != "":
+		return c.choose(Pick{Addresses: []string{c.shown.Candidates[c.shown.Selected].Instead}})
 	}
 	return nil
 }
@@ -209,10 +208,10 @@ func (c *choice) picks(key string) tea.Cmd {
 
 // pickSelected picks the selected candidate, if it can be watched.
 func (c *choice) pickSelected() tea.Cmd {
-	if c.shown.Selected == len(c.shown.Rows) {
+	if c.shown.Selected == len(c.shown.Candidates) {
 		return c.choose(Pick{BuiltIn: true})
 	}
-	r := c.shown.Rows[c.shown.Selected]
+	r := c.shown.Candidates[c.shown.Selected]
 	if r.Blocked != "" {
 		c.toast = r.Blocked
 		return nil
@@ -224,7 +223,7 @@ func (c *choice) pickSelected() tea.Cmd {
 func (c *choice) pickAll() tea.Cmd {
 	var all []string
 	watchable := false
-	for _, r := range c.shown.Rows {
+	for _, r := range c.shown.Candidates {
 		watchable = watchable || r.Blocked == ""
 		if r.Blocked == "" || r.Silent {
 			all = append(all, r.Address)
@@ -256,9 +255,8 @@ func (c *choice) Draw() (*grid.Grid, *theme.Skin) {
 	all := c.grid.All()
 	ctx := &pane.Frame{Skin: c.skin}
 	if c.h > 2 {
-		engines.ChooserHeader(all.Sub(0, 0, c.w, 1), ctx, &c.shown)
-		c.at = engines.Candidates(all.Sub(0, 1, c.w, c.h-2), ctx, &c.shown)
-		c.shown.First = c.at.First
+		c.shown.DrawHeader(all.Sub(0, 0, c.w, 1), ctx)
+		c.shown.Draw(all.Sub(0, 1, c.w, c.h-2), ctx)
 		c.footer(all.Sub(0, c.h-1, c.w, 1))
 	}
 	return &c.grid, c.skin

@@ -173,7 +173,7 @@ func TestMouseSelectsCandidates(t *testing.T) {
 	rows := someCandidates()
 	c := choosing(&rows, theme.TrueColour, false, 120, 36)
 	c.View()
-	click := tea.MouseClickMsg{X: 10, Y: c.at.At.Y + 2, Button: tea.MouseLeft}
+	click := tea.MouseClickMsg{X: 10, Y: c.shown.Body.Y + 2, Button: tea.MouseLeft}
 	if cmd := c.Update(click); cmd != nil || c.shown.Selected != 2 {
 		t.Errorf("a click selects %d", c.shown.Selected)
 	}

@@ -155,7 +155,7 @@ func TestEnginesAreClickedOn(t *testing.T) {
 	a := openFleet(&all, false, 120, 36)
 	a.View()
 	for _, want := range []viewID{viewEngines, viewOverview} {
-		a.Update(tea.MouseClickMsg{X: 20, Y: a.engines.At.At.Y + 3, Button: tea.MouseLeft})
+		a.Update(tea.MouseClickMsg{X: 20, Y: a.engines.Body.Y + 3, Button: tea.MouseLeft})
 		if a.engines.Selected != 3 || a.view != want {
 			t.Errorf("a click selects engine %d and shows view %d", a.engines.Selected, a.view)
 		}

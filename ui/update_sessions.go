@@ -187,7 +187,7 @@ func (a *app) updateSessions() {
 		a.session = a.sessions[i]
 		a.updateEngineName(i)
 	}
-	a.engines.Clamp(len(a.sessions))
+	a.engines.Select(a.engines.Selected, len(a.sessions))
 }
 
 // startsWithList reports whether the list of engines is shown even while there is only one.
@@ -211,7 +211,7 @@ func (a *app) showSession(i int) {
 			room.Reset()
 		}
 	}
-	a.engines.Select(i, sanitize.Line(a.session.Name))
+	a.engines.SelectEngine(i, sanitize.Line(a.session.Name))
 	a.updateEngineName(i)
 	a.dirty = true
 }
@@ -250,7 +250,7 @@ func (a *app) updateEngines() {
 	if a.view != viewEngines {
 		return
 	}
-	rows := a.engines.Rows
+	rows := a.engines.Engines
 	changed := len(rows) != len(a.sessions)
 	rows = slices.Grow(rows, len(a.sessions))[:len(a.sessions)]
 	for i, s := range a.sessions {

@@ -182,7 +182,7 @@ func TestTabsCanBeClicked(t *testing.T) {
 			for to := range numTabs {
 				a.show(from)
 				a.View()
-				at := a.drawnTabs[to].at
+				at := a.drawnTabs[to]
 				a.Update(tea.MouseClickMsg{X: at.X + at.W/2, Y: 29, Button: tea.MouseLeft})
 				if a.view != to || len(a.drawnTabs) != int(numTabs) {
 					t.Errorf("%d columns: a click on %s leads from view %d to %d", w, viewName(to), from, a.view)

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -283,12 +282,6 @@ func (a *app) toggle(v viewID) {
 	a.show(v)
 }
 
-// tab is a view's name in the last row, which can be clicked.
-type tab struct {
-	view viewID
-	at   grid.Rect
-}
-
 // Which names the tabs have: that of the current view only, short ones, or whole ones.
 const (
 	noNames = iota
@@ -312,7 +305,7 @@ func tabName(names int, name string) string {
 
 // drawTabs draws the tabs with their keys and returns their width in cells.
 func (a *app) drawTabs(area grid.Area, names int) int {
-	a.drawnTabs = a.drawnTabs[:0]
+	clear(a.drawnTabs)
 	shown := a.view
 	if shown == viewPane {
 		shown = viewOverview
@@ -343,16 +336,18 @@ func (a *app) drawTabs(area grid.Area, names int) int {
 		if v != shown && (names == shortNames || names == fullNames && i == len(a.tabs)-1) { // whole names need no wider gap
 			l.Gap(1)
 		}
-		a.drawnTabs = append(a.drawnTabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
+		a.drawnTabs[v] = grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}
 	}
 	return l.X
 }
 
 // clickTab goes to the view whose tab is under the mouse, and reports whether there is one.
 func (a *app) clickTab(x, y int) bool {
-	i := slices.IndexFunc(a.drawnTabs, func(t tab) bool { return t.at.Has(x, y) })
-	if i >= 0 {
-		a.show(a.drawnTabs[i].view)
+	for v, at := range a.drawnTabs {
+		if at.Has(x, y) {
+			a.show(v)
+			return true
+		}
 	}
-	return i >= 0
+	return false
 }

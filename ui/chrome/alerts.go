@@ -46,12 +46,18 @@ func DrawAlerts(all grid.Area, f *pane.Frame, alerts []alert.Status) grid.Rect {
 		f.Absent(in, pane.Dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
 		return a.Rect
 	}
-	t := alertTable{Area: in, f: f}
-	t.heads()
+	for _, h := range [...]struct {
+		x    int
+		word string
+	}{{0, "state"}, {alertSince, "since"}, {alertName, "name"}, {alertValue, "value"}, {alertWhen, "condition"}} {
+		in.Text(h.x, 0, pane.Heading, h.word)
+	}
+	y := 1
 	for _, state := range [...]alert.State{alert.Firing, alert.Pending, alert.Resolved, alert.Quiet} {
 		for i := range alerts {
 			if alerts[i].State == state {
-				t.row(&alerts[i])
+				drawAlert(in.Sub(0, y, in.W, 1), f, &alerts[i])
+				y++
 			}
 		}
 	}
@@ -59,13 +65,6 @@ func DrawAlerts(all grid.Area, f *pane.Frame, alerts []alert.Status) grid.Rect {
 		in.Right(in.W, in.H-1, pane.Dim, strconv.Itoa(hidden+1)+" more")
 	}
 	return a.Rect
-}
-
-// alertTable draws one row per rule.
-type alertTable struct {
-	grid.Area
-	f *pane.Frame
-	y int
 }
 
 // Start columns of the table; the state is at column 0.
@@ -76,41 +75,28 @@ const (
 	alertWhen  = 52
 )
 
-func (t *alertTable) heads() {
-	for _, h := range [...]struct {
-		x    int
-		word string
-	}{{0, "state"}, {alertSince, "since"}, {alertName, "name"}, {alertValue, "value"}, {alertWhen, "condition"}} {
-		t.Text(h.x, 0, pane.Heading, h.word)
-	}
-	t.y = 1
-}
-
-func (t *alertTable) row(s *alert.Status) {
-	if t.y >= t.H {
-		return
-	}
-	dots := t.f.Skin.Glyphs.Ellipsis
+// drawAlert draws the row of a rule.
+func drawAlert(a grid.Area, f *pane.Frame, s *alert.Status) {
+	dots := f.Skin.Glyphs.Ellipsis
 	st := [...]grid.Style{alert.Quiet: pane.Dim, alert.Pending: pane.Watch, alert.Firing: pane.Bad.With(grid.Bold), alert.Resolved: grid.Fg(theme.Good)}[s.State]
-	t.Fill(0, t.y, t.W, pane.Plain, ' ')
-	t.Text(0, t.y, st, s.State.String())
+	a.Fill(0, 0, a.W, pane.Plain, ' ')
+	a.Text(0, 0, st, s.State.String())
 	if s.State != alert.Quiet {
-		t.Text(alertSince, t.y, pane.Plain, metric.Duration(int64(time.Duration(s.Now-s.Since).Truncate(time.Second))))
+		a.Text(alertSince, 0, pane.Plain, metric.Duration(int64(time.Duration(s.Now-s.Since).Truncate(time.Second))))
 	}
 	name := sanitize.Line(s.Name)
 	if s.Engine != "" {
-		name += " " + string(t.f.Skin.Glyphs.Bullet) + " " + sanitize.Line(s.Engine)
+		name += " " + string(f.Skin.Glyphs.Bullet) + " " + sanitize.Line(s.Engine)
 	}
-	t.Elide(alertName, t.y, alertValue-alertName-1, pane.Plain, name, dots)
-	t.Elide(alertValue, t.y, alertWhen-alertValue-1, pane.Data, s.Value, dots)
+	a.Elide(alertName, 0, alertValue-alertName-1, pane.Plain, name, dots)
+	a.Elide(alertValue, 0, alertWhen-alertValue-1, pane.Data, s.Value, dots)
 	words := s.When
 	if s.For > 0 {
 		words += " for " + s.For.String()
 	}
 	words += ", " + s.Window.String()
 	if s.Fired > 0 {
-		words += "; fired " + strconv.FormatUint(s.Fired, 10) + t.f.Skin.Glyphs.Times
+		words += "; fired " + strconv.FormatUint(s.Fired, 10) + f.Skin.Glyphs.Times
 	}
-	t.Elide(alertWhen, t.y, t.W-alertWhen, pane.Dim, words, dots)
-	t.y++
+	a.Elide(alertWhen, 0, a.W-alertWhen, pane.Dim, words, dots)
 }

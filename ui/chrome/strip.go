@@ -21,11 +21,8 @@ var evidenceViews = map[string][]string{
 	"memory": {"System"}, "KV cache": {"Requests"}, "prompt cache": {"Latency"}, "preemptions": {"Requests"}, "engine": {"Engines"}, "speculation": {"Latency"}, "bound": {"System"},
 }
 
-// Offers returns the key of a view by its name, "" if it is on the screen; false if the view is not offered.
-type Offers func(view string) (key string, ok bool)
-
 // keyToEvidence returns the key of the view with the evidence for a verdict; "" if it is on the screen.
-func keyToEvidence(v *verdict.Verdict, s *store.Snapshot, offers Offers) string {
+func keyToEvidence(v *verdict.Verdict, s *store.Snapshot, offers func(view string) (key string, ok bool)) string {
 	views := evidenceViews[v.Topic]
 	switch v.Cause {
 	case verdict.PromptOfOther, verdict.Pacing, verdict.Queue, verdict.OwnPrompt, verdict.ModelLoad: // requests show it, the machine does not
@@ -43,8 +40,9 @@ func keyToEvidence(v *verdict.Verdict, s *store.Snapshot, offers Offers) string 
 }
 
 // DrawVerdict draws one line that says whether the engine serves as it should: since when not, why, and what to try; or
-// why there is no verdict, as while the connection is broken.
-func DrawVerdict(a grid.Area, s *store.Snapshot, f *pane.Frame, offers Offers) {
+// why there is no verdict, as while the connection is broken. offers returns the key of a view by its name, "" if it is on
+// the screen; false if the view is not offered.
+func DrawVerdict(a grid.Area, s *store.Snapshot, f *pane.Frame, offers func(view string) (key string, ok bool)) {
 	h, gl := s.Health, f.Skin.Glyphs
 	l := a.Line(1, 0)
 	if why := unjudged(s, f); why != "" {

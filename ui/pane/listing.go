@@ -1,50 +1,28 @@
 package pane
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// Rows is the selection and scroll position of a table with columns of type F and, after drawing, the screen positions
-// of its heads and rows.
-type Rows[F any] struct {
+// Rows is the selection and scroll position of a list and, after drawing, the screen position of its rows.
+type Rows struct {
 	Selected int // index in the list
 	First    int // index of the top row
 
-	Heads []Head[F]
-	Body  grid.Rect // screen area of the rows
-}
-
-// Head is the screen position of a column head.
-type Head[F any] struct {
-	Field F
-	At    grid.Rect
-}
-
-// HeadAt returns the column whose head is at screen position x, y.
-func (t *Rows[F]) HeadAt(x, y int) (field F, ok bool) {
-	for _, h := range t.Heads {
-		if h.At.Has(x, y) {
-			return h.Field, true
-		}
-	}
-	return field, false
+	Body grid.Rect // screen area of the rows
 }
 
 // RowAt returns the list index of the row at screen position x, y.
-func (t *Rows[F]) RowAt(x, y int) (row int, ok bool) {
+func (t *Rows) RowAt(x, y int) (row int, ok bool) {
 	return t.First + y - t.Body.Y, t.Body.Has(x, y)
 }
 
-// Click sorts the table by the column head under the mouse, or selects the row there; it reports whether that row was
-// selected already.
-func (t *Rows[F]) Click(x, y int, sort func(F), pin func(row int)) (again bool) {
-	if f, ok := t.HeadAt(x, y); ok {
-		sort(f)
-		return false
-	}
+// ClickRow pins the row under the mouse, and reports whether it was selected already.
+func (t *Rows) ClickRow(x, y int, pin func(row int)) (again bool) {
 	row, ok := t.RowAt(x, y)
 	if ok {
 		again = row == t.Selected
@@ -53,13 +31,41 @@ func (t *Rows[F]) Click(x, y int, sort func(F), pin func(row int)) (again bool) 
 	return again
 }
 
+// Select selects a row of a list of n rows, or the nearest one that exists.
+func (t *Rows) Select(row, n int) { t.Selected = max(min(row, n-1), 0) }
+
 // Show scrolls a list of n rows as little as needed to show the selected one in body, and returns the range of rows
 // shown.
-func (t *Rows[F]) Show(n int, body grid.Area) (from, to int) {
+func (t *Rows) Show(n int, body grid.Area) (from, to int) {
 	t.First = max(min(t.First, t.Selected, n-body.H), t.Selected-body.H+1, 0)
 	from, to = t.First, min(t.First+body.H, n)
 	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: to - from}
 	return from, to
+}
+
+// Range returns which of n rows are shown, for the rule below them; "" if all are.
+func (t *Rows) Range(n int) string {
+	if t.Body.H >= n {
+		return ""
+	}
+	return fmt.Sprintf(" %d to %d of %d ", t.First+1, t.First+t.Body.H, n)
+}
+
+// Head is the screen position of a column head of a table.
+type Head[F any] struct {
+	Field F
+	At    grid.Rect
+}
+
+// ClickTable sorts a table by the column head under the mouse, or clicks the row there.
+func ClickTable[F any](t *Rows, heads []Head[F], x, y int, sort func(F), pin func(row int)) (again bool) {
+	for _, h := range heads {
+		if h.At.Has(x, y) {
+			sort(h.Field)
+			return false
+		}
+	}
+	return t.ClickRow(x, y, pin)
 }
 
 // MarkWidth is the width of the mark of the selected row.

@@ -11,7 +11,10 @@ import (
 )
 
 // List holds the rows that a filter selects, in order. It reuses its memory.
-type List[R any, F ~uint8] struct {
+type List[R any, F interface {
+	~uint8
+	Unit() event.Unit
+}] struct {
 	By     F
 	Down   bool // the largest first
 	Filter Filter[R]
@@ -40,7 +43,7 @@ func (l *List[R, F]) add(of *Language[R], r R, now event.Time) {
 		return
 	}
 	k := key[R]{row: r, nth: len(l.keys), value: math.Inf(1)}
-	if of.Columns[l.By].Unit == metric.Word {
+	if l.By.Unit() == metric.Word {
 		k.word = of.Word(r, int(l.By))
 	} else if v := of.Value(r, int(l.By), now); v.OK() {
 		k.value = v.V
@@ -51,10 +54,28 @@ func (l *List[R, F]) add(of *Language[R], r R, now event.Time) {
 	l.keys = append(l.keys, k)
 }
 
+// Update selects and sorts rows.
+func (l *List[R, F]) Update(of *Language[R], rows []R) {
+	l.clear()
+	for _, r := range rows {
+		l.add(of, r, 0)
+	}
+	l.sort()
+}
+
+// SortBy sorts by a field, or reverses the order if the list is sorted by it already. Numbers start with the largest.
+func (l *List[R, F]) SortBy(f F) {
+	if l.By == f {
+		l.Down = !l.Down
+		return
+	}
+	l.By, l.Down = f, f.Unit() != metric.Word
+}
+
 // sort orders the rows that were added. Those without a value or a word come last in both directions.
-func (l *List[R, F]) sort(of *Language[R]) {
+func (l *List[R, F]) sort() {
 	compare := compareValues[R]
-	if of.Columns[l.By].Unit == metric.Word {
+	if l.By.Unit() == metric.Word {
 		compare = l.compareWords
 	}
 	slices.SortFunc(l.keys, compare)

@@ -5,13 +5,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
-	"github.com/llmtop/llmtop/profiler/metric"
 )
-
-// Replicas holds the replicas of a fleet that a filter selects, in order.
-type Replicas struct {
-	List[*fleet.Replica, fleet.Field]
-}
 
 // ReplicaFilters is the language of filters of replicas.
 var ReplicaFilters = Language[*fleet.Replica]{
@@ -23,22 +17,4 @@ var ReplicaFilters = Language[*fleet.Replica]{
 		return strings.Contains(strings.ToLower(r.Name), word) || strings.Contains(strings.ToLower(r.State), word) || strings.Contains(strings.ToLower(r.Model), word)
 	},
 	Parts: true,
-}
-
-// Update selects and sorts replicas.
-func (l *Replicas) Update(all []*fleet.Replica) {
-	l.clear()
-	for _, r := range all {
-		l.add(&ReplicaFilters, r, 0)
-	}
-	l.sort(&ReplicaFilters)
-}
-
-// SortBy sorts by a field, or reverses the order if the list is sorted by it already. Numbers start with the largest.
-func (l *Replicas) SortBy(f fleet.Field) {
-	if l.By == f {
-		l.Down = !l.Down
-		return
-	}
-	l.By, l.Down = f, f.Unit() != metric.Word
 }

@@ -20,12 +20,12 @@ func replicasFor(names ...string) (out []*fleet.Replica) {
 }
 
 // replicas returns an empty list with a filter.
-func replicas(f Filter[*fleet.Replica]) (l Replicas) {
+func replicas(f Filter[*fleet.Replica]) (l List[*fleet.Replica, fleet.Field]) {
 	l.Filter = f
 	return l
 }
 
-func namesOf(l *Replicas) string {
+func namesOf(l *List[*fleet.Replica, fleet.Field]) string {
 	var out []string
 	for _, r := range l.Rows {
 		out = append(out, r.Name)
@@ -48,7 +48,7 @@ func TestReplicasInOrder(t *testing.T) {
 	} {
 		l := replicas(Filter[*fleet.Replica]{})
 		l.By, l.Down = c.by, c.down
-		if l.Update(all); namesOf(&l) != c.want {
+		if l.Update(&ReplicaFilters, all); namesOf(&l) != c.want {
 			t.Errorf("by %v, down %v: %s, want %s", c.by, c.down, namesOf(&l), c.want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestFilterOfReplicas(t *testing.T) {
 			continue
 		}
 		l := replicas(f)
-		if l.Update(all); namesOf(&l) != want {
+		if l.Update(&ReplicaFilters, all); namesOf(&l) != want {
 			t.Errorf("%s selects %q, want %q", text, namesOf(&l), want)
 		}
 	}
@@ -101,6 +101,6 @@ func FuzzParseReplicas(f *testing.F) {
 			return
 		}
 		l := replicas(filter)
-		l.Update(all)
+		l.Update(&ReplicaFilters, all)
 	})
 }

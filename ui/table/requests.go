@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -79,18 +78,16 @@ func (l *Requests) Update(s *store.Snapshot) {
 	for _, r := range slices.Backward(s.Earlier) {
 		l.add(&RequestFilters, r, s.Now)
 	}
-	l.sort(&RequestFilters)
+	l.sort()
 	l.sum(s.Now)
 }
 
-// SortBy sorts by a field, or reverses the order if the list is sorted by it already. Numbers start with the largest
-// and Age with the smallest, so that the worst or the newest comes first.
+// SortBy is that of List, but Age starts with the smallest, so that the newest comes first.
 func (l *Requests) SortBy(f Field) {
-	if l.By == f {
-		l.Down = !l.Down
-		return
+	again := l.By == f
+	if l.List.SortBy(f); f == Age && !again {
+		l.Down = false
 	}
-	l.By, l.Down = f, f.Unit() != metric.Word && f != Age
 }
 
 // Key identifies a request within a session. Ids alone may repeat after an engine restart.

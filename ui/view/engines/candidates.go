@@ -1,6 +1,8 @@
 package engines
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,9 +33,9 @@ type Candidate struct {
 
 // Chooser is the state of the engine choice. The row after the candidates is the built-in model.
 type Chooser struct {
-	Rows            []Candidate
-	Notes           []string // sources that could not be searched
-	Selected, First int
+	pane.Rows
+	Candidates []Candidate
+	Notes      []string // sources that could not be searched
 }
 
 // loadColumns are the numeric columns of a candidate, right-aligned.
@@ -58,28 +60,26 @@ const (
 	mostDetails      = 8
 )
 
-// Candidates draws the engine choice: one row per candidate, and below a rule the details of the selected one. It
-// returns the position of the rows.
-func Candidates(a grid.Area, f *pane.Frame, ch *Chooser) ListPlacement {
+// Draw draws the engine choice: one row per candidate, and below a rule the details of the selected one.
+func (ch *Chooser) Draw(a grid.Area, f *pane.Frame) {
 	in := f.BoxAs(a, "Which engine?", "n/r not reported  - not yet", "")
-	if in.H < 3 {
-		return ListPlacement{}
+	if ch.Body = (grid.Rect{}); in.H < 3 {
+		return
 	}
 	widths := candidateColumns(in.W)
 	candidateHead(in, f, widths)
-	rows := len(ch.Rows) + 1
+	rows := len(ch.Candidates) + 1
 	detail := min(mostDetails, max(in.H-rows-2, 0))
-	room := max(in.H-1-detail, 1)
-	first := max(min(ch.First, ch.Selected, rows-room), ch.Selected-room+1, 0)
-	shown := min(room, rows-first)
-	for i := range shown {
-		if n := first + i; n < len(ch.Rows) {
-			candidate(in, f, 1+i, &ch.Rows[n], widths)
+	from, to := ch.Show(rows, in.Sub(0, 1, in.W, max(in.H-1-detail, 1)))
+	for n := from; n < to; n++ {
+		y := 1 + n - from
+		if n < len(ch.Candidates) {
+			candidate(in, f, y, &ch.Candidates[n], widths)
 		} else {
-			builtIn(in, f, 1+i, widths)
+			builtIn(in, f, y, widths)
 		}
-		if first+i == ch.Selected {
-			pane.MarkRow(in, f, 1+i)
+		if n == ch.Selected {
+			pane.MarkRow(in, f, y)
 		}
 	}
 	if detail > 1 {
@@ -87,7 +87,6 @@ func Candidates(a grid.Area, f *pane.Frame, ch *Chooser) ListPlacement {
 		in.Fill(0, y, in.W, grid.Fg(theme.Border), f.Skin.Glyphs.Horizontal)
 		candidateDetail(in.Sub(0, y+1, in.W, detail-1), f, ch)
 	}
-	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: shown}, first}
 }
 
 // candidateColumns returns the widths of name, model, address and state; 0 hides a column.
@@ -133,7 +132,7 @@ func candidate(a grid.Area, f *pane.Frame, y int, r *Candidate, widths [4]int) {
 	for i, cell := range []struct {
 		words string
 		st    grid.Style
-	}{{r.Name, name}, {orDash(r.Model), words}, {tail(f, orDash(r.Address), widths[2]-1), words}, {r.State, state}} {
+	}{{r.Name, name}, {cmp.Or(r.Model, "-"), words}, {tail(f, cmp.Or(r.Address, "-"), widths[2]-1), words}, {r.State, state}} {
 		a.Elide(x, y, widths[i]-1, cell.st, sanitize.Line(cell.words), gl.Ellipsis)
 		x += widths[i]
 	}
@@ -159,13 +158,6 @@ func tail(f *pane.Frame, address string, w int) string {
 	return string(f.Skin.Glyphs.Ellipsis) + string(words)
 }
 
-func orDash(words string) string {
-	if words == "" {
-		return "-"
-	}
-	return words
-}
-
 // builtIn draws the row of the built-in model.
 func builtIn(a grid.Area, f *pane.Frame, y int, widths [4]int) {
 	n := a.Clip(2, y, a.W-2, pane.Plain, "built-in model")
@@ -183,9 +175,10 @@ func candidateDetail(a grid.Area, f *pane.Frame, ch *Chooser) {
 			y++
 		}
 	}
-	if ch.Selected < len(ch.Rows) {
-		r := &ch.Rows[ch.Selected]
-		put(pane.Plain, strings.Join(nonEmpty(r.Name, r.Model, r.Address), " "+string(f.Skin.Glyphs.Bullet)+" "))
+	if ch.Selected < len(ch.Candidates) {
+		r := &ch.Candidates[ch.Selected]
+		known := slices.DeleteFunc([]string{r.Name, r.Model, r.Address}, func(words string) bool { return words == "" })
+		put(pane.Plain, strings.Join(known, " "+string(f.Skin.Glyphs.Bullet)+" "))
 		if r.Blocked != "" {
 			put(pane.Watch, r.Blocked)
 		}
@@ -200,31 +193,17 @@ func candidateDetail(a grid.Area, f *pane.Frame, ch *Chooser) {
 	}
 }
 
-// nonEmpty returns the words that are not "".
-func nonEmpty(words ...string) (out []string) {
-	for _, w := range words {
-		if w != "" {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// ChooserHeader draws the top row above the engine choice.
-func ChooserHeader(a grid.Area, f *pane.Frame, ch *Chooser) {
+// DrawHeader draws the top row above the engine choice.
+func (ch *Chooser) DrawHeader(a grid.Area, f *pane.Frame) {
 	l := chrome.DrawBrand(a, f)
-	ready := 0
-	for _, r := range ch.Rows {
-		if r.Blocked == "" {
-			ready++
+	blocked := 0
+	for _, r := range ch.Candidates {
+		if r.Blocked != "" {
+			blocked++
 		}
 	}
-	words := " engines on this machine"
-	if len(ch.Rows) == 1 {
-		words = " engine on this machine"
-	}
-	l.Put(pane.Loud, strconv.Itoa(len(ch.Rows))+words).Gap(2)
-	if blocked := len(ch.Rows) - ready; blocked > 0 {
+	l.Put(pane.Loud, pane.CountOf(uint64(len(ch.Candidates)), "engine", "engines")+" on this machine").Gap(2)
+	if blocked > 0 {
 		l.Put(pane.Watch, strconv.Itoa(blocked)+" cannot be attached").Gap(2)
 	}
 	if others := "others: llmtop attach ADDRESS"; l.Room() > grid.Width(others) {

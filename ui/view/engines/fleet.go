@@ -67,18 +67,18 @@ func (r *Fleet) update(f *pane.Frame, rows []Row) {
 // arrange filters and sorts the rows and keeps the selected replica.
 func (r *Fleet) arrange() {
 	t := &r.ReplicaTable
-	t.List.Update(r.all)
+	t.List.Update(&table.ReplicaFilters, r.all)
 	if i := slices.IndexFunc(t.List.Rows, func(one *fleet.Replica) bool { return one.Name == r.selectedName }); i >= 0 && r.selectedName != "" {
 		t.Selected = i
 	}
-	t.Selected = max(min(t.Selected, len(t.List.Rows)-1), 0)
+	t.Select(t.Selected, len(t.List.Rows))
 }
 
 // pin selects the replica of a row, or of the nearest valid row.
 func (r *Fleet) pin(row int) {
 	t := &r.ReplicaTable
 	if n := len(t.List.Rows); n > 0 {
-		t.Selected = max(min(row, n-1), 0)
+		t.Select(row, n)
 		r.selectedName = t.List.Rows[t.Selected].Name
 	}
 }

@@ -20,7 +20,7 @@ func show(p *viewtest.Screen, all ...viewtest.Engine) *viewtest.Screen {
 	}
 	v.Update(p.Frame(), rows)
 	if len(rows) > 0 {
-		v.Select(0, rows[0].Name)
+		v.SelectEngine(0, rows[0].Name)
 	}
 	return p.Show(v)
 }

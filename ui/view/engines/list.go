@@ -72,23 +72,8 @@ const (
 	leastName    = 14
 )
 
-// ListPlacement is the screen position of the rows of a list; the engine First is in the top row.
-type ListPlacement struct {
-	At    grid.Rect
-	First int
-}
-
-// Row returns the list index at screen position x, y, or -1.
-func (e ListPlacement) Row(x, y int) int {
-	if !e.At.Has(x, y) {
-		return -1
-	}
-	return e.First + y - e.At.Y
-}
-
-// drawList draws one row per engine, the sums, and details of the selected engine. first is the engine in the top row of
-// the previous frame; the returned placement holds the new one.
-func drawList(a grid.Area, f *pane.Frame, rows []Row, selected, first int) ListPlacement {
+// drawList draws one row per engine, the sums, and details of the selected engine.
+func drawList(a grid.Area, f *pane.Frame, rows []Row, list *pane.Rows) {
 	gl := f.Skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")
@@ -96,33 +81,30 @@ func drawList(a grid.Area, f *pane.Frame, rows []Row, selected, first int) ListP
 	in := a.Inset(2, 1)
 	if len(rows) == 0 {
 		f.Absent(in, pane.Dim, "no engine yet", "engines appear here once discovered")
-		return ListPlacement{}
+		list.First, list.Body = 0, grid.Rect{}
+		return
 	}
 	cols := listColumnsFor(f, in.W, rows)
 	engineHead(in, cols)
 	detail := min(6, max(in.H-8, 0))
-	if s := rows[min(selected, len(rows)-1)].Snapshot; s.Aggregates.At > 0 || s.Counters != nil {
+	if s := rows[min(list.Selected, len(rows)-1)].Snapshot; s.Aggregates.At > 0 || s.Counters != nil {
 		detail = min(12, max(in.H-8, 0))
 	}
 	room := max(in.H-3-detail, 1) // rows for engines, without head, rule and sums
-	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
-	shown := rows[first:min(first+room, len(rows))]
-	for i, r := range shown {
-		engineRow(in, f, cols, 1+i, r, first+i == selected)
+	from, to := list.Show(len(rows), in.Sub(0, 1, in.W, room))
+	for i, r := range rows[from:to] {
+		engineRow(in, f, cols, 1+i, r, from+i == list.Selected)
 	}
-	y := 1 + len(shown)
+	y := 1 + to - from
 	if len(rows) > 1 {
 		in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
 		engineSums(in, f, cols, y+1, rows)
-		if len(shown) < len(rows) {
-			in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
-		}
+		in.Right(in.W, y, pane.Dim, list.Range(len(rows)))
 		y += 2
 	}
 	if detail > 0 {
-		engineDetail(in.Sub(0, y+1, in.W, in.H-y-1), f, rows[selected])
+		engineDetail(in.Sub(0, y+1, in.W, in.H-y-1), f, rows[list.Selected])
 	}
-	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
 }
 
 // listColumns are the columns of the list: the widths of the text columns, model 0 if it does not fit, and the numbers.
@@ -174,9 +156,6 @@ func engineRow(a grid.Area, f *pane.Frame, cols listColumns, y int, r Row, selec
 	if broken {
 		mark, word, st = m, listWord(s), alarm
 	}
-	if selected {
-		a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), gl.Arrow)
-	}
 	use := pane.Data
 	if r.Shown {
 		use = pane.Loud
@@ -210,11 +189,7 @@ func engineRow(a grid.Area, f *pane.Frame, cols listColumns, y int, r Row, selec
 		a.Right(x, y, st, words)
 	}
 	if selected {
-		attr := grid.Attr(0)
-		if !f.Skin.Colour() {
-			attr = grid.Reverse
-		}
-		a.Paint(0, y, a.W, theme.Select, attr)
+		pane.MarkRow(a, f, y)
 	}
 }
 

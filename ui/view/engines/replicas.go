@@ -18,8 +18,9 @@ import (
 
 // ReplicaTable is the replica table as arranged by the user, with the screen positions of the last frame.
 type ReplicaTable struct {
-	pane.Rows[fleet.Field]
-	List     table.Replicas
+	pane.Rows
+	Heads    []pane.Head[fleet.Field]
+	List     table.List[*fleet.Replica, fleet.Field]
 	Outliers []fleet.Outlier
 
 	outlierLines []string                                 // description of the outliers, one line per replica
@@ -98,7 +99,7 @@ func timesMedian(o *fleet.Outlier) string {
 // replicaColumnsFor returns the columns that fit into w cells, the sort column included, without latencies of tokens,
 // cache hits or age if no replica has them. Name, state and model share the width left, names first: up to mostName of it
 // before other columns.
-func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
+func replicaColumnsFor(l *table.List[*fleet.Replica, fleet.Field], w int) []replicaColumn {
 	longest := 0
 	for _, r := range l.Rows {
 		longest = max(longest, grid.Width(r.Name)+1)
@@ -162,7 +163,7 @@ func drawReplicas(a grid.Area, f *pane.Frame, t *ReplicaTable, typing bool) {
 	}
 	room := max(in.H-4-outliers-detail, 1)
 	replicaHead(in, f, cols, t)
-	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
+	t.Select(t.Selected, len(l.Rows))
 	body := in.Sub(0, 1, in.W, room)
 	from, to := t.Show(len(l.Rows), body)
 	shown := l.Rows[from:to]
@@ -177,9 +178,7 @@ func drawReplicas(a grid.Area, f *pane.Frame, t *ReplicaTable, typing bool) {
 		body.Text(pane.MarkWidth, 0, pane.Dim, "no replica matches the filter; esc clears it")
 	}
 	in.Fill(0, y, in.W, grid.Fg(theme.Border), f.Skin.Glyphs.Horizontal)
-	if len(shown) < len(l.Rows) {
-		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+len(shown))+" of "+strconv.Itoa(len(l.Rows))+" ")
-	}
+	in.Right(in.W, y, pane.Dim, t.Range(len(l.Rows)))
 	replicaSums(in, f, y+1, cols, l.Rows)
 	if outliers > 0 {
 		drawOutliers(in.Sub(0, y+3, in.W, outliers), f, t)

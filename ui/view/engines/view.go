@@ -14,11 +14,9 @@ import (
 // View is the list of engines, or the table of replicas where they form a fleet.
 type View struct {
 	view.Base
-	Rows     []Row // current data of each engine
-	Selected int   // of the list
-	Fleet    Fleet
-
-	At ListPlacement // position of the rows on the screen
+	pane.Rows       // of the list
+	Engines   []Row // current data of each engine
+	Fleet     Fleet
 
 	open func(i int) // shows an engine in the other views
 }
@@ -31,19 +29,16 @@ func (v *View) Name() string { return "Engines" }
 
 // Update takes the current data of the engines.
 func (v *View) Update(f *pane.Frame, rows []Row) {
-	v.Rows = rows
+	v.Engines = rows
 	v.Fleet.update(f, rows)
 }
 
-// Select selects an engine.
-func (v *View) Select(i int, name string) {
+// SelectEngine selects an engine.
+func (v *View) SelectEngine(i int, name string) {
 	v.Selected = i
 	v.Fleet.selectedName = name
 	v.Fleet.arrange()
 }
-
-// Clamp keeps the selection among n engines.
-func (v *View) Clamp(n int) { v.Selected = max(min(v.Selected, n-1), 0) }
 
 // Draw implements view.View.
 func (v *View) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
@@ -52,7 +47,7 @@ func (v *View) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
 		t.filter.Draw(a, t.List.Filter.Text(), table.ReplicaFilters.Example, f.Skin)
 		return
 	}
-	v.At = drawList(a, f, v.Rows, v.Selected, v.At.First)
+	drawList(a, f, v.Engines, &v.Rows)
 }
 
 // Keys implements view.View.
@@ -85,26 +80,20 @@ func (v *View) Scroll(by int) {
 		v.Fleet.pin(v.Fleet.Selected + by)
 		return
 	}
-	v.Selected += by
-	v.Clamp(len(v.Rows))
+	v.Select(v.Selected+by, len(v.Engines))
 }
 
 // Click selects the engine under the mouse, or sorts by the column head there; a second click shows the engine.
 func (v *View) Click(x, y int) {
+	again := false
 	if t := &v.Fleet; t.Enabled {
-		if t.Rows.Click(x, y, t.sort, t.pin) {
-			v.openSelected()
-		}
-		return
+		again = pane.ClickTable(&t.Rows, t.Heads, x, y, t.sort, t.pin)
+	} else {
+		again = v.ClickRow(x, y, func(row int) { v.Selected = row })
 	}
-	i := v.At.Row(x, y)
-	if i < 0 {
-		return
-	}
-	if i == v.Selected {
+	if again {
 		v.openSelected()
 	}
-	v.Selected = i
 }
 
 // Back removes the filter of the fleet.

@@ -180,7 +180,8 @@ func (v *View) drawMaps(a grid.Area, s *store.Snapshot, f *pane.Frame, maps []na
 			m.markMissing(body, s, f, maps[0].h)
 		}
 		m.cursor(body, f, v)
-		v.Maps = append(v.Maps, ExpertCells{grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}, m})
+		m.At = grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}
+		v.Maps = append(v.Maps, m)
 		l.shown = append(l.shown, p)
 		if v.By == Undivided {
 			m.heads(a.Sub(x, 0, w, 1), v)
@@ -268,11 +269,11 @@ func (m *expertGrid) cursor(a grid.Area, f *pane.Frame, v *View) {
 // At returns the expert at screen position x, y, the hottest of those that share a cell; ok is false outside the maps.
 func (v *View) At(x, y int) (layer, expert int, ok bool) {
 	for i := range v.Maps {
-		at, m := v.Maps[i].At, &v.Maps[i].m
-		if !at.Has(x, y) {
+		m := &v.Maps[i]
+		if !m.At.Has(x, y) {
 			continue
 		}
-		row, col := (y-at.Y)/m.tall*m.layersPerRow(), (x-at.X)/m.cell*m.perCol
+		row, col := (y-m.At.Y)/m.tall*m.layersPerRow(), (x-m.At.X)/m.cell*m.perCol
 		best := -1.0
 		for l := row; l < min(row+m.layersPerRow(), m.e.Layers); l++ {
 			for e := col; e < min(col+m.perCol, m.e.Experts); e++ {

@@ -13,6 +13,7 @@ import (
 
 // expertGrid maps layers and experts to screen cells.
 type expertGrid struct {
+	At       grid.Rect // screen position, after drawing
 	e        *store.Experts
 	h        *store.Hits
 	cell     int     // columns per expert; 1 if several share one

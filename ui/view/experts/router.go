@@ -57,12 +57,6 @@ func (b Division) String() string {
 // split reports whether there is a map per kind or group.
 func (b Division) split() bool { return b == ByKind || b == ByGroup }
 
-// ExpertCells is the screen position of a map.
-type ExpertCells struct {
-	At grid.Rect
-	m  expertGrid
-}
-
 // hits returns the picks of a span and a phase, or nil without any.
 func (p Span) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
 	switch {

@@ -18,7 +18,7 @@ type View struct {
 	Layer, Expert int
 	First         int // first table below the map
 	Budget        int // share of all experts that fits on the faster device, in 1/BudgetParts
-	Maps          []ExpertCells
+	Maps          []expertGrid
 
 	program view.Program
 	search  struct {

@@ -125,7 +125,7 @@ func drawTable(a grid.Area, s *store.Snapshot, f *pane.Frame, t *View) {
 		}
 	}
 	if foot > 0 {
-		requestSums(in.Sub(0, in.H-foot, in.W, foot), f, cols, t, len(shown), s.Latency.Targets)
+		requestSums(in.Sub(0, in.H-foot, in.W, foot), f, cols, t, s.Latency.Targets)
 	}
 }
 

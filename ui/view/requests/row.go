@@ -168,12 +168,10 @@ func ttftCell(a grid.Area, f *pane.Frame, r *store.Request, now event.Time) {
 }
 
 // requestSums draws a rule with the range of rows shown, and sums and percentiles below.
-func requestSums(a grid.Area, f *pane.Frame, cols []requestColumn, t *View, shown int, targets store.Targets) {
+func requestSums(a grid.Area, f *pane.Frame, cols []requestColumn, t *View, targets store.Targets) {
 	gl, l := f.Skin.Glyphs, t.List
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
-	if shown < len(l.Rows) {
-		a.Right(a.W, 0, pane.Dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+shown)+" of "+strconv.Itoa(len(l.Rows))+" ")
-	}
+	a.Right(a.W, 0, pane.Dim, t.Range(len(l.Rows)))
 	sums := &l.Sums
 	x := pane.MarkWidth
 	for _, col := range cols {

@@ -14,7 +14,8 @@ import (
 // View is the Requests view: the request table as arranged by the user, with the screen positions of the last frame.
 type View struct {
 	view.Base
-	pane.Rows[table.Field]
+	pane.Rows
+	Heads []pane.Head[table.Field]
 	*table.Selection
 	List     *table.Requests
 	Timeline bool // show the timeline instead of the list
@@ -65,7 +66,7 @@ func (v *View) update(s *store.Snapshot) {
 	} else if v.Follow {
 		v.Selected = 0
 	}
-	v.Selected = max(min(v.Selected, len(rows)-1), 0)
+	v.Select(v.Selected, len(rows))
 	if len(rows) > 0 && !v.Follow {
 		v.Key = table.KeyOf(rows[v.Selected])
 	}
@@ -83,7 +84,8 @@ func (v *View) Step(by int) {
 // pin selects the request of a row, or of the nearest valid row.
 func (v *View) pin(row int) {
 	if n := len(v.List.Rows); n > 0 {
-		v.Selected, v.Follow = max(min(row, n-1), 0), false
+		v.Select(row, n)
+		v.Follow = false
 		v.Key = table.KeyOf(v.List.Rows[v.Selected])
 	}
 }
@@ -131,7 +133,7 @@ func (v *View) sortColumn(by int) {
 
 // Click sorts by the column head under the mouse, or selects the row there; a second click opens it.
 func (v *View) Click(x, y int) {
-	if v.Rows.Click(x, y, v.sort, v.pin) {
+	if pane.ClickTable(&v.Rows, v.Heads, x, y, v.sort, v.pin) {
 		v.openSelected()
 	}
 }

@@ -58,8 +58,7 @@ func CheckFrame(t *testing.T, frame string, w, h int) {
 	}
 	for y, row := range rows {
 		plain := StripStyles(row)
-		seen := checkedRow{plain, w}
-		if _, ok := checkedRows.Load(seen); ok {
+		if seen, ok := checkedRows.Load(plain); ok && seen == w {
 			continue
 		}
 		for _, r := range plain {
@@ -73,18 +72,12 @@ func CheckFrame(t *testing.T, frame string, w, h int) {
 		if kept.Add(1)%10_000 == 0 { // bounds the memory
 			checkedRows.Clear()
 		}
-		checkedRows.Store(seen, nil)
+		checkedRows.Store(plain, w)
 	}
 }
 
-// checkedRow is a row of a frame that is as wide as the frame, without control codes.
-type checkedRow struct {
-	plain string
-	w     int
-}
-
-// checkedRows are those that CheckFrame has seen: most rows of a frame were in the one before, and measuring takes longer
-// than drawing.
+// checkedRows are those that CheckFrame has seen, with their widths: most rows of a frame were in the one before, and
+// measuring takes longer than drawing.
 var (
 	checkedRows sync.Map
 	kept        atomic.Int64
