@@ -1,0 +1,98 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/gopacket/gopacket/afpacket"
+	"golang.org/x/net/bpf"
+)
+
+// The ring that the kernel writes packets to: 32 MiB. A block is handed over when it is full or blockTimeout old.
+const (
+	ringBlocks   = 32
+	blockSize    = 1 << 20
+	blockTimeout = 50 * time.Millisecond
+)
+
+// live reads packets from a ring.
+type live struct {
+	ring *afpacket.TPacket
+}
+
+// OpenLive returns the packets of a TCP port on all interfaces of this machine, from now on. It needs root, or
+// CAP_NET_RAW. Nothing is read before Run, so that the caller can drop its privileges in between.
+func OpenLive(port uint16) (*Source, error) {
+	loopback, local, err := interfaces()
+	if err != nil {
+		return nil, err
+	}
+	program, err := bpf.Assemble(filter(port, loopback))
+	if err != nil {
+		return nil, fmt.Errorf("filter packets: %w", err)
+	}
+	ring, err := afpacket.NewTPacket(
+		afpacket.SocketDgram, // without link header: the same on every kind of interface, with and without VLAN
+		afpacket.TPacketVersion3,
+		afpacket.OptBlockSize(blockSize), afpacket.OptNumBlocks(ringBlocks),
+		afpacket.OptBlockTimeout(blockTimeout), afpacket.OptPollTimeout(blockTimeout),
+	)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("capture packets: %w: run sudo llmtop tap %d, or %s", fs.ErrPermission, port, pipe(port, "any"))
+		}
+		return nil, fmt.Errorf("capture packets: %w", err)
+	}
+	if err := ring.SetBPF(program); err != nil {
+		ring.Close()
+		return nil, fmt.Errorf("filter packets: %w", err)
+	}
+	return &Source{packets: live{ring}, local: local, close: func() error { ring.Close(); return nil }}, nil
+}
+
+// interfaces returns the index of the loopback interface, and the addresses of all.
+func interfaces() (loopback uint32, local map[netip.Addr]bool, err error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return 0, nil, fmt.Errorf("list network interfaces: %w", err)
+	}
+	local = map[netip.Addr]bool{}
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 {
+			loopback = uint32(i.Index)
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue // it is gone
+		}
+		for _, addr := range addrs {
+			if p, err := netip.ParsePrefix(addr.String()); err == nil {
+				local[p.Addr().Unmap().WithZone("")] = true
+			}
+		}
+	}
+	return loopback, local, nil
+}
+
+func (l live) read(f *frame) error {
+	b, ci, err := l.ring.ZeroCopyReadPacketData()
+	if err != nil {
+		if errors.Is(err, afpacket.ErrTimeout) {
+			return errIdle
+		}
+		return fmt.Errorf("capture packets: %w", err)
+	}
+	*f = frame{at: ci.Timestamp.UnixNano(), link: linkRaw, length: ci.Length, data: b}
+	return nil
+}
+
+func (l live) drops() int {
+	if _, s, err := l.ring.SocketStats(); err == nil {
+		return int(s.Drops())
+	}
+	return 0
+}
