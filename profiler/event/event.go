@@ -21,7 +21,7 @@ const (
 	KindModel                   // Data *Model: the loaded model; Dur: load time
 	KindRequest                 // Req, State; Data: *Request when queued, *Outcome when finished, cancelled or failed
 	KindStage                   // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens
-	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Reasoning, Handover, Step, Text, LogP, Top, Picks, Split
+	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Reasoning, Lost, Handover, Step, Text, LogP, Top, Picks, Split
 	KindExperts                 // Data *Experts: cumulative router picks per layer and expert
 	KindKV                      // Data *KV: cells used and total, pins
 	KindStep                    // one forward pass: Step, Dur, N decode tokens, Prompt tokens, Split; Data *Pass or nil
@@ -74,6 +74,8 @@ type Event struct {
 	LogP   float32 // KindToken: natural log of the sampled token's probability; 0 without HasLogP
 
 	HasLogP bool
+	// Lost means that tokens of its choice before it were not received: the time since the one before is no gap. KindToken only.
+	Lost bool
 	// Reasoning is how many of the N tokens are reasoning, the first ones; the others belong to the answer. KindToken only.
 	Reasoning int32
 	Split     Split

@@ -161,6 +161,7 @@ type Request struct {
 	ColdLater     bool   `wire:"cold_later"` // whether it is cold is reported at its end
 	Probe         bool   `wire:"probe"`      // sent by llmtop
 	Retrospective bool   `wire:"told"`       // reported after its end: stamps are what the engine reports
+	RTT           int64  `wire:"rtt"`        // ns of a round trip between client and server, as their connection began; 0 unknown
 }
 
 // Outcome is the data of an ended request. Counts are totals and do not depend on the events received.
@@ -183,6 +184,9 @@ type Outcome struct {
 	Decode       int64 `wire:"decode"`   // ns from first to last token if tokens are not reported one by one; 0 unknown
 	Asked        Time  `wire:"asked"`    // when a connection to the server was asked for; 0: unknown, or not over HTTP
 	Reuse        Reuse `wire:"reuse"`
+	Torn         bool  `wire:"torn"`     // parts of the answer were not received: some tokens have no event
+	AtLeast      bool  `wire:"at_least"` // there may be more tokens than Generated: the total was not received
+	AnyEnd       bool  `wire:"any_end"`  // when and how it ended is unknown: its end was not received
 }
 
 // Reuse is where and why a prompt stops to be the same as an earlier one: what a prefix cache can reuse ends there. The

@@ -80,6 +80,11 @@ func (l *liveRequest) measure(with settings) {
 			l.clearPreClockReadings()
 		}
 	}
+	if missing := event.Absent(event.NotReported); v.AnyEnd {
+		v.E2EL, v.TPS, v.Overall, v.Decode, v.TPOT, v.DecodeRate = missing, missing, missing, missing, missing, missing
+	} else if v.AtLeast {
+		v.TPS, v.Overall, v.TPOT, v.DecodeRate = missing, missing, missing, missing
+	}
 	l.measureThinking(absent)
 	v.ITL = l.itl.Summary()
 	if v.Retrospective {

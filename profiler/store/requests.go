@@ -78,6 +78,10 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
 		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold || l.foundCold, p.Probe
 		v.PromptTokens = clampTokens(p.PromptTokens)
+		v.RTT = event.Absent(event.NotReported)
+		if p.RTT > 0 {
+			v.RTT = seconds(p.RTT)
+		}
 		v.Retrospective, v.Model, v.Chat, v.ColdLater = p.Retrospective, clip(p.Model, MaxLine), p.Chat, p.ColdLater
 	}
 	return l
@@ -153,6 +157,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if o.Cached > v.PromptTokens && v.PromptTokens > 0 { // not a part of the prompt
 			o.Cached, o.AnyCached = 0, true
 		}
+		v.Torn, v.AtLeast, v.AnyEnd = o.Torn, o.AtLeast, o.AnyEnd
 		v.CachedTokens, v.PadTokens, v.Reuse, v.Asked = o.Cached, o.Padding, o.Reuse, o.Asked
 		if v.AnyCached = o.AnyCached || v.PromptTokens == 0; !v.AnyCached {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
@@ -165,7 +170,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		v.Drafted, v.Accepted = int32(o.Drafted), int32(min(o.Accepted, o.Drafted))
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
 			v.Generated += missed
-			if !s.excluded(l) {
+			if !s.excluded(l) && !(l.missedStart && o.Torn) { // of those before the session none counts
 				s.counts.GeneratedTokens += uint64(missed)
 			}
 			s.addUnstampedTokens(l, o.Decode, missed)

@@ -126,6 +126,9 @@ type Request struct {
 	Retrospective bool   // reported after its end: its times are the engine's
 	Polled        bool   // seen in a polled slot: it has no exact stamps
 	MissedStart   bool   // its start was not received: Enqueued is when it was first seen
+	Torn          bool   // parts of its answer were not received: some tokens have no stamp
+	AtLeast       bool   // Generated may be too low
+	AnyEnd        bool   // when and how it ended is unknown
 	TextCut       bool   // the beginning of Text is missing
 	HitTarget     bool   // TTFT met its target
 	Slim          bool   // Gaps, Text and Prompt are no longer kept, nor Layers and Tokens unless Options.Keep has room
@@ -134,9 +137,10 @@ type Request struct {
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
-	Answered event.Time // when the first token that is no reasoning came; 0: none has
-	Asked    event.Time // when a connection to the server was asked for, before Enqueued; 0: not known
-	Counted  event.Time // when its TTFT entered the distributions; 0: it is in none
+	Answered event.Time    // when the first token that is no reasoning came; 0: none has
+	RTT      event.Reading // s of a round trip between client and server, as their connection began
+	Asked    event.Time    // when a connection to the server was asked for, before Enqueued; 0: not known
+	Counted  event.Time    // when its TTFT entered the distributions; 0: it is in none
 
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
 

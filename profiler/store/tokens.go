@@ -66,6 +66,11 @@ func (s *state) applyToken(e *event.Event) {
 	s.requests.setState(l, max(v.State, event.StateDispatched))
 	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: int(l.atFirst)}
 	gap, paced, last := int64(-1), int64(0), l.choices.Add(e.Choice, at, k, all)
+	if e.Lost {
+		last = 0
+		l.missedStart = l.missedStart || v.First == 0 // the first token was not received
+		v.MissedStart = l.missedStart
+	}
 	all.Add(at, k)
 	v.Choices, l.atFirst = len(l.choices), int32(min(all.AtFirst, event.MaxTokens))
 	if v.First == 0 {

@@ -20,6 +20,7 @@ var (
 		numbers("c", func(e *event.Event) int64 { return unless(e.Choice, 0) }, func(e *event.Event, v int64) { e.Choice = uint16(min(v, math.MaxUint16)) }),
 		stepColumn,
 		numbers("h", func(e *event.Event) int64 { return unless(e.Handover, 0) }, func(e *event.Event, v int64) { e.Handover = uint32(min(v, math.MaxUint32)) }),
+		numbers("q", lostTokens, func(e *event.Event, v int64) { e.Lost = v > 0 }),
 		{"l", scalarValue, nil, putLogProb, readLogProb},
 		{"p", numberArray, nil, putText, readText},
 		{"w", scalarValue, nil, putSampling, readNumber(func(e *event.Event, v int64) { e.Dur = v })}, // until the end of the line: the number of the pass may follow
@@ -45,6 +46,14 @@ func unless[T ~uint16 | ~int32 | ~uint32 | ~uint64](v, assumed T) int64 {
 		return -1
 	}
 	return int64(v)
+}
+
+// lostTokens returns 1 if tokens before this one were lost, else a negative number.
+func lostTokens(e *event.Event) int64 {
+	if e.Lost {
+		return 1
+	}
+	return -1
 }
 
 func clamp(v int64) int32 { return int32(min(v, math.MaxInt32)) }
