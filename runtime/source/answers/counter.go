@@ -9,6 +9,8 @@ const MaxChoices = 128
 type Counter struct {
 	choices           []counted
 	guessed           bool // a message with text had no token count
+	joined            bool // the beginning of the answer was not received
+	missing           int  // tokens before the first message that was, as far as a running count shows
 	answer, reasoning int  // pieces of all choices
 }
 
@@ -31,6 +33,14 @@ func (c *Counter) Add(p *Part, total int) (n, before int) {
 	}
 	one := &c.choices[i]
 	n, before = 1, one.tokens
+	if c.joined && total > 0 {
+		if c.joined = false; !c.guessed {
+			c.missing = max(total-before-max(p.Tokens, 1), 0)
+		}
+	}
+	if total > 0 {
+		total = max(total-c.missing, 1)
+	}
 	switch {
 	case p.Tokens > 0:
 		n = p.Tokens

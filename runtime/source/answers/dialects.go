@@ -2,6 +2,7 @@ package answers
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,45 @@ func Of(path string) *Dialect {
 		if strings.HasSuffix(path, Dialects[i].Path) {
 			return &Dialects[i]
 		}
+	}
+	return nil
+}
+
+// Recognise returns the dialect of a message of a stream whose request is unknown; nil: of none that is known.
+func Recognise(message []byte) *Dialect {
+	var v struct {
+		Object  word    `json:"object"`
+		Type    word    `json:"type"`
+		Created present `json:"created_at"`
+		Message present `json:"message"`
+		Reply   present `json:"response"`
+		Meta    present `json:"meta_info"`
+		Token   present `json:"token"`
+		Slot    present `json:"id_slot"`
+	}
+	if json.Unmarshal(message, &v) != nil {
+		return nil
+	}
+	kind := string(v.Type)
+	switch {
+	case v.Object == "chat.completion.chunk":
+		return Of("/chat/completions")
+	case v.Object == "text_completion":
+		return Of("/v1/completions")
+	case bool(v.Slot):
+		return Of("/completion")
+	case strings.HasPrefix(kind, "response."):
+		return Of("/responses")
+	case strings.HasPrefix(kind, "content_block_"), kind == "message_start", kind == "message_delta", kind == "message_stop":
+		return Of("/v1/messages")
+	case bool(v.Created && v.Message):
+		return Of("/api/chat")
+	case bool(v.Created && v.Reply):
+		return Of("/api/generate")
+	case bool(v.Meta || v.Token):
+		return Of("/generate")
+	case kind == "message.delta", kind == "reasoning.delta", kind == "chat.end", kind == "chat.start":
+		return Of("/api/v1/chat")
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ type lines struct {
 const reads = 2 << 10
 
 // next returns the next line without its line end, valid until the next call. Text after the last line end is a line of
-// its own. Errors: ErrLong for a line that was skipped, io.EOF at the end, errors of from.
+// its own. Errors: ErrLong for a line that was skipped, io.EOF at the end, ErrLost, of from, once for each hole: the
+// line before it is dropped, and the next line is the rest of another. Other errors of from.
 func (l *lines) next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.seen:], '\n'); i >= 0 {
@@ -43,6 +44,9 @@ func (l *lines) next() ([]byte, error) {
 			line := l.buf[l.begin:]
 			l.begin, l.torn = len(l.buf), true
 			return line, nil
+		case l.err == ErrLost:
+			l.err, l.begin, l.tooLong = nil, len(l.buf), false
+			return nil, ErrLost
 		case l.err != nil:
 			return nil, l.err
 		case len(l.buf)-l.begin > MaxMessage:

@@ -40,6 +40,7 @@ type Message struct {
 	Malformed int   // numbers that were left out, since they cannot be
 	Wrong     error // why a part of the message could not be read; nil: all was read
 	Torn      bool  // the answer stopped inside the message or right after it
+	Rest      bool  // the first after missing bytes: it may be the rest of another
 
 	whole bool // the message is the whole answer
 	texts bool // see Reader.Texts

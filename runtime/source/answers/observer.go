@@ -26,8 +26,14 @@ type Observer struct {
 		at              event.Time
 		choice, n, from int // from: tokens of the choice before them
 		reasoning       int // of n
+		lost            bool
 	}
 	unread string // why part of it could not be read; "": all was read
+
+	holes int   // places of which bytes are missing
+	late  bool  // one of them is before the first token
+	after []int // by choice, the holes before its last token
+	total bool  // the server's count of tokens came after the last hole
 }
 
 // Observe returns an observer of an answer in a dialect. emit emits an event of its request.
@@ -61,9 +67,12 @@ func (o *Observer) Read(status int, header http.Header, from io.Reader, at func(
 			o.message(m)
 		case errors.Is(err, ErrJSON):
 			o.Sum.Failed = o.Sum.Failed || m.Failed
-			if !m.Failed && !m.Torn {
+			if !m.Failed && !m.Torn && !m.Rest {
 				o.miss(err)
 			}
+			err = nil
+		case errors.Is(err, ErrLost):
+			o.lose()
 			err = nil
 		case errors.Is(err, ErrLong) && o.streams:
 			o.miss(err)
@@ -71,7 +80,10 @@ func (o *Observer) Read(status int, header http.Header, from io.Reader, at func(
 		}
 	}
 	o.Answer.End()
-	if err != io.EOF && err != io.ErrUnexpectedEOF { // a truncated compressed answer is reported elsewhere
+	switch {
+	case errors.Is(err, ErrLost), err == errHole:
+		o.lose()
+	case err != io.EOF && err != io.ErrUnexpectedEOF: // a truncated compressed answer is reported elsewhere
 		o.miss(err)
 	}
 	o.Flush()
@@ -82,6 +94,18 @@ func (o *Observer) Read(status int, header http.Header, from io.Reader, at func(
 		}
 	}
 	o.server.Update(func(e *event.EngineInfo) { e.Remote.Malformed += uint64(o.Sum.Malformed) })
+}
+
+// Join says that the answer is read from somewhere in its middle on. Call it before Read.
+func (o *Observer) Join() {
+	o.Counter.joined = true
+	o.lose()
+}
+
+// lose notes that bytes of the answer are missing.
+func (o *Observer) lose() {
+	o.Flush()
+	o.holes, o.late, o.total = o.holes+1, o.late || o.First == 0, false
 }
 
 // miss records the first reason why something could not be read.
@@ -99,18 +123,25 @@ func (o *Observer) message(m *Message) {
 	if m.Provider != o.Sum.Provider && m.Provider != "" {
 		o.server.Runs(m.Provider)
 	}
+	o.total = o.total || m.Generated > 0
 	o.Add(m)
 }
 
 // token counts tokens. All of one choice in one read share a timestamp.
 func (o *Observer) token(p *Part, n, before int) {
 	b := &o.burst
-	reasoning := p.Reasoned(n)
-	if b.n > 0 && (b.at != p.At || b.choice != p.Choice || reasoning > 0 && b.n > b.reasoning) {
+	reasoning, lost := p.Reasoned(n), false
+	if o.holes > 0 {
+		for len(o.after) <= p.Choice {
+			o.after = append(o.after, 0)
+		}
+		lost, o.after[p.Choice] = o.after[p.Choice] < o.holes, o.holes
+	}
+	if b.n > 0 && (b.at != p.At || b.choice != p.Choice || reasoning > 0 && b.n > b.reasoning || lost) {
 		o.Flush()
 	}
 	if b.n == 0 {
-		b.at, b.choice, b.from = p.At, p.Choice, before
+		b.at, b.choice, b.from, b.lost = p.At, p.Choice, before, lost
 	}
 	b.n, b.reasoning = b.n+n, b.reasoning+reasoning
 }
@@ -121,7 +152,7 @@ func (o *Observer) Flush() {
 	if b.n == 0 {
 		return
 	}
-	o.emit(event.Event{Kind: event.KindToken, At: b.at, ID: -1, N: int32(b.n), Reasoning: int32(b.reasoning), Index: int32(b.from), Choice: uint16(b.choice)})
+	o.emit(event.Event{Kind: event.KindToken, At: b.at, ID: -1, N: int32(b.n), Reasoning: int32(b.reasoning), Index: int32(b.from), Choice: uint16(b.choice), Lost: b.lost})
 	b.n, b.reasoning = 0, 0
 }
 
@@ -149,6 +180,7 @@ type End struct {
 	Complete     bool       // the answer came to its end
 	Refused      bool       // there is no answer
 	Disconnected bool       // the client closed the connection before that
+	Lost         bool       // nor is it known how it ended: its end was not received
 	Broken       string     // why there is no answer, or no end of it
 }
 
@@ -158,23 +190,53 @@ const ServerClosed = "the server closed the connection before the end of its ans
 // unended is the failure reason of a stream that stops without its final message.
 const unended = "the stream stopped before its final message"
 
+// unseen is the reason of an answer whose end was not received.
+const unseen = "its end was not received"
+
 // Finish emits the stages of the request, counts what could not be measured, and returns the final state and the outcome.
 // The answer, if there is one, must have been read.
 func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 	var outcome event.Outcome
 	if o.status != 0 {
 		outcome = o.Outcome()
-		o.stages(e.Sent)
-		if e.Complete {
+		if o.holes > 0 {
+			o.tear(&outcome)
+		}
+		if !o.late {
+			o.stages(e.Sent)
+		}
+		if e.Complete && o.holes == 0 {
 			o.warn(e.At, outcome.AnyLater)
 		}
 	}
+	outcome.AnyEnd = e.Lost
 	if o.Sum.Model == "" && e.Model != "" && !e.Refused {
 		o.server.Model(e.Model)
 	}
 	var state event.State
 	state, outcome.Reason = o.verdict(&e)
 	return state, outcome
+}
+
+// tear marks in the outcome what is unknown of an answer of which parts are missing.
+func (o *Observer) tear(out *event.Outcome) {
+	c := &o.Counter
+	out.Torn, out.AtLeast = true, !o.total || c.Choices() > 1 && !o.Sum.Done
+	if c.reasoning > 0 || o.Sum.Reasoning > 0 {
+		out.Reasoning, out.Answered, out.AnyReasoning = 0, 0, true
+	}
+	first := 0
+	if c.Choices() == 1 {
+		first = c.choices[0].firstTokens
+	}
+	out.Later, out.AnyLater = 0, true
+	switch {
+	case c.guessed || first == 0:
+	case o.late && o.holes == 1: // what was received has no hole
+		out.Later, out.AnyLater = c.Total()-first, c.Total() == first
+	case !o.late && !out.AtLeast:
+		out.Later, out.AnyLater = max(out.Generated-first, 0), false
+	}
 }
 
 // warn counts what could not be measured in a complete answer. unknown: how many of its tokens were streamed.
@@ -206,6 +268,8 @@ func (o *Observer) verdict(e *End) (event.State, string) {
 		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", o.status, http.StatusText(o.status))) + kind(sum)
 	case sum.Failed:
 		return event.StateFailed, "the server reported an error" + kind(sum)
+	case e.Lost:
+		return event.StateFinished, unseen
 	case sum.Done || sum.Why != "":
 		if sum.Why == "" && o.dialect.Lines {
 			return event.StateFinished, "stop" // old versions of Ollama send no reason
@@ -215,6 +279,8 @@ func (o *Observer) verdict(e *End) (event.State, string) {
 		return event.StateFailed, e.Broken
 	case o.unread != "":
 		return event.StateFinished, "not read: " + o.unread
+	case o.holes > 0: // its final message may be among what is missing
+		return event.StateFinished, ""
 	case o.streams:
 		return event.StateFailed, unended
 	}

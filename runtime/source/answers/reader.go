@@ -28,6 +28,9 @@ var (
 	// ErrJSON means that a message is not JSON, or the whole answer no object: Message.Wrong has the cause. The messages after
 	// it can be read.
 	ErrJSON = errors.New("a message is not a JSON object")
+	// ErrLost means that bytes of the answer are missing, as the reader that it is read from says. Of a stream, the messages
+	// after them can be read.
+	ErrLost = errors.New("part of the answer was not received")
 )
 
 // form is how an answer is divided into messages.
@@ -50,6 +53,7 @@ type Reader struct {
 	event   Event
 	at      func() event.Time
 	ended   bool // the document was read
+	torn    bool // the next line may be the rest of a message of which a part was lost
 }
 
 // NewStream returns a reader of an answer that is a stream in the form of its dialect. at returns the time of the last read
@@ -95,13 +99,13 @@ func NewReader(d *Dialect, status int, header http.Header, from io.Reader, at fu
 // Streams reports whether the answer is a stream of messages.
 func (r *Reader) Streams() bool { return r.form != document }
 
-// Next returns the next message. Errors: io.EOF at the end, ErrLong, ErrJSON with the message, and those of reading.
+// Next returns the next message. Errors: io.EOF at the end, ErrLong, ErrLost, ErrJSON with the message, and those of reading.
 func (r *Reader) Next() (*Message, error) {
 	v, err := r.next()
 	if err != nil {
 		return nil, err
 	}
-	m := &Message{At: v.at, Torn: v.torn, whole: !r.Streams(), texts: r.Texts}
+	m := &Message{At: v.at, Torn: v.torn, Rest: v.rest, whole: !r.Streams(), texts: r.Texts}
 	if string(v.bytes) == "[DONE]" {
 		m.Done = true
 		return m, nil
@@ -124,6 +128,7 @@ type value struct {
 	bytes  []byte // valid until the next call of next
 	failed bool   // the server marks it as an error
 	torn   bool   // the stream stopped inside it or right after it
+	rest   bool   // it may be the rest of another, of which a part is missing
 	at     event.Time
 }
 
@@ -135,9 +140,20 @@ func (r *Reader) next() (value, error) {
 	case jsonLines:
 		for {
 			line, err := r.lines.next()
-			if line = bytes.TrimSpace(line); err != nil || len(line) > 0 {
-				return value{bytes: line, torn: r.lines.torn, at: r.at()}, err
+			line = bytes.TrimSpace(line)
+			rest := r.torn
+			switch {
+			case err == ErrLost:
+				r.torn = true
+			case err == nil && r.torn && !bytes.HasPrefix(line, []byte{'{'}):
+				r.torn = false
+				continue
+			case err == nil && len(line) == 0:
+				continue
+			case err == nil:
+				r.torn = false
 			}
+			return value{bytes: line, torn: r.lines.torn, rest: rest, at: r.at()}, err
 		}
 	}
 	if r.ended {
@@ -145,15 +161,18 @@ func (r *Reader) next() (value, error) {
 	}
 	r.ended = true
 	all, err := io.ReadAll(io.LimitReader(r.lines.from, MaxMessage+1))
-	if err == nil && len(all) > MaxMessage {
+	switch {
+	case err == nil && len(all) > MaxMessage:
 		err = ErrLong
+	case err == ErrLost:
+		return value{}, errHole
 	}
 	return value{bytes: all, at: r.at()}, err
 }
 
 // nextEvent returns the next event with data.
 func (r *Reader) nextEvent() (value, error) {
-	e := &r.event
+	e, rest := &r.event, r.torn
 	e.Begin()
 	for {
 		line, err := r.lines.next()
@@ -162,11 +181,18 @@ func (r *Reader) nextEvent() (value, error) {
 		case err == ErrLong:
 			e.Over = true
 			continue
+		case err == ErrLost:
+			r.torn = true
+			return value{}, ErrLost
+		case err == nil && r.torn && !bytes.HasPrefix(line, []byte("data:")) && !bytes.HasPrefix(line, []byte("event:")):
+			r.torn = len(line) > 0 // until an empty line, an event of which a part was lost
+			continue
 		case err != nil && e.Over, err == io.EOF && e.Some: // the last event needs no blank line after it
 			ended = true
 		case err != nil:
 			return value{}, err
 		default:
+			r.torn = false
 			ended = e.Line(line)
 		}
 		switch {
@@ -174,10 +200,13 @@ func (r *Reader) nextEvent() (value, error) {
 		case e.Over:
 			return value{}, ErrLong
 		default:
-			return value{e.Data, e.Failed, err == io.EOF, r.at()}, nil
+			return value{e.Data, e.Failed, err == io.EOF, rest, r.at()}, nil
 		}
 	}
 }
+
+// errHole is ErrLost where nothing that follows can be read.
+var errHole = errors.New(ErrLost.Error())
 
 // maxDecoded limits the decompressed size of one answer, in bytes. It limits CPU time: the data is not kept.
 const maxDecoded = 1 << 30
@@ -232,8 +261,11 @@ func Limited(from io.Reader, most int, over error) io.Reader { return &limited{f
 // Read implements io.Reader.
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
-	if l.left -= n; l.left < 0 {
+	switch l.left -= n; {
+	case l.left < 0:
 		return n, l.over
+	case errors.Is(err, ErrLost): // what follows cannot be decompressed
+		err = errHole
 	}
 	return n, err
 }

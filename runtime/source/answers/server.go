@@ -35,15 +35,15 @@ type Server struct {
 	paths    int // of warnings, those about a path
 }
 
-// NewServer returns a server with the state that Start emits. now returns the time of its events. expertsUsed is how many
-// experts a token picks, for servers that do not report it; 0: unknown.
-func NewServer(engine event.EngineInfo, now func() event.Time, expertsUsed int) *Server {
-	return &Server{engine: engine, now: now, expertsUsed: expertsUsed, warnings: map[string]uint64{}}
+// NewServer returns a server that has not started. now returns the time of its events. expertsUsed is how many experts a
+// token picks, for servers that do not report it; 0: unknown.
+func NewServer(now func() event.Time, expertsUsed int) *Server {
+	return &Server{now: now, expertsUsed: expertsUsed, warnings: map[string]uint64{}}
 }
 
-// Start sets where events go, and emits the state. The caller calls it once, before all but Warnings.
-func (s *Server) Start(sink event.Sink) {
-	s.sink = sink
+// Start sets where events go, and emits the first state. The caller calls it once, before all but Warnings.
+func (s *Server) Start(sink event.Sink, engine event.EngineInfo) {
+	s.sink, s.engine = sink, engine
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.introduce()

@@ -21,8 +21,8 @@ import (
 // observe feeds an answer to an observer in the given pieces, one per clock tick.
 func observe(d *answers.Dialect, status int, header http.Header, pieces [][]byte) (*answers.Observer, []event.Event) {
 	var log memory
-	server := answers.NewServer(event.EngineInfo{}, func() event.Time { return 0 }, 0)
-	server.Start(event.SinkFunc(func(event.Event) {}))
+	server := answers.NewServer(func() event.Time { return 0 }, 0)
+	server.Start(event.SinkFunc(func(event.Event) {}), event.EngineInfo{})
 	o := server.Observe(d, log.Emit)
 	feed := answers.NewFeed(o.Flush)
 	for i, p := range pieces {

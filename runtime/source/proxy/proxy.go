@@ -85,10 +85,7 @@ func New(opt Options) (*Proxy, error) {
 		opt: opt, to: to, listener: listener, idle: make(chan struct{}),
 		versions: newVersions(to, opt.headers), prompts: prompts.NewHistory(),
 	}
-	p.pass, p.server = p.newPass(), answers.NewServer(event.EngineInfo{
-		Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineStarting,
-		Remote: event.Remote{Address: p.Target()},
-	}, opt.Clock.Now, opt.ExpertsUsed)
+	p.pass, p.server = p.newPass(), answers.NewServer(opt.Clock.Now, opt.ExpertsUsed)
 	p.link = &link{clock: opt.Clock, server: p.server, suspect: make(chan struct{}, 1)}
 	return p, nil
 }
@@ -140,7 +137,10 @@ func (p *Proxy) Warnings() map[string]uint64 { return p.server.Warnings() }
 // Options.Drain.
 func (p *Proxy) Run(ctx context.Context, sink event.Sink) error {
 	p.sink = sink
-	p.server.Start(sink)
+	p.server.Start(sink, event.EngineInfo{
+		Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineStarting,
+		Remote: event.Remote{Address: p.Target()},
+	})
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
