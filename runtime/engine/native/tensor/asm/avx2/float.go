@@ -53,7 +53,7 @@ func floats() {
 func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, out reg.GPVirtual) {
 	xs := Pointers(in, "x", "xStride", v)
 	sums := ymms(4 * v)
-	zero(sums...)
+	Zero(sums...)
 	if v > 1 {
 		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
 		s.columns(fmt.Sprint(v), rows[:], xs, sums, 1, func(reg.GPVirtual) {

@@ -56,7 +56,7 @@ func wanted() reg.VecVirtual {
 func (f form) vectors(v int, in, out reg.GPVirtual) {
 	acts := Pointers(in, "act", "actStride", v)
 	sums := ymms(v)
-	zero(sums...)
+	Zero(sums...)
 	add, first := GP8(), fmt.Sprintf("first%d", v)
 	Load(Param("add"), add)
 	TESTB(add, add)
@@ -119,7 +119,7 @@ func halfParts(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones 
 // the sign of w: two such products fit into 16 bits even for w = -128.
 func part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, from, to int) []reg.VecVirtual {
 	ints, w, size, x := ymms(len(acts)), YMM(), YMM(), YMM()
-	zero(ints...)
+	Zero(ints...)
 	for k := from; k < to; k++ {
 		VMOVDQU(Mem(panel, 32*k), w)
 		VPABSB(w, size)

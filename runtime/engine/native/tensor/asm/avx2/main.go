@@ -29,19 +29,7 @@ func main() {
 	Generate()
 }
 
-func ymms(n int) []reg.VecVirtual {
-	y := make([]reg.VecVirtual, n)
-	for i := range y {
-		y[i] = YMM()
-	}
-	return y
-}
-
-func zero(y ...reg.VecVirtual) {
-	for _, r := range y {
-		VXORPS(r, r, r)
-	}
-}
+func ymms(n int) []reg.VecVirtual { return Registers(n, YMM) }
 
 // splat fills a register with copies of a 32-bit constant.
 func splat(bits uint32) reg.VecVirtual {
@@ -115,7 +103,3 @@ func reduce(y reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
 	op(quarter, x, quarter)
 	return quarter
 }
-
-func addPS(a, b, c reg.Register) { VADDPS(a, b, c) }
-
-func maxPS(a, b, c reg.Register) { VMAXPS(a, b, c) }

@@ -9,19 +9,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose4 transposes four rows per lane to four columns per lane, separately in each 128-bit lane.
-func transpose4(r []reg.VecVirtual) {
-	low, high, low2, high2 := YMM(), YMM(), YMM(), YMM()
-	VPUNPCKLDQ(r[1], r[0], low)
-	VPUNPCKHDQ(r[1], r[0], high)
-	VPUNPCKLDQ(r[3], r[2], low2)
-	VPUNPCKHDQ(r[3], r[2], high2)
-	VPUNPCKLQDQ(low2, low, r[0])
-	VPUNPCKHQDQ(low2, low, r[1])
-	VPUNPCKLQDQ(high2, high, r[2])
-	VPUNPCKHQDQ(high2, high, r[3])
-}
-
 // columns16 reads 16 bytes at disp of every row: register k holds dword k of the 8 rows.
 func columns16(t Rows, disp int) []reg.VecVirtual {
 	y := ymms(4)
@@ -29,7 +16,7 @@ func columns16(t Rows, disp int) []reg.VecVirtual {
 		VBROADCASTI128(t.At(r, disp), y[r])
 		VINSERTI128(operand.Imm(1), t.At(r+4, disp), y[r], y[r])
 	}
-	transpose4(y)
+	Transpose4(y, YMM)
 	return y
 }
 
@@ -39,8 +26,8 @@ func columns32(t Rows, disp int) []reg.VecVirtual {
 	for r := range y {
 		VMOVDQU(t.At(r, disp), y[r])
 	}
-	transpose4(y[:4])
-	transpose4(y[4:])
+	Transpose4(y[:4], YMM)
+	Transpose4(y[4:], YMM)
 	for k := range 4 {
 		low := YMM()
 		VPERM2I128(operand.Imm(0x20), y[4+k], y[k], low)
@@ -59,18 +46,8 @@ func packs() {
 	packQ6K()
 }
 
-const packSignature = "func(panel *byte, base *byte, stride, blocks int, next uintptr)"
-
-// storeScale stores the collected half floats at the address at to the panel, and advances at.
-func storeScale(at, panel reg.GPVirtual) {
-	scale := YMM()
-	VCVTPH2PS(Mem(at, 0), scale)
-	VMOVUPS(scale, Mem(panel, panelScale))
-	ADDQ(operand.Imm(2*lanes), at)
-}
-
 func packQ80() {
-	TEXT("packQ80AVX2", NOSPLIT, packSignature)
+	TEXT("packQ80AVX2", NOSPLIT, PackSignature)
 	scales := AllocLocal(2 * lanes * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	_, at := t.CollectScales(blocks, 34, scales)
@@ -79,12 +56,12 @@ func packQ80() {
 			VMOVDQU(y, Mem(panel, 32*k))
 			next.Fetch(k+1, 8)
 		}
-		storeScale(at, panel)
+		vector.StoreScale(at, Mem(panel, panelScale))
 	})
 }
 
 func packQ40() {
-	TEXT("packQ40AVX2", NOSPLIT, packSignature)
+	TEXT("packQ40AVX2", NOSPLIT, PackSignature)
 	scales := AllocLocal(2 * lanes * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, eight := splat(0x0f0f0f0f), splat(0x08080808)
@@ -97,7 +74,7 @@ func packQ40() {
 			}
 			next.Fetch(k+1, 4)
 		}
-		storeScale(at, panel)
+		vector.StoreScale(at, Mem(panel, panelScale))
 	})
 }
 
@@ -117,7 +94,7 @@ func packQ4K(fifth bool) {
 	if fifth {
 		name, values, size = "packQ5KAVX2", 48, 176
 	}
-	TEXT(name, NOSPLIT, packSignature)
+	TEXT(name, NOSPLIT, PackSignature)
 	kept := AllocLocal(32 * 8)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
@@ -205,7 +182,7 @@ func lowByte(i int) operand.Mem {
 }
 
 func packQ6K() {
-	TEXT("packQ6KAVX2", NOSPLIT, packSignature)
+	TEXT("packQ6KAVX2", NOSPLIT, PackSignature)
 	kept, tmp := AllocLocal(32*8), AllocLocal(2*lanes)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)

@@ -41,7 +41,7 @@ func (q quantizer) absolute(x reg.GPVirtual, n int) reg.VecVirtual {
 		VANDPS(Mem(x, 4*i), q.magnitude, v)
 		VMAXPS(v, amax, amax)
 	}
-	return reduce(amax, maxPS)
+	return reduce(amax, MaxPS)
 }
 
 // block rounds the 32 values at x+at and fills the actBlock at dst+dstAt. inverse and scale are in the first lanes.

@@ -20,7 +20,7 @@ var vector = Vector{
 		}
 		return firstLanes(left)
 	},
-	Sum: func(y reg.VecVirtual) reg.VecVirtual { return reduce(y, addPS) },
+	Sum: func(y reg.VecVirtual) reg.VecVirtual { return reduce(y, AddPS) },
 }
 
 // vectors emits the float32 helpers.
@@ -106,7 +106,7 @@ func swiGLU() {
 func expSum() {
 	TEXT("expSumAVX2", NOSPLIT, "func(x *float32, scale float32, n int) float32")
 	s, top, sum := vector.Span([]string{"x"}, "scale"), float(math.Inf(-1)), YMM()
-	zero(sum)
+	Zero(sum)
 	s.Loop("max", func(s *Span) {
 		v := s.Get("x")
 		VMULPS(s.Scalar, v, v)
@@ -115,7 +115,7 @@ func expSum() {
 		}
 		VMAXPS(v, top, top)
 	})
-	VBROADCASTSS(reduce(top, maxPS), top)
+	VBROADCASTSS(reduce(top, MaxPS), top)
 	s.Loop("exp", func(s *Span) {
 		v := s.Get("x")
 		VFMSUB213PS(top, s.Scalar, v)
@@ -126,7 +126,7 @@ func expSum() {
 		VADDPS(v, sum, sum)
 		s.Put(v, "x")
 	})
-	r := reduce(sum, addPS)
+	r := reduce(sum, AddPS)
 	VZEROUPPER()
 	Store(r, ReturnIndex(0))
 	RET()

@@ -16,8 +16,7 @@ var rowCounts = []int{8, 4, 3, 2, 1}
 func attention() {
 	TEXT("attnScoresAVX512", NOSPLIT, "func(scores *float32, stride int, q *float32, rows int, keys *uint16, dim, positions int)")
 	PerRows(rowCounts, scores)
-	TEXT("attnMixAVX512", NOSPLIT, "func(out, weights *float32, stride, rows int, values *uint16, dim, n int)")
-	PerRows(rowCounts, mix)
+	vector.Mix(rowCounts, 4)
 }
 
 // scores emits the products of query rows with tiles of 16 keys, several tiles at a time.
@@ -44,7 +43,7 @@ func scores(rows int) {
 // scoreTiles emits the products of query rows with some tiles, one dimension after another, and advances keys and at.
 func scoreTiles(rows, tiles int, q Rows, keys, at reg.GPVirtual) {
 	sums := zmms(rows * tiles)
-	zero(sums)
+	Zero(sums...)
 	dims, tile, tile3 := Arg("dim"), Arg("dim"), GP64()
 	SHLQ(operand.Imm(5), tile)
 	LEAQ(operand.Mem{Base: tile, Index: tile, Scale: 2}, tile3)
@@ -88,61 +87,4 @@ func scoreTiles(rows, tiles int, q Rows, keys, at reg.GPVirtual) {
 	SHLQ(operand.Imm(2), back)
 	NEGQ(back)
 	q.Advance(back)
-}
-
-// mix emits the weighted sums of values over positions, for several columns at a time.
-func mix(rows int) {
-	at, left := GP64(), Arg("dim")
-	XORQ(at, at) // offset in a value, in bytes
-	widths := []int{2, 1}
-	if rows <= 4 {
-		widths = []int{4, 2, 1}
-	}
-	for i, columns := range widths {
-		loop := fmt.Sprintf("columns%dx%d", rows, columns)
-		end := fmt.Sprintf("end%d", rows)
-		if i+1 < len(widths) {
-			end = fmt.Sprintf("columns%dx%d", rows, widths[i+1])
-		}
-		Label(loop)
-		CMPQ(left, operand.Imm(uint64(16*columns)))
-		JLT(operand.LabelRef(end))
-		mixColumns(rows, columns, at)
-		SUBQ(operand.Imm(uint64(16*columns)), left)
-		JMP(operand.LabelRef(loop))
-	}
-	Label(fmt.Sprintf("end%d", rows))
-}
-
-func mixColumns(rows, columns int, at reg.GPVirtual) {
-	sums := zmms(rows * columns)
-	zero(sums)
-	w, values, step, n := RowsAt("weights", "stride", rows, 2), Arg("values"), Arg("dim"), Arg("n")
-	ADDQ(at, values)
-	SHLQ(operand.Imm(1), step)
-	loop := fmt.Sprintf("positions%dx%d", rows, columns)
-	Label(loop)
-	v, x := zmms(columns), ZMM()
-	for i := range columns {
-		VCVTPH2PS(Mem(values, 32*i), v[i])
-	}
-	for r := range rows {
-		VBROADCASTSS(w.At(r, 0), x)
-		for i := range columns {
-			VFMADD231PS(v[i], x, sums[r*columns+i])
-		}
-	}
-	ADDQ(step, values)
-	w.Advance(operand.Imm(4))
-	DECQ(n)
-	JNZ(operand.LabelRef(loop))
-	out, at4 := RowsAt("out", "dim", rows, 2), GP64()
-	LEAQ(operand.Mem{Base: at, Index: at, Scale: 1}, at4)
-	out.Advance(at4)
-	for r := range rows {
-		for i := range columns {
-			VMOVUPS(sums[r*columns+i], out.At(r, 64*i))
-		}
-	}
-	ADDQ(Imm(32*columns), at)
 }

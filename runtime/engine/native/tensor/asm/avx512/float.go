@@ -14,38 +14,27 @@ import (
 type source struct {
 	name string
 	size int
-	load func(m operand.Mem, z reg.VecVirtual)
-	tail func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual)
+	load func(m operand.Op, z reg.VecVirtual)
 }
 
 var sources = []source{
-	{
-		"F32", 4,
-		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) },
-		func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual) { VMOVUPS_Z(m, mask, z) },
-	},
-	{
-		"F16", 2,
-		func(m operand.Mem, z reg.VecVirtual) { VCVTPH2PS(m, z) },
-		func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual) {
-			h := YMM()
-			VMOVDQU16_Z(m, mask, h)
-			VCVTPH2PS(h, z)
-		},
-	},
-	{
-		"BF16", 2,
-		func(m operand.Mem, z reg.VecVirtual) {
-			VPMOVZXWD(m, z)
-			VPSLLD(operand.Imm(16), z, z)
-		},
-		func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual) {
-			h := YMM()
-			VMOVDQU16_Z(m, mask, h)
-			VPMOVZXWD(h, z)
-			VPSLLD(operand.Imm(16), z, z)
-		},
-	},
+	{"F32", 4, func(m operand.Op, z reg.VecVirtual) { VMOVUPS(m, z) }},
+	{"F16", 2, func(m operand.Op, z reg.VecVirtual) { VCVTPH2PS(m, z) }},
+	{"BF16", 2, func(m operand.Op, z reg.VecVirtual) {
+		VPMOVZXWD(m, z)
+		VPSLLD(operand.Imm(16), z, z)
+	}},
+}
+
+// loadTail converts the weights that a mask selects.
+func (s source) loadTail(m operand.Op, mask reg.OpmaskVirtual, z reg.VecVirtual) {
+	if s.size == 4 {
+		VMOVUPS_Z(m, mask, z)
+		return
+	}
+	h := YMM()
+	VMOVDQU16_Z(m, mask, h)
+	s.load(h, z)
 }
 
 // floats emits the products of up to four rows of floating-point weights with n vectors. Lane l of an accumulator sums
@@ -53,7 +42,7 @@ var sources = []source{
 func floats() {
 	for _, s := range sources {
 		TEXT("gemm"+s.name+"AVX512", NOSPLIT, "func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)")
-		p, keep := FourRows(), firstRows()
+		p, keep := FourRows(), firstLanes(Arg("rows"))
 		tail := tailMask("cols")
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
@@ -74,20 +63,16 @@ func floats() {
 	}
 }
 
-// firstRows returns a mask with a bit for each of the rows.
-func firstRows() reg.OpmaskVirtual {
-	rows, bits, mask := Arg("rows"), GP32(), K()
-	MOVL(operand.U32(1), bits)
-	SHLXL(rows.As32(), bits, bits)
-	DECL(bits)
-	KMOVW(bits, mask)
-	return mask
-}
-
 // tailMask returns a mask with a bit for each of the last length%16 values.
 func tailMask(length string) reg.OpmaskVirtual {
-	n, bits, mask := Arg(length), GP32(), K()
+	n := Arg(length)
 	ANDL(operand.U32(lanes-1), n.As32())
+	return firstLanes(n)
+}
+
+// firstLanes returns a mask with a bit for each of the first n lanes.
+func firstLanes(n reg.GPVirtual) reg.OpmaskVirtual {
+	bits, mask := GP32(), K()
 	MOVL(operand.U32(1), bits)
 	SHLXL(n.As32(), bits, bits)
 	DECL(bits)
@@ -100,7 +85,7 @@ func tailMask(length string) reg.OpmaskVirtual {
 func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtual, in, out reg.GPVirtual) {
 	xs := Pointers(in, "x", "xStride", v)
 	sums := zmms(4 * v)
-	zero(sums)
+	Zero(sums...)
 	if v > 1 {
 		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
 		s.columns(fmt.Sprint(v), rows[:], xs, tail, sums, 1, func(reg.GPVirtual) {
@@ -123,17 +108,17 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtu
 // runs once for the given number of steps.
 func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, tail reg.OpmaskVirtual, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
 	at := Columns(name, lanes, steps, fetch, func(at reg.GPVirtual) {
-		s.step(rows, xs, at, sums, s.load, func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) })
+		s.step(rows, xs, at, sums, s.load, func(m operand.Op, z reg.VecVirtual) { VMOVUPS(m, z) })
 	})
 	JZ(operand.LabelRef("sums" + name))
 	s.step(rows, xs, at, sums,
-		func(m operand.Mem, z reg.VecVirtual) { s.tail(m, tail, z) },
-		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
+		func(m operand.Op, z reg.VecVirtual) { s.loadTail(m, tail, z) },
+		func(m operand.Op, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
 	Label("sums" + name)
 }
 
 // step adds the products of up to 16 columns.
-func (s source) step(rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Mem, reg.VecVirtual)) {
+func (s source) step(rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Op, reg.VecVirtual)) {
 	w := zmms(len(rows))
 	for r, p := range rows {
 		loadW(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)}, w[r])

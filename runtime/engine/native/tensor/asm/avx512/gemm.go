@@ -56,7 +56,7 @@ func gemms() {
 func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
 	acts := Pointers(in, "act", "actStride", v)
 	sums := zmms(v)
-	zero(sums)
+	Zero(sums...)
 	add, first := GP8(), fmt.Sprintf("first%d", v)
 	Load(Param("add"), add)
 	TESTB(add, add)

@@ -163,7 +163,7 @@ func (s step) fourQ40(others []reg.OpmaskVirtual) {
 // minus returns -n times the sums of the four signed bytes of each dword of x.
 func minus(n uint32, x ...reg.VecVirtual) reg.VecVirtual {
 	sum, zeros, times := ZMM(), ZMM(), splat(n*0x01010101)
-	zero([]reg.VecVirtual{sum, zeros})
+	Zero(sum, zeros)
 	for _, z := range x {
 		dotBytes(z, times, sum)
 	}
@@ -205,11 +205,9 @@ func stepQ40(s step) {
 	low, ints, scale := ZMM(), zmms(2), s.halfScale()
 	VPBROADCASTD(dword(0x0f0f0f0f), low)
 	s.offset(ints[0], ActOff, 4) // -8·Σq
-	zero(ints[1:])
+	Zero(ints[1])
 	for k, z := range columns16(s.Rows, 2) {
-		high := ZMM()
-		VPSRLW(operand.Imm(4), z, high)
-		for i, v := range []reg.VecVirtual{z, high} {
+		for i, v := range nibbles(z) {
 			VPANDD(low, v, v)
 			s.dot(0, k+4*i, v, ints[i])
 		}
@@ -234,11 +232,9 @@ func (s step) nibblesK(values int, fifth bool) {
 	}
 	for j := range 4 {
 		ints := zmms(2)
-		zero(ints)
+		Zero(ints...)
 		for k, z := range columns32(s.Rows, values+32*j) {
-			high := ZMM()
-			VPSRLW(operand.Imm(4), z, high)
-			for i, v := range []reg.VecVirtual{z, high} {
+			for i, v := range nibbles(z) {
 				VPANDD(low, v, v)
 				if fifth {
 					orBit(fifths[k], 2*j+i, bit, v)

@@ -4,6 +4,7 @@ package main
 import (
 	"fmt"
 
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
@@ -30,19 +31,7 @@ func main() {
 	Generate()
 }
 
-func zmms(n int) []reg.VecVirtual {
-	z := make([]reg.VecVirtual, n)
-	for i := range z {
-		z[i] = ZMM()
-	}
-	return z
-}
-
-func zero(z []reg.VecVirtual) {
-	for _, r := range z {
-		VXORPS(r, r, r)
-	}
-}
+func zmms(n int) []reg.VecVirtual { return Registers(n, ZMM) }
 
 // splat fills a register with copies of a 32-bit constant.
 func splat(bits uint32) reg.VecVirtual {

@@ -7,19 +7,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose4 transposes four rows per lane to four columns per lane, separately in each 128-bit lane.
-func transpose4(r []reg.VecVirtual) {
-	low, high, low2, high2 := ZMM(), ZMM(), ZMM(), ZMM()
-	VPUNPCKLDQ(r[1], r[0], low)
-	VPUNPCKHDQ(r[1], r[0], high)
-	VPUNPCKLDQ(r[3], r[2], low2)
-	VPUNPCKHDQ(r[3], r[2], high2)
-	VPUNPCKLQDQ(low2, low, r[0])
-	VPUNPCKHQDQ(low2, low, r[1])
-	VPUNPCKLQDQ(high2, high, r[2])
-	VPUNPCKHQDQ(high2, high, r[3])
-}
-
 // columns16 reads 16 bytes at disp of every row: register k holds dword k of the 16 rows.
 func columns16(t Rows, disp int) []reg.VecVirtual {
 	z := zmms(4)
@@ -29,7 +16,7 @@ func columns16(t Rows, disp int) []reg.VecVirtual {
 			VINSERTI32X4(operand.Imm(uint64(lane)), t.At(4*lane+r, disp), z[r], z[r])
 		}
 	}
-	transpose4(z)
+	Transpose4(z, ZMM)
 	return z
 }
 
@@ -40,8 +27,8 @@ func columns32(t Rows, disp int) []reg.VecVirtual {
 		VBROADCASTI64X4(t.At(r, disp), z[i])
 		VINSERTI64X4(operand.Imm(1), t.At(r+4, disp), z[i], z[i])
 	}
-	transpose4(z[:4])
-	transpose4(z[4:])
+	Transpose4(z[:4], ZMM)
+	Transpose4(z[4:], ZMM)
 	out := zmms(8)
 	for k := range 4 {
 		VSHUFI64X2(operand.Imm(0x88), z[4+k], z[k], out[k])
@@ -59,10 +46,8 @@ func packs() {
 	packQ6K()
 }
 
-const packSignature = "func(panel *byte, base *byte, stride, blocks int, next uintptr)"
-
 func packQ80() {
-	TEXT("packQ80AVX512", NOSPLIT, packSignature)
+	TEXT("packQ80AVX512", NOSPLIT, PackSignature)
 	scales := AllocLocal(32 * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	flip := splat(0x80808080)
@@ -73,34 +58,26 @@ func packQ80() {
 			VMOVDQU32(z, Mem(panel, 64*k))
 			next.Fetch(k+1, 8)
 		}
-		scale := ZMM()
-		VCVTPH2PS(Mem(at, 0), scale)
-		VMOVUPS(scale, Mem(panel, panelScale))
-		ADDQ(operand.Imm(32), at)
+		vector.StoreScale(at, Mem(panel, panelScale))
 	})
 }
 
 func packQ40() {
-	TEXT("packQ40AVX512", NOSPLIT, packSignature)
+	TEXT("packQ40AVX512", NOSPLIT, PackSignature)
 	scales := AllocLocal(32 * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
 	_, at := t.CollectScales(blocks, 18, scales)
 	t.Steps(blocks, panel, panelSize, 18, func(next *Ahead) {
 		for k, z := range columns16(t, 2) {
-			high := ZMM()
-			VPSRLW(operand.Imm(4), z, high)
-			for i, v := range []reg.VecVirtual{z, high} {
+			for i, v := range nibbles(z) {
 				VPANDD(low, v, v)
 				VPADDB(offset, v, v)
 				VMOVDQU32(v, Mem(panel, 64*(k+4*i)))
 			}
 			next.Fetch(k+1, 4)
 		}
-		scale := ZMM()
-		VCVTPH2PS(Mem(at, 0), scale)
-		VMOVUPS(scale, Mem(panel, panelScale))
-		ADDQ(operand.Imm(32), at)
+		vector.StoreScale(at, Mem(panel, panelScale))
 	})
 }
 
@@ -111,7 +88,7 @@ func packQ4K(fifth bool) {
 	if fifth {
 		name, values, size = "packQ5KAVX512", 48, 176
 	}
-	TEXT(name, NOSPLIT, packSignature)
+	TEXT(name, NOSPLIT, PackSignature)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
@@ -127,9 +104,7 @@ func packQ4K(fifth bool) {
 		}
 		for j := range 4 {
 			for k, z := range columns32(t, values+32*j) {
-				high := ZMM()
-				VPSRLW(operand.Imm(4), z, high)
-				for i, v := range []reg.VecVirtual{z, high} {
+				for i, v := range nibbles(z) {
 					VPTERNLOGD(operand.Imm(0xea), flip, low, v) // v & low | flip
 					if fifth {
 						orBit(fifths[k], 2*j+i, bit, v)
@@ -140,6 +115,13 @@ func packQ4K(fifth bool) {
 			}
 		}
 	})
+}
+
+// nibbles returns z and z shifted right: their low four bits of each byte are the halves of the bytes of z.
+func nibbles(z reg.VecVirtual) []reg.VecVirtual {
+	high := ZMM()
+	VPSRLW(operand.Imm(4), z, high)
+	return []reg.VecVirtual{z, high}
 }
 
 // orBit adds bit n of each byte of z, moved to bit 4, to v.
@@ -191,7 +173,7 @@ func (h header) unpack(which, j int) reg.VecVirtual {
 }
 
 func packQ6K() {
-	TEXT("packQ6KAVX512", NOSPLIT, packSignature)
+	TEXT("packQ6KAVX512", NOSPLIT, PackSignature)
 	tmp := AllocLocal(32)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
@@ -202,9 +184,7 @@ func packQ6K() {
 			top := columns32(t, 128+32*half)
 			for part := range 2 {
 				for k, z := range columns32(t, 64*half+32*part) {
-					high := ZMM()
-					VPSRLW(operand.Imm(4), z, high)
-					for i, v := range []reg.VecVirtual{z, high} {
+					for i, v := range nibbles(z) {
 						VPANDD(low, v, v)
 						orTwoBits(top[k], part+2*i, dword(0x30303030), v)
 						VPADDB(offset, v, v)

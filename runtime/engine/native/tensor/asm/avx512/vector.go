@@ -23,7 +23,7 @@ var vector = Vector{
 		}
 		return tail
 	},
-	Sum: func(z reg.VecVirtual) reg.VecVirtual { return reduce(z, addPS) },
+	Sum: func(z reg.VecVirtual) reg.VecVirtual { return reduce(z, AddPS) },
 }
 
 // vectors emits the float32 helpers.
@@ -90,10 +90,6 @@ func swiGLU() {
 	RET()
 }
 
-func addPS(a, b, c reg.Register) { VADDPS(a, b, c) }
-
-func maxPS(a, b, c reg.Register) { VMAXPS(a, b, c) }
-
 // reduce combines the 16 lanes of z into the first one of the result.
 func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
 	half, quarter, x := YMM(), XMM(), XMM()
@@ -123,7 +119,7 @@ func expSum() {
 			VMAXPS(v, top, s.Mask, top)
 		}
 	})
-	VBROADCASTSS(reduce(top, maxPS), top)
+	VBROADCASTSS(reduce(top, MaxPS), top)
 	s.Loop("exp", func(s *Span) {
 		v := s.Get("x")
 		VFMSUB213PS(top, s.Scalar, v)
@@ -135,7 +131,7 @@ func expSum() {
 		}
 		s.Put(v, "x")
 	})
-	r := reduce(sum, addPS)
+	r := reduce(sum, AddPS)
 	VZEROUPPER()
 	Store(r, ReturnIndex(0))
 	RET()

@@ -94,6 +94,17 @@ func (t Rows) CollectScales(left reg.GPVirtual, size int, scales operand.Mem) (n
 	return n, at
 }
 
+// StoreScale stores the half floats of rows that were collected at the address at as float32 values, and advances at.
+func (v Vector) StoreScale(at reg.GPVirtual, to operand.Mem) {
+	scale := v.New()
+	VCVTPH2PS(Mem(at, 0), scale)
+	VMOVUPS(scale, to)
+	ADDQ(operand.Imm(uint64(2*v.Lanes)), at)
+}
+
+// PackSignature is that of kernels that convert rows to a panel.
+const PackSignature = "func(panel *byte, base *byte, stride, blocks int, next uintptr)"
+
 // PerRows emits code for each of some numbers of rows, and the selection among them by the argument rows.
 func PerRows(counts []int, do func(rows int)) {
 	rows := Arg("rows")
