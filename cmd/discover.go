@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -133,7 +134,7 @@ func discoverRow(w io.Writer, f *discover.Found) {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, orDash(sanitize.Line(word)))
+			fmt.Fprint(w, cmp.Or(sanitize.Line(word), "-"))
 		}
 		fmt.Fprintln(w)
 	}

@@ -1,10 +1,12 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -104,25 +106,17 @@ func (o *installation) run(ctx context.Context) error {
 
 // printResult prints the result of an installation.
 func (o *installation) printResult(r library.Result) {
-	did, dir := "installed", r.Candidate.Dir
+	did, name, dir := "installed", strings.TrimSpace("llama.cpp "+r.Candidate.Release), r.Candidate.Dir
 	if console.TerminalOf(o.out) != nil {
 		dir = files.ShortenHome(dir)
 	}
 	if r.Already {
 		did = "already installed"
 	}
-	fmt.Fprintf(o.out, "llama.cpp%s %s: %s\n", prefixed(" ", r.Candidate.Release), did, dir)
+	fmt.Fprintf(o.out, "%s %s: %s\n", name, did, dir)
 	if !r.Checked && !r.Already {
 		fmt.Fprintln(o.out, "These libraries are your own: they were not checked against a hash.")
 	}
-}
-
-// prefixed returns s after before, or "" if s is empty.
-func prefixed(before, s string) string {
-	if s == "" {
-		return ""
-	}
-	return before + s
 }
 
 // progress prints the progress of an installation: one line that it overwrites on a terminal, otherwise one line per
@@ -224,7 +218,7 @@ func listEngines(w io.Writer, found []library.Candidate) error {
 			case !c.Usable():
 				state = c.Why
 			}
-			fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\t%s\n", mark, orDash(c.Release), orDash(c.Device), c.Origin, files.ShortenHome(c.Dir), state)
+			fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\t%s\n", mark, cmp.Or(c.Release, "-"), cmp.Or(c.Device, "-"), c.Origin, files.ShortenHome(c.Dir), state)
 		}
 		if err := table.Flush(); err != nil {
 			return fmt.Errorf("write list: %w", err)
@@ -235,11 +229,4 @@ func listEngines(w io.Writer, found []library.Candidate) error {
 		return err
 	}
 	return nil
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

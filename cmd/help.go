@@ -213,13 +213,12 @@ func commandFlags(c *cobra.Command, all bool) (out []listedFlag) {
 
 // writeAllFlags lists the flags of all commands. Flags of one name and one usage are listed once, with the commands that have them.
 func writeAllFlags(w io.Writer, root *cobra.Command) error {
-	type key struct{ name, usage, value string }
 	found := map[string][]*listedFlag{} // by name
-	byText := map[key]*listedFlag{}
+	byText := map[string]*listedFlag{}
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		for _, f := range commandFlags(c, true) {
-			k := key{f.Name, f.Usage, f.DefValue}
+			k := strings.Join([]string{f.Name, f.Usage, f.DefValue}, "\n")
 			if byText[k] == nil {
 				byText[k] = &f
 				found[f.Name] = append(found[f.Name], &f)

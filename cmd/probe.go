@@ -28,7 +28,8 @@ import (
 )
 
 func newProbeCommand() *cobra.Command {
-	var opts probing
+	var dryRun bool
+	var sample, listen string
 	c := &cobra.Command{
 		Use:   "probe PID",
 		Short: "Let attach watch an unmodified llama.cpp process",
@@ -55,28 +56,21 @@ sudo llmtop attach pid:PID does the same with the screen in one command.`,
 			case err != nil:
 				return exit.Usage(err)
 			}
-			if opts.dryRun {
+			if dryRun {
 				return describeTarget(c.OutOrStdout(), target)
 			}
-			if opts.hooks, err = local.Hooks(opts.sample, false); err != nil {
+			hooks, err := local.Hooks(sample, false)
+			if err != nil {
 				return err
 			}
-			return opts.run(c.Context(), target, c.ErrOrStderr())
+			return probeProcess(c.Context(), target, hooks, listen, c.ErrOrStderr())
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&opts.dryRun, "dry-run", false, "print what would be probed, and exit")
-	flags.StringVar(&opts.sample, "expert-sample", "auto", "count router picks in 1 of `N` forward passes, auto (overhead about 0.5 %) or off")
-	flags.StringVar(&opts.listen, "listen", "", "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
+	flags.BoolVar(&dryRun, "dry-run", false, "print what would be probed, and exit")
+	flags.StringVar(&sample, "expert-sample", "auto", "count router picks in 1 of `N` forward passes, auto (overhead about 0.5 %) or off")
+	flags.StringVar(&listen, "listen", "", "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
 	return c
-}
-
-// probing are the flags of the command.
-type probing struct {
-	dryRun bool
-	listen string
-	sample string
-	hooks  engine.Hooks
 }
 
 // newToggleCommand returns the hidden command that attaches and detaches the probe of picks.
@@ -115,14 +109,15 @@ func describeTarget(w io.Writer, t *probe.Target) error {
 	return nil
 }
 
-// run probes a process until a signal or the end of the process, and serves the events.
-func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer) (err error) {
+// probeProcess probes a process until a signal or the end of the process, and serves the events at an address, "": one
+// that attach finds.
+func probeProcess(ctx context.Context, target *probe.Target, hooks engine.Hooks, listen string, notes io.Writer) (err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	clock := engine.NewClock()
-	p, err := probe.Open(target, clock, o.hooks)
+	p, err := probe.Open(target, clock, hooks)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return needsRoot(fmt.Errorf("probe process %d: %w", target.PID, err))
@@ -133,10 +128,10 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	if err := probe.Drop(); err != nil {
 		return err
 	}
-	if o.listen == "" { // names the user's folder, so after Drop
-		o.listen = socket.Address("probe")
+	if listen == "" { // names the user's folder, so after Drop
+		listen = socket.Address("probe")
 	}
-	server, err := socket.Listen(o.listen, socket.Options{Context: ctx, Clock: clock, Engine: event.EngineInfo{Name: "llama.cpp"}})
+	server, err := socket.Listen(listen, socket.Options{Context: ctx, Clock: clock, Engine: event.EngineInfo{Name: "llama.cpp"}})
 	if err != nil {
 		return exit.Usage(err)
 	}

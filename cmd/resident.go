@@ -17,14 +17,8 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// expertsResident holds the flags of the experts resident command.
-type expertsResident struct {
-	picks  string // report or recording
-	engine string // engine of a recording of several
-}
-
 func newExpertsResidentCommand() *cobra.Command {
-	var opts expertsResident
+	var picks, engine string // a report or recording, and the engine of one of several
 	c := &cobra.Command{
 		Use:   "resident MODEL.gguf",
 		Short: "Show which experts of a model file are in the page cache",
@@ -37,15 +31,16 @@ often than evenly, with less than half of their bytes in memory. Linux only.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 			defer stop()
-			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
+			return showResident(ctx, args[0], picks, engine, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&opts.picks, "picks", "", "report or recording `FILE` with the picks of the model's router")
-	playback.BindEngine(c.Flags(), &opts.engine)
+	c.Flags().StringVar(&picks, "picks", "", "report or recording `FILE` with the picks of the model's router")
+	playback.BindEngine(c.Flags(), &engine)
 	return c
 }
 
-func (o *expertsResident) run(ctx context.Context, name string, out, notes io.Writer) error {
+// showResident prints which experts of a model are in memory, and unless picks is "", which hot ones are not.
+func showResident(ctx context.Context, name, picks, engine string, out, notes io.Writer) error {
 	layers, experts, shares, err := host.CachedExperts(name)
 	if err != nil {
 		return exit.Usage(err)
@@ -63,10 +58,10 @@ func (o *expertsResident) run(ctx context.Context, name string, out, notes io.Wr
 			fmt.Fprintf(out, "L%-3d %s in memory; no page of %d of %d experts\n", l, metric.Percent(float64(sum)/100/float64(len(row))), none, len(row))
 		}
 	}
-	if o.picks == "" {
+	if picks == "" {
 		return nil
 	}
-	h, err := o.readPicks(ctx, s.Experts, notes)
+	h, err := readPicks(ctx, picks, engine, s.Experts, notes)
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -75,16 +70,16 @@ func (o *expertsResident) run(ctx context.Context, name string, out, notes io.Wr
 }
 
 // readPicks reads the picks while decoding.
-func (o *expertsResident) readPicks(ctx context.Context, x *store.Experts, notes io.Writer) (*store.Hits, error) {
-	r, err := playback.ReadReport(ctx, o.picks, nil, notes)
+func readPicks(ctx context.Context, name, engine string, x *store.Experts, notes io.Writer) (*store.Hits, error) {
+	r, err := playback.ReadReport(ctx, name, nil, notes)
 	if err != nil {
 		return nil, err
 	}
-	if r, err = playback.SelectEngine(r, o.engine, o.picks); err != nil {
+	if r, err = playback.SelectEngine(r, engine, name); err != nil {
 		return nil, err
 	}
 	if r.Experts == nil || len(r.Experts.Decode.Layers) != x.Layers || r.Experts.Experts != x.Experts {
-		return nil, fmt.Errorf("%s: no router picks of %d layers of %d experts in it", o.picks, x.Layers, x.Experts)
+		return nil, fmt.Errorf("%s: no router picks of %d layers of %d experts in it", name, x.Layers, x.Experts)
 	}
 	return store.NewHits(slices.Concat(r.Experts.Decode.Layers...), r.Experts.Decode.Tokens, x.Layers, x.Experts), nil
 }

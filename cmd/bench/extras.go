@@ -7,25 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/host"
 )
-
-// extras are the flags for what a benchmark derives from its measurements: goodput, the cost of tokens, which
-// experts to keep, and the share of the limits of the machine.
-type extras struct {
-	budget Budget
-	price  price
-	limits bool
-}
-
-func (x *extras) bind(flags *pflag.FlagSet) {
-	flags.Var(&x.budget, "budget", "propose experts for a faster device with `CAPACITY` 25% (of all) or 4GB")
-	flags.Var(&x.price, "price", "report the cost per million tokens at a `PRICE` of the machine, 2.5/h, or of its energy, 0.3/kWh")
-	flags.BoolVar(&x.limits, "limits", true, "measure the limits of this machine at the end, to compare with")
-}
 
 // price is the value of --price: per machine hour or per kWh; the other is 0.
 type price struct{ hour, kwh float64 }
@@ -118,11 +102,11 @@ func parseBudget(words string) (*report.Budget, error) {
 }
 
 // addTo adds economics and expert placement to the report of a benchmark.
-func (x *extras) addTo(r *report.Report, spent report.Consumption) {
-	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.price.hour, x.price.kwh
+func (o *Benchmark) addTo(r *report.Report, spent report.Consumption) {
+	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), o.price.hour, o.price.kwh
 	r.Bench.Economics = report.NewEconomics(spent)
-	if x.budget.Parsed != nil {
-		r.Placement = r.Place(x.budget.Parsed)
+	if o.budget.Parsed != nil {
+		r.Placement = r.Place(o.budget.Parsed)
 	}
 }
 

@@ -38,7 +38,11 @@ type Benchmark struct {
 
 	findCapacity bool
 	target       *target
-	extras
+
+	// What it derives from its measurements.
+	budget Budget // experts to keep on a faster device
+	price  price  // of tokens
+	limits bool   // of the machine, to compare with
 }
 
 // defaultTokens is the default output length of a benchmark request, in tokens.
@@ -70,7 +74,9 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.Lookup("group").Usage += ", or several by `SHARES` like a=3,b=1"
 	flags.BoolVar(&o.Shown, "ui", false, "show the benchmark on the screen")
 	o.target.bind(flags)
-	o.extras.bind(flags)
+	flags.Var(&o.budget, "budget", "propose experts for a faster device with `CAPACITY` 25% (of all) or 4GB")
+	flags.Var(&o.price, "price", "report the cost per million tokens at a `PRICE` of the machine, 2.5/h, or of its energy, 0.3/kWh")
+	flags.BoolVar(&o.limits, "limits", true, "measure the limits of this machine at the end, to compare with")
 	files.BindReports(flags)
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {

@@ -106,7 +106,7 @@ func (c *Camera) Shoot(ctx context.Context, s Shot, notes io.Writer) (err error)
 	opt := cast.Options{
 		Every: time.Second / time.Duration(s.Screen.FPS), Script: c.play, For: c.length, Until: s.Until, Ended: s.Ended,
 	}
-	take, err := cast.Shoot(ctx, ui.NewHeadless(s.Screen, c.cols, c.rows), opt, outputs...)
+	lasted, err := cast.Shoot(ctx, ui.NewHeadless(s.Screen, c.cols, c.rows), opt, outputs...)
 	for _, file := range opened {
 		err = errors.Join(err, file.Close())
 	}
@@ -117,7 +117,7 @@ func (c *Camera) Shoot(ctx context.Context, s Shot, notes io.Writer) (err error)
 			}
 			continue
 		}
-		fmt.Fprintf(notes, "wrote %s: %.1f s of the screen\n", file.Name(), take.Lasted.Seconds())
+		fmt.Fprintf(notes, "wrote %s: %.1f s of the screen\n", file.Name(), lasted.Seconds())
 	}
 	return err
 }

@@ -61,20 +61,18 @@ func (r *modelReader) Run(ctx context.Context, sink event.Sink) error {
 		if !ok || len(pids) == 0 {
 			continue
 		}
-		type result struct {
-			model event.Model
-			err   error
-		}
-		read := make(chan result, 1)
+		var model event.Model
+		read := make(chan error, 1)
 		go func() { // a file of a network may not answer
-			m, err := host.ReadModel(pids, said.Path)
-			read <- result{m, err}
+			var err error
+			model, err = host.ReadModel(pids, said.Path)
+			read <- err
 		}()
 		select {
 		case <-ctx.Done():
 			return nil
-		case got := <-read:
-			r.complete(e, &got.model, got.err, sink)
+		case err := <-read:
+			r.complete(e, &model, err, sink)
 		}
 	}
 }

@@ -26,15 +26,9 @@ type Session struct {
 	Store *store.Store
 
 	sink       event.Tee // the store is first
-	sources    []source
+	sources    []func(context.Context) error
 	atEnd      []func() error // run after the last event
 	recordSink event.Sink     // receives the events to record; nil: not recorded
-}
-
-// source fills a session. doing is for errors.
-type source struct {
-	doing string
-	run   func(context.Context, event.Sink) error
 }
 
 // New returns a session without outputs.
@@ -46,7 +40,9 @@ func New(opt store.Options) *Session {
 
 // Add adds a source to run with the session. doing is for errors.
 func (s *Session) Add(doing string, run func(context.Context, event.Sink) error) {
-	s.sources = append(s.sources, source{doing, run})
+	s.sources = append(s.sources, func(ctx context.Context) error {
+		return Guarded(doing, func() error { return run(ctx, s.sink) })()
+	})
 }
 
 // AlsoTo sends the events of the session to another sink, too.
@@ -91,7 +87,7 @@ func (s *Session) Run(ctx context.Context, body func(context.Context) error) err
 	defer cancel(nil)
 	context.AfterFunc(sourceCtx, func() { cancel(context.Cause(sourceCtx)) })
 	for _, source := range s.sources {
-		sources.Go(Guarded(source.doing, func() error { return source.run(sourceCtx, s.sink) }))
+		sources.Go(func() error { return source(sourceCtx) })
 	}
 	storing, closeStore := context.WithCancel(context.Background()) // outlives the sources, to store their last events
 	stored := make(chan error, 1)

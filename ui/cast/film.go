@@ -37,11 +37,8 @@ type Film struct {
 // piece is a part of the screen with the frames in which it is visible.
 type piece struct {
 	svg   string
-	spans []svgSpan
+	spans [][2]int // ranges of frames, without their ends
 }
-
-// svgSpan is a range of frames, without to.
-type svgSpan struct{ from, to int }
 
 // NewFilm returns an output to w. It does not close w, and writes everything in Close.
 func NewFilm(w io.Writer) *Film { return &Film{out: w, pieces: map[string]*piece{}} }
@@ -73,10 +70,10 @@ func (f *Film) add(at time.Duration, g *grid.Grid, skin *theme.Skin) {
 			f.pieces[svg] = p
 			f.order = append(f.order, p)
 		}
-		if k := len(p.spans); k > 0 && p.spans[k-1].to == n {
-			p.spans[k-1].to = n + 1
+		if k := len(p.spans); k > 0 && p.spans[k-1][1] == n {
+			p.spans[k-1][1] = n + 1
 		} else {
-			p.spans = append(p.spans, svgSpan{n, n + 1})
+			p.spans = append(p.spans, [2]int{n, n + 1})
 		}
 	}
 }
@@ -86,7 +83,7 @@ func (f *Film) Mark(time.Duration, string) error { return nil }
 
 // group is a set of pieces that are visible at the same times.
 type group struct {
-	spans  []svgSpan
+	spans  [][2]int
 	pieces []*piece
 }
 
@@ -127,7 +124,7 @@ func (f *Film) Close(at time.Duration) error {
 	out.WriteString("}</style>\n")
 	for i, g := range all {
 		still := ""
-		if g.spans[len(g.spans)-1].to < len(f.frames) { // not in the last frame
+		if g.spans[len(g.spans)-1][1] < len(f.frames) { // not in the last frame
 			still = ` visibility="hidden"`
 		}
 		fmt.Fprintf(out, `<g class="k%d"%s>`+"\n", i, still)
@@ -144,18 +141,18 @@ func (f *Film) Close(at time.Duration) error {
 }
 
 // keyframes returns the CSS keyframes of a group, "" if it is always visible.
-func (f *Film) keyframes(spans []svgSpan, lasts time.Duration) string {
-	if len(spans) == 1 && spans[0] == (svgSpan{0, len(f.frames)}) {
+func (f *Film) keyframes(spans [][2]int, lasts time.Duration) string {
+	if len(spans) == 1 && spans[0] == [2]int{0, len(f.frames)} {
 		return ""
 	}
 	var out strings.Builder
-	if spans[0].from > 0 {
+	if spans[0][0] > 0 {
 		out.WriteString("0%{visibility:hidden}")
 	}
 	for _, s := range spans {
-		fmt.Fprintf(&out, "%s{visibility:visible}", f.share(s.from, lasts))
-		if s.to < len(f.frames) {
-			fmt.Fprintf(&out, "%s{visibility:hidden}", f.share(s.to, lasts))
+		fmt.Fprintf(&out, "%s{visibility:visible}", f.share(s[0], lasts))
+		if s[1] < len(f.frames) {
+			fmt.Fprintf(&out, "%s{visibility:hidden}", f.share(s[1], lasts))
 		}
 	}
 	return out.String()

@@ -39,46 +39,40 @@ type Options struct {
 	Ended func() bool
 }
 
-// Take describes a finished recording.
-type Take struct {
-	Lasted time.Duration
-	Frames int // frames taken, unchanged ones included
-}
-
 // Shoot records until the script is done, or without a script until the content ends; at the latest until ctx ends or
-// For is over.
-func Shoot(ctx context.Context, screen Screen, opt Options, outputs ...Output) (take Take, err error) {
+// For is over. It returns how long that was.
+func Shoot(ctx context.Context, screen Screen, opt Options, outputs ...Output) (lasted time.Duration, err error) {
 	play := player{screen: screen, out: outputs}
 	if opt.Script != nil {
 		play.actions = opt.Script.actions
 	}
-	for over := false; !over; take.Frames++ {
-		at, err := opt.Until(ctx, time.Duration(take.Frames)*opt.Every)
+	for over, frames := false, 0; !over; frames++ {
+		at, err := opt.Until(ctx, time.Duration(frames)*opt.Every)
 		if ctx.Err() != nil {
 			break
 		}
 		if err != nil {
-			return take, err
+			return lasted, err
 		}
-		take.Lasted = at
+		lasted = at
 		screen.Tick()
 		if over, err = play.runDue(at); err != nil {
-			return take, err
+			return lasted, err
 		}
 		g, skin := screen.Frame()
 		for _, o := range outputs {
 			if err := o.Frame(at, g, skin); err != nil {
-				return take, err
+				return lasted, err
 			}
 		}
 		over = over || opt.Script == nil && opt.Ended != nil && opt.Ended() || opt.For > 0 && at >= opt.For
 	}
 	for _, o := range outputs {
-		if err := o.Close(take.Lasted); err != nil {
-			return take, err
+		if err := o.Close(lasted); err != nil {
+			return lasted, err
 		}
 	}
-	return take, nil
+	return lasted, nil
 }
 
 // player runs a script.

@@ -11,26 +11,24 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// kernel is a kind of work inside a layer and how it is drawn.
-type kernel struct {
+// kernels are the kinds of work inside a layer and how they are drawn.
+var kernels = [...]struct {
 	name         string
 	role         theme.Role
 	plain, ascii rune // glyphs of its bar without colour
 	dur          func(store.LayerPart) time.Duration
-}
-
-var kernels = [...]kernel{
+}{
 	{"attention", theme.SeriesP50, '█', 'a', func(p store.LayerPart) time.Duration { return p.Attention }},
 	{"router", theme.SeriesP99, '░', 'r', func(p store.LayerPart) time.Duration { return p.Router }},
 	{"experts", theme.SeriesDecode, '▓', 'e', func(p store.LayerPart) time.Duration { return p.Experts }},
 }
 
-func kernelFill(f *Frame, k kernel, colour rune) rune {
+func kernelFill(f *Frame, i int, colour rune) rune {
 	switch gl := f.Skin.Glyphs; {
 	case gl.ASCII:
-		return k.ascii
+		return kernels[i].ascii
 	case !f.Skin.Colour():
-		return k.plain
+		return kernels[i].plain
 	}
 	return colour
 }
@@ -43,9 +41,9 @@ func DrawLayers(a grid.Area, f *Frame, r *store.Request) {
 		legend += len(k.name) + 3
 	}
 	l.Put(Heading, FirstFitting(a.W-legend, "Prompt of #"+strconv.Itoa(int(r.ID))+" by layer", "Prompt by layer", "By layer")).Gap(1)
-	for _, k := range kernels {
+	for i, k := range kernels {
 		if l.Room() >= len(k.name)+3 {
-			l.Gap(1).Rune(grid.Fg(k.role), kernelFill(f, k, f.Skin.Glyphs.Swatch)).Gap(1).Put(Dim, k.name)
+			l.Gap(1).Rune(grid.Fg(k.role), kernelFill(f, i, f.Skin.Glyphs.Swatch)).Gap(1).Put(Dim, k.name)
 		}
 	}
 	top := time.Duration(1)
@@ -61,10 +59,10 @@ func DrawLayers(a grid.Area, f *Frame, r *store.Request) {
 			return
 		}
 		segs, sum := f.Scratch.Segs[:0], time.Duration(0)
-		for _, k := range kernels {
+		for i, k := range kernels {
 			d := k.dur(p)
 			sum += d
-			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: kernelFill(f, k, f.Skin.Glyphs.Bar)})
+			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: kernelFill(f, i, f.Skin.Glyphs.Bar)})
 		}
 		f.Scratch.Segs = segs
 		a.Text(0, 1+y, Dim, "L"+strconv.Itoa(y))

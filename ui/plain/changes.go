@@ -36,7 +36,7 @@ type tracker struct {
 }
 
 // announced records what was printed about a request.
-type announced struct{ queued, first, ended bool }
+type announced struct{ first, ended bool }
 
 // update returns lines for the changes in a snapshot, oldest first.
 func (t *tracker) update(s *store.Snapshot) (lines []string) {
@@ -107,7 +107,7 @@ func (t *tracker) requests(s *store.Snapshot) (lines []string) {
 	var began, first, ended []string
 	for _, r := range slices.Backward(s.Requests) {
 		was, seen := t.announced[r.ID]
-		now := announced{queued: true, first: r.TTFT.OK(), ended: r.State.Final()}
+		now := announced{first: r.TTFT.OK(), ended: r.State.Final()}
 		current[r.ID] = now
 		if now.ended && t.beforeAttach(s) {
 			continue

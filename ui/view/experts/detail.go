@@ -12,7 +12,7 @@ import (
 )
 
 // expertFacts states how many tokens the map is based on.
-func expertFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View, maps []namedMap, shown int, h *store.Hits) {
+func expertFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View, maps []store.NamedPicks, shown int, h *store.Hits) {
 	if a.H < 1 {
 		return
 	}

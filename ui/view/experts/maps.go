@@ -14,7 +14,7 @@ import (
 type expertLayout struct {
 	facts                      int // rows
 	maps, cell, budget, tables grid.Area
-	shown                      []namedMap
+	shown                      []store.NamedPicks
 	columns                    []layerColumn
 	side                       int // width of columns
 	rows                       int // rows of the map without its head
@@ -153,7 +153,7 @@ func mapWidth(room, maps int, x *store.Experts) int {
 func expertLabels(x *store.Experts) int { return grid.Width("L"+strconv.Itoa(x.Layers-1)) + 1 }
 
 // drawMaps draws the maps that fit from left to right, and the layer table beside a single map.
-func (v *View) drawMaps(a grid.Area, s *store.Snapshot, f *pane.Frame, maps []namedMap, l *expertLayout) (m expertGrid) {
+func (v *View) drawMaps(a grid.Area, s *store.Snapshot, f *pane.Frame, maps []store.NamedPicks, l *expertLayout) (m expertGrid) {
 	labels := expertLabels(s.Experts)
 	room := a.W - labels - l.side
 	w := room
@@ -162,22 +162,22 @@ func (v *View) drawMaps(a grid.Area, s *store.Snapshot, f *pane.Frame, maps []na
 	}
 	top := 0.0
 	for _, p := range maps {
-		top = max(top, p.h.Max)
+		top = max(top, p.Hits.Max)
 	}
 	for i, p := range maps {
 		x := labels + i*(w+2)
 		if x+w > a.W-l.side {
 			break
 		}
-		m = fitExpertGrid(f, s.Experts, p.h, w, l.rows, 8)
+		m = fitExpertGrid(f, s.Experts, p.Hits, w, l.rows, 8)
 		m.top = top
 		body := a.Sub(x, 1, w, a.H-1)
 		if v.By == InMemory {
-			m.top = p.h.Max // shares of different things
+			m.top = p.Hits.Max // shares of different things
 		}
 		m.draw(body, f)
 		if v.By == InMemory && i > 0 {
-			m.markMissing(body, s, f, maps[0].h)
+			m.markMissing(body, s, f, maps[0].Hits)
 		}
 		m.cursor(body, f, v)
 		m.At = grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}
@@ -187,9 +187,9 @@ func (v *View) drawMaps(a grid.Area, s *store.Snapshot, f *pane.Frame, maps []na
 			m.heads(a.Sub(x, 0, w, 1), v)
 			continue
 		}
-		words := p.name
+		words := displayName(p.Name)
 		if v.By != InMemory {
-			words += " " + metric.Count(float64(p.h.Tokens))
+			words += " " + metric.Count(float64(p.Hits.Tokens))
 		}
 		a.Elide(x, 0, w, pane.Plain, words, f.Skin.Glyphs.Ellipsis)
 	}

@@ -103,34 +103,22 @@ func hottest(h *store.Hits, x *store.Experts) (layer, expert int) {
 	return layer, expert
 }
 
-// namedMap is one of several maps side by side.
-type namedMap struct {
-	name string
-	h    *store.Hits
-}
-
 // mapsToDraw returns the maps to draw: one, or one per kind or group.
-func (v *View) mapsToDraw(s *store.Snapshot, h *store.Hits) (maps []namedMap) {
-	var parts []store.NamedPicks
+func (v *View) mapsToDraw(s *store.Snapshot, h *store.Hits) []store.NamedPicks {
 	switch {
 	case v.By == Undivided:
-		return []namedMap{{"", h}}
+		return []store.NamedPicks{{Hits: h}}
 	case v.By == InMemory:
 		if m := residentMap(s); m != nil {
-			return []namedMap{{"picks", h}, {"in memory", m}}
+			return []store.NamedPicks{{Name: "picks", Hits: h}, {Name: "in memory", Hits: m}}
 		}
 		return nil
 	case s.Picks == nil || s.Picks.Layers != s.Experts.Layers || s.Picks.Experts != s.Experts.Experts:
 		return nil
 	case v.By == ByKind:
-		parts = s.Picks.Kinds
-	default:
-		parts = s.Picks.Groups
+		return s.Picks.Kinds
 	}
-	for _, p := range parts {
-		maps = append(maps, namedMap{displayName(p.Name), p.Hits})
-	}
-	return maps
+	return s.Picks.Groups
 }
 
 // displayName returns the screen name of a kind or group.
@@ -179,7 +167,7 @@ func drawView(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 		l.tables = l.tables.Sub(0, 1, l.tables.W, l.tables.H-1)
 	}
 	expertTables(l.tables, s, f, v)
-	drawHeatScale(a, f, maps[0].h)
+	drawHeatScale(a, f, maps[0].Hits)
 }
 
 // compareWith takes the picks of a mark, if they come from the same router shape and an earlier time.

@@ -156,13 +156,6 @@ func latencyNarrow(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 	}
 }
 
-// compliance counts the requests with each target and with any target, and those that met it. Cold requests are
-// omitted: the targets of TTFT and E2EL do not apply to them.
-type compliance struct {
-	all, met int
-	byTarget [len(sloTargets)]struct{ all, met int } // in the order of sloTargets
-}
-
 // sloTargets are the targets in display order.
 var sloTargets = [...]struct {
 	name  string
@@ -176,37 +169,41 @@ var sloTargets = [...]struct {
 	{"E2EL", table.E2EL, store.MissedE2EL},
 }
 
-// countCompliance counts the warm requests whose first token came in the window, and those that met each target.
-func countCompliance(s *store.Snapshot, w metric.Window) (n compliance) {
+// anyTarget is the index after those of sloTargets, of what counts all of them.
+const anyTarget = len(sloTargets)
+
+// countCompliance counts the requests with each target, and with any, whose first token came in the window, and those that
+// met it. Cold requests are omitted: the targets of TTFT and E2EL do not apply to them.
+func countCompliance(s *store.Snapshot, w metric.Window) (all, met [anyTarget + 1]int) {
 	for r := range s.CountedIn(w, false) {
 		misses := r.Misses(s.Now)
-		n.all++
+		all[anyTarget]++
 		if misses == 0 {
-			n.met++
+			met[anyTarget]++
 		}
 		for i, t := range sloTargets {
 			if t.which != store.MissedTTFT && t.which != store.MissedAnswer && !t.field.Value(r, s.Now).OK() {
 				continue
 			}
-			n.byTarget[i].all++
+			all[i]++
 			if !misses.Has(t.which) {
-				n.byTarget[i].met++
+				met[i]++
 			}
 		}
 	}
-	return n
+	return all, met
 }
 
 // drawCompliance writes the targets and the share of requests that met them, the goodput and the number of stalls.
 func drawCompliance(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	l := a.Line(0, 0)
-	n := countCompliance(s, f.Window)
-	share := func(met, all int) grid.Piece {
+	all, met := countCompliance(s, f.Window)
+	share := func(i int) grid.Piece {
 		st := pane.Good
-		if met < all {
+		if met[i] < all[i] {
 			st = pane.Bad
 		}
-		return grid.Piece{Style: st.With(grid.Bold), Words: metric.Percent(float64(met) / float64(all))}
+		return grid.Piece{Style: st.With(grid.Bold), Words: metric.Percent(float64(met[i]) / float64(all[i]))}
 	}
 	targets := s.Latency.Targets
 	if !targets.Any() {
@@ -220,17 +217,17 @@ func drawCompliance(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 				continue
 			}
 			l.Fit(grid.Piece{Style: pane.Dim, Words: "  " + sloTargets[i].name + " "}, grid.Piece{Style: pane.Data, Words: metric.Duration(int64(target))})
-			if t := n.byTarget[i]; t.all > 0 {
-				l.Fit(grid.Piece{Words: " "}, share(t.met, t.all))
+			if all[i] > 0 {
+				l.Fit(grid.Piece{Words: " "}, share(i))
 			}
 		}
 	}
-	if n.all > 0 && targets.Any() {
+	if n := all[anyTarget]; n > 0 && targets.Any() {
 		words := "  met by "
 		if targets.BeyondTTFT() {
 			words = "  all met by "
 		}
-		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n.all, s.Latency.TTFT[f.Window].Count, "warm request")})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(anyTarget), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n, s.Latency.TTFT[f.Window].Count, "warm request")})
 	}
 	if g := s.Latency.Goodput; g.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   goodput "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(g.V) + "/s"})
