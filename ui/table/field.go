@@ -104,7 +104,7 @@ func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 	case Prompt:
 		return countIf(r.PromptTokens, r.PromptTokens > 0)
 	case Cached:
-		return countIf(r.CachedTokens, r.PromptTokens > 0 && r.State.Final() && !r.AnyCached)
+		return countIf(r.CachedTokens, r.PromptTokens > 0 && !r.AnyCached)
 	case Generated:
 		return countIf(r.Generated, r.Generated > 0 || r.State.Final())
 	case Queue:
@@ -119,16 +119,13 @@ func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 	case TPOT:
 		return r.TPOT
 	case ITL:
-		if r.ITL.Count == 0 {
-			return event.Absent(event.NotYet)
-		}
-		return event.DerivedValue(float64(r.ITL.P99) / 1e9)
+		return ofGaps(r, float64(r.ITL.P99)/1e9)
 	case E2EL:
 		return r.E2EL
 	case Rate:
 		return r.DecodeRate
 	case Stalls:
-		return countIf(r.StallCount(), r.ITL.Count > 0)
+		return ofGaps(r, float64(r.StallCount()))
 	}
 	return event.Absent(event.Undefined)
 }
@@ -139,6 +136,17 @@ func countIf(n int, ok bool) event.Reading {
 		return event.Absent(event.NotYet)
 	}
 	return event.DerivedValue(float64(n))
+}
+
+// ofGaps returns v, which is of the gaps between tokens, or why the request has none.
+func ofGaps(r *store.Request, v float64) event.Reading {
+	switch {
+	case r.ITL.Count > 0:
+		return event.DerivedValue(v)
+	case r.Polled:
+		return event.Absent(event.NotReported)
+	}
+	return event.Absent(event.NotYet)
 }
 
 // Missed reports whether a request has missed one of its targets, or is running for so long that it must miss it.

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
 )
 
 // drawSlots draws the models in memory, of an engine that loads them by itself, and the busy slots: prompt tokens
@@ -175,18 +176,22 @@ func slotColumns(s *store.Snapshot) []ttftColumn {
 		}
 		return pane.Plain
 	}
-	count := func(n func(*store.Request) int) func(*store.Request) (string, grid.Style) {
-		return func(r *store.Request) (string, grid.Style) { return strconv.Itoa(n(r)), style(r) }
+	count := func(f table.Field) func(*store.Request) (string, grid.Style) {
+		return func(r *store.Request) (string, grid.Style) {
+			v := f.Value(r, s.Now)
+			if !v.OK() {
+				return "-", pane.Dim
+			}
+			return pane.AtLeast(metric.Count(v.V), f == table.Generated && r.GeneratedAtLeast()), style(r)
+		}
 	}
 	cols := []ttftColumn{
 		{"TPOT", 9, readingCell(func(r *store.Request) event.Reading { return r.TPOT }, metric.Seconds, pane.Data)},
 		{"decode/s", 9, readingCell(func(r *store.Request) event.Reading { return r.DecodeRate }, metric.Rate, pane.Data)},
-		{"gen", 8, func(r *store.Request) (string, grid.Style) {
-			return pane.AtLeast(strconv.Itoa(r.Generated), r.GeneratedAtLeast()), style(r)
-		}},
-		{"prompt", 8, count(func(r *store.Request) int { return max(r.PromptTokens, r.PromptDone) })},
-		{"cached", 8, count(func(r *store.Request) int { return r.CachedTokens })},
-		{"slot", 5, count(func(r *store.Request) int { return r.Slot })},
+		{"gen", 8, count(table.Generated)},
+		{"prompt", 8, count(table.Prompt)},
+		{"cached", 8, count(table.Cached)},
+		{"slot", 5, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.Slot), style(r) }},
 	}
 	if len(s.Aggregates.Models) > 1 {
 		cols = append(cols, ttftColumn{"model", 0, func(r *store.Request) (string, grid.Style) {

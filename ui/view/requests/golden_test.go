@@ -70,7 +70,7 @@ func TestEndedSlots(t *testing.T) {
 		s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{Interval: int64(time.Second), Running: viewtest.Reading(1), Slots: slots}})
 	}
 	p := show(viewtest.NewScreen(t, s.Snapshot(), viewtest.Wide))
-	for _, row := range []string{"60      -      9 ", "95     19    40+ ", "not reported", "155     19    49+ "} {
+	for _, row := range []string{"60     50      9 ", "95     19    40+ ", "not reported", "155     69    49+ "} {
 		p.Holds(row)
 	}
 }

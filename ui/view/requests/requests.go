@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -43,9 +44,23 @@ const (
 )
 
 // columnsFor returns the columns that fit into w cells, without those that say nothing. The sort column is always included.
-func columnsFor(l *table.Requests, w int) []requestColumn {
-	fit, _ := pane.Fitting(requestTable, w, l.By, func(f table.Field) bool { return varies(l, f) })
-	return fit
+// What they leave of all cells is divided between the TTFT bar and the strip of gaps; 0 means no room, or nothing to show.
+func columnsFor(l *table.Requests, w, all int) (fit []requestColumn, bar, strip int) {
+	fit, _ = pane.Fitting(requestTable, w, l.By, func(f table.Field) bool { return varies(l, f) })
+	room := all - pane.MarkWidth
+	for _, c := range fit {
+		room -= c.W
+	}
+	if room >= leastBar && varies(l, table.TTFT) {
+		bar = room
+		if room >= 2*leastBar {
+			bar = min(room/2, mostBar)
+		}
+	}
+	if room-bar >= leastBar && varies(l, table.ITL) {
+		strip = room - bar
+	}
+	return fit, bar, strip
 }
 
 // columnAt returns the area of a column in h rows. Text keeps a gap of one to the number before it.
@@ -60,8 +75,11 @@ func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 // a request has or, before the first one has ended, may get.
 func varies(l *table.Requests, f table.Field) bool {
 	if f.Unit() != metric.Word {
-		ended := func(r *store.Request) bool { return r.State.Final() && (f != table.TTFT || r.Polled) } // a long wait for TTFT is shown
-		return slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Value(r, r.Enqueued).OK() }) || f != table.Answer && !slices.ContainsFunc(l.Rows, ended)
+		has := func(r *store.Request) bool { return f.Value(r, r.Enqueued).OK() }
+		waits := func(r *store.Request) bool { return f.Value(r, r.Enqueued).Origin == event.NotYet }
+		ended := func(r *store.Request) bool { return r.State.Final() && f != table.TTFT } // a long wait for TTFT is shown
+		return slices.ContainsFunc(l.Rows, has) || len(l.Rows) == 0 && f != table.Answer ||
+			slices.ContainsFunc(l.Rows, waits) && !slices.ContainsFunc(l.Rows, ended)
 	}
 	same := ""
 	if f == table.Model && len(l.Rows) > 0 {
@@ -83,11 +101,11 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if numbers >= 80 {
 		numbers -= 2 * leastBar // for the pictures
 	}
-	cols := columnsFor(t.List, numbers)
-	requestHead(in, f, cols, t)
+	cols, bar, strip := columnsFor(t.List, numbers, in.W)
+	requestHead(in, f, cols, bar, strip, t)
 	top := barTop(t.List.Rows)
 	for y, r := range t.List.Rows {
-		requestRow(in.Sub(0, y+1, in.W, 1), s, f, cols, r, top)
+		requestRow(in.Sub(0, y+1, in.W, 1), s, f, cols, bar, strip, r, top)
 	}
 }
 
@@ -104,8 +122,8 @@ func drawTable(a grid.Area, s *store.Snapshot, f *pane.Frame, t *View) {
 		request.NoRequest(in, s, f)
 		return
 	}
-	cols := columnsFor(l, in.W)
-	requestHead(in, f, cols, t)
+	cols, bar, strip := columnsFor(l, in.W, in.W)
+	requestHead(in, f, cols, bar, strip, t)
 	foot := requestFeet(in.H)
 	if room := in.H - 1 - foot - len(l.Rows); room > request.LeastGlance && t.Selected < len(l.Rows) {
 		request.DrawGlance(in.Sub(0, in.H-room+1, in.W, room-1), s, f, l.Rows[t.Selected])
@@ -119,7 +137,7 @@ func drawTable(a grid.Area, s *store.Snapshot, f *pane.Frame, t *View) {
 	shown := l.Rows[from:to]
 	top := barTop(shown)
 	for y, r := range shown {
-		requestRow(body.Sub(0, y, body.W, 1), s, f, cols, r, top)
+		requestRow(body.Sub(0, y, body.W, 1), s, f, cols, bar, strip, r, top)
 		if t.First+y == t.Selected {
 			pane.MarkRow(body, f, y)
 		}
@@ -162,7 +180,7 @@ func requestsTitle(t *View) []string {
 }
 
 // requestHead writes the column heads, with an arrow at the sort column.
-func requestHead(a grid.Area, f *pane.Frame, cols []requestColumn, t *View) {
+func requestHead(a grid.Area, f *pane.Frame, cols []requestColumn, bar, strip int, t *View) {
 	x := pane.MarkWidth
 	for _, col := range cols {
 		cell := columnAt(col, a, x, 0, 1)
@@ -170,7 +188,6 @@ func requestHead(a grid.Area, f *pane.Frame, cols []requestColumn, t *View) {
 		pane.DrawColumnHead(cell.Sub(0, 0, cell.W-markOf(col.Field), 1), f, col.Field.Title(), leftAligned(col.Field), col.Field == t.List.By, t.List.Down)
 		x += col.W
 	}
-	bar, strip := pictureWidths(a.W - x)
 	if bar > 0 {
 		a.Text(x+1, 0, pane.Dim, "TTFT parts")
 	}
@@ -188,16 +205,4 @@ func markOf(f table.Field) int {
 		return 2
 	}
 	return 0
-}
-
-// pictureWidths divides the width left by the columns between the TTFT bar and the strip of gaps; 0 means no room.
-func pictureWidths(room int) (bar, strip int) {
-	switch {
-	case room >= 2*leastBar:
-		bar = min(room/2, mostBar)
-		return bar, room - bar
-	case room >= leastBar:
-		return room, 0
-	}
-	return 0, 0
 }

@@ -16,13 +16,12 @@ import (
 )
 
 // requestRow draws one request.
-func requestRow(a grid.Area, s *store.Snapshot, f *pane.Frame, cols []requestColumn, r *store.Request, top float64) {
+func requestRow(a grid.Area, s *store.Snapshot, f *pane.Frame, cols []requestColumn, bar, strip int, r *store.Request, top float64) {
 	x := pane.MarkWidth
 	for _, col := range cols {
 		requestCell(columnAt(col, a, x, 0, 1), s, f, col.Field, r)
 		x += col.W
 	}
-	bar, strip := pictureWidths(a.W - x)
 	if bar > 0 && r.TTFT.OK() && top > 0 {
 		at := a.Sub(x+1, 0, bar-2, 1)
 		pane.DrawStack(at, f, 0, r, top)
