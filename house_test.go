@@ -259,9 +259,9 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 114_350 // of Go, without tests and generated files
-	maxTypes    = 1_164
-	maxPackages = 91
+	maxLines    = 115_650 // of Go, without tests and generated files
+	maxTypes    = 1_175
+	maxPackages = 92
 )
 
 // TestTheHouseFitsItsBudgets counts the lines, types and packages of the tree.

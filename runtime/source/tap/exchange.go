@@ -1,0 +1,238 @@
+package tap
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/answers"
+	"github.com/llmtop/llmtop/runtime/source/prompts"
+)
+
+// Bounds of what is kept of requests.
+const (
+	maxCompared = 1 << 20  // bytes of a request whose prompt is compared with earlier ones
+	maxHeld     = 48 << 20 // bytes of all requests and heads that are not complete
+	maxLive     = 1 << 14  // requests that are measured at once
+	maxGuess    = 64 << 10 // bytes of a line in a stream whose request was not captured
+)
+
+// exchange is a request and its answer. One that does not generate has no dialect, and emits nothing.
+type exchange struct {
+	c       *conn
+	method  string
+	path    string
+	expects bool // waits for 100 Continue before it sends its body
+	dialect *answers.Dialect
+	joined  bool // the request was not captured
+
+	id      event.RequestID
+	group   string
+	sent    event.Time       // the last byte of the request so far
+	body    *answers.Request // nil: unreadable, or already emitted
+	compare bool             // text is the body so far
+	text    []byte
+	model   string
+	print   *prompts.Print
+	queued  bool
+
+	status   int    // 0: no answer yet
+	guess    []byte // the line in progress of a stream whose dialect is not known yet
+	guesses  bool
+	header   http.Header
+	observer *answers.Observer
+	feed     *feed
+	last     event.Time // the last byte of the answer
+}
+
+func (x *exchange) emit(e event.Event) {
+	e.Req, e.Layer = x.id, -1
+	x.c.t.sink.Emit(e)
+}
+
+// generates makes x a request that is measured, unless too many are in progress.
+func (x *exchange) generates(d *answers.Dialect) {
+	t := x.c.t
+	if t.live.Load() >= maxLive {
+		t.ignored.Add(1)
+		return
+	}
+	t.last++
+	t.live.Add(1)
+	t.observed.Add(1)
+	x.dialect, x.id = d, t.last
+	if x.group == "" && t.opt.GroupHeader == "" {
+		x.group = x.c.flow.Client.Addr().Unmap().String()
+	}
+}
+
+// read reads bytes of the request's body; nil: some are missing.
+func (x *exchange) read(b []byte) {
+	x.sent = x.c.t.now
+	switch t := x.c.t; {
+	case x.body == nil:
+	case b == nil:
+		x.body = nil
+		x.drop()
+	default:
+		x.body.Feed(b)
+		if x.compare && (len(x.text)+len(b) > maxCompared || t.held+len(b) > maxHeld) {
+			x.drop()
+		}
+		if x.compare {
+			x.text = append(x.text, b...)
+			t.held += len(b)
+		}
+	}
+}
+
+// drop drops the text of the request.
+func (x *exchange) drop() {
+	x.c.t.held -= len(x.text)
+	x.text, x.compare = nil, false
+}
+
+// queue emits the first event of a request that generates, once: when its last byte was sent, or its answer began before that.
+func (x *exchange) queue() {
+	if x.queued || x.dialect == nil {
+		return
+	}
+	x.queued = true
+	t, info, state := x.c.t, x.dialect.Queued(x.group, x.body), event.StateQueued
+	if info.RTT = int64(x.c.flow.RTT); x.joined {
+		state, x.sent = event.StateDispatched, t.now
+	}
+	if text := x.text; x.compare && len(text) > 0 {
+		x.print = t.prompts.Compare(info.Model, func() []prompts.Unit {
+			units, err := prompts.Units(text)
+			if err != nil {
+				return nil
+			}
+			return units
+		})
+	}
+	x.model, x.body = info.Model, nil
+	x.drop()
+	x.emit(event.Event{Kind: event.KindRequest, At: x.sent, State: state, Data: info})
+}
+
+// answer begins to read the answer. from: the beginning of its body was captured.
+func (x *exchange) answer(status int, header http.Header, whole bool) {
+	x.status, x.last = status, x.c.t.now
+	if x.dialect == nil {
+		x.header, x.guesses = header, x.joined
+		return
+	}
+	x.queue()
+	x.observer = x.c.t.server.Observe(x.dialect, x.emit)
+	if !whole {
+		x.observer.Join()
+	}
+	x.feed = newFeed(func(from io.Reader, at func() event.Time) { x.observer.Read(status, header, from, at) })
+}
+
+// join begins to read an answer somewhere in its middle.
+func (x *exchange) join() {
+	header := http.Header{}
+	if x.dialect != nil {
+		header = streamOf(x.dialect)
+	}
+	x.answer(http.StatusOK, header, false)
+	x.put(nil, answers.ErrLost)
+}
+
+// streamOf returns the headers of a stream in a dialect.
+func streamOf(d *answers.Dialect) http.Header {
+	if d.Lines {
+		return http.Header{"Content-Type": {"application/x-ndjson"}}
+	}
+	return http.Header{"Content-Type": {"text/event-stream"}}
+}
+
+// put reads bytes of the answer's body, and then an error, if that is not nil.
+func (x *exchange) put(b []byte, err error) {
+	t := x.c.t
+	x.last = t.now
+	switch {
+	case x.feed != nil:
+		x.feed.put(b, t.now, err)
+	case x.guesses && err == nil:
+		x.recognise(b)
+	default:
+		x.forget()
+	}
+}
+
+// forget forgets the line in progress.
+func (x *exchange) forget() {
+	x.c.t.held -= len(x.guess)
+	x.guess = nil
+}
+
+// recognise finds out the dialect of a stream by its first message that shows it, and reads the stream from that on.
+func (x *exchange) recognise(b []byte) {
+	t := x.c.t
+	for len(b) > 0 {
+		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		if b = rest; len(x.guess)+len(line) > maxGuess || t.held+len(line) > maxHeld {
+			x.guesses = false
+			x.forget()
+			return
+		}
+		x.guess, t.held = append(x.guess, line...), t.held+len(line)
+		if !whole {
+			return
+		}
+		line = bytes.TrimSpace(x.guess)
+		x.forget()
+		message, event := bytes.CutPrefix(line, []byte("data:"))
+		d := answers.Recognise(bytes.TrimSpace(message))
+		if d == nil || d.Lines == event {
+			continue
+		}
+		x.guesses = false
+		if x.generates(d); x.dialect != nil {
+			x.answer(x.status, streamOf(d), false)
+			x.put(append(line, '\n'), nil)
+			x.put(rest, nil)
+		}
+		return
+	}
+}
+
+// leave drops what is kept of an exchange that goes on when the capture ends.
+func (x *exchange) leave() {
+	x.drop()
+	x.forget()
+	if x.feed != nil && !x.feed.left {
+		x.observer.Flush()
+		x.feed.stop()
+	}
+}
+
+// finish ends the exchange. e lacks the times, and what is known of the request.
+func (x *exchange) finish(e answers.End) {
+	x.drop()
+	x.forget()
+	if x.dialect == nil {
+		return
+	}
+	t := x.c.t
+	x.queue()
+	o := x.observer
+	if x.feed != nil {
+		x.feed.put(nil, t.now, io.EOF)
+	} else {
+		o = t.server.Observe(x.dialect, x.emit)
+	}
+	e.Sent, e.Model = x.sent, x.model
+	state, outcome := o.Finish(e)
+	if x.print != nil {
+		if outcome.Reuse = x.print.Reuse; state == event.StateFinished {
+			t.prompts.Keep(x.id, x.print)
+		}
+	}
+	x.emit(event.Event{Kind: event.KindRequest, At: e.At, State: state, Data: &outcome})
+	t.live.Add(-1)
+}
