@@ -29,53 +29,53 @@ type library struct {
 	newThreadpool, freeThreadpool  uintptr // 0: the CPU backend has none
 }
 
-// calls holds the library functions with scalar arguments.
+// calls holds the library functions with scalar arguments. Their tags name the library and the function.
 type calls struct {
-	backendInit   func()
-	freeModel     func(model uintptr)
-	freeContext   func(context uintptr)
-	vocabOf       func(model uintptr) uintptr
-	vocabTokens   func(vocab uintptr) int32
-	isEOG         func(vocab uintptr, id int32) bool
-	tokenize      func(vocab uintptr, text *byte, length int32, ids *int32, room int32, add, special bool) int32
-	piece         func(vocab uintptr, id int32, buf *byte, room, strip int32, special bool) int32
-	trainContext  func(model uintptr) int32
-	width         func(model uintptr) int32
-	layers        func(model uintptr) int32
-	heads         func(model uintptr) int32
-	kvHeads       func(model uintptr) int32
-	parameters    func(model uintptr) uint64
-	size          func(model uintptr) uint64
-	meta          func(model uintptr, key string, buf *byte, room uintptr) int32
-	hasEncoder    func(model uintptr) bool
-	isRecurrent   func(model uintptr) bool
-	isHybrid      func(model uintptr) bool
-	memory        func(context uintptr) uintptr
-	remove        func(memory uintptr, sequence, from, to int32) bool
-	lastPosition  func(memory uintptr, sequence int32) int32
-	decode        func(context uintptr, b batch) int32
-	logits        func(context uintptr, row int32) *float32
-	synchronize   func(context uintptr)
-	attachPool    func(context, decode, prompt uintptr)
-	detachPool    func(context uintptr)
-	setLog        func(callback, data uintptr)
-	setGGMLLog    func(callback, data uintptr)
-	setAbort      func(callback uintptr) uintptr
-	tensorGet     func(tensor uintptr, dst *byte, from, n uintptr)
-	tensorBytes   func(tensor uintptr) uintptr
-	tensorName    func(tensor uintptr) uintptr
-	tensorRows    func(tensor uintptr) int64
-	opName        func(tensor uintptr) string
-	devices       func() uintptr
-	device        func(i uintptr) uintptr
-	deviceType    func(device uintptr) int32
-	deviceName    func(device uintptr) string
-	deviceAbout   func(device uintptr) string
-	deviceMemory  func(device uintptr, free, total *uintptr)
-	deviceBackend func(device uintptr) uintptr
-	procAddress   func(backend uintptr, name string) uintptr
-	poolParams    func(params *byte, threads int32)
-	loadBackends  func(dir string)
+	backendInit   func()                                                                                         `llama:"llama_backend_init"`
+	freeModel     func(model uintptr)                                                                            `llama:"llama_model_free"`
+	freeContext   func(context uintptr)                                                                          `llama:"llama_free"`
+	vocabOf       func(model uintptr) uintptr                                                                    `llama:"llama_model_get_vocab"`
+	vocabTokens   func(vocab uintptr) int32                                                                      `llama:"llama_vocab_n_tokens"`
+	isEOG         func(vocab uintptr, id int32) bool                                                             `llama:"llama_vocab_is_eog"`
+	tokenize      func(vocab uintptr, text *byte, length int32, ids *int32, room int32, add, special bool) int32 `llama:"llama_tokenize"`
+	piece         func(vocab uintptr, id int32, buf *byte, room, strip int32, special bool) int32                `llama:"llama_token_to_piece"`
+	trainContext  func(model uintptr) int32                                                                      `llama:"llama_model_n_ctx_train"`
+	width         func(model uintptr) int32                                                                      `llama:"llama_model_n_embd"`
+	layers        func(model uintptr) int32                                                                      `llama:"llama_model_n_layer"`
+	heads         func(model uintptr) int32                                                                      `llama:"llama_model_n_head"`
+	kvHeads       func(model uintptr) int32                                                                      `llama:"llama_model_n_head_kv"`
+	parameters    func(model uintptr) uint64                                                                     `llama:"llama_model_n_params"`
+	size          func(model uintptr) uint64                                                                     `llama:"llama_model_size"`
+	meta          func(model uintptr, key string, buf *byte, room uintptr) int32                                 `llama:"llama_model_meta_val_str"`
+	hasEncoder    func(model uintptr) bool                                                                       `llama:"llama_model_has_encoder"`
+	isRecurrent   func(model uintptr) bool                                                                       `llama:"llama_model_is_recurrent"`
+	isHybrid      func(model uintptr) bool                                                                       `llama:"llama_model_is_hybrid"`
+	memory        func(context uintptr) uintptr                                                                  `llama:"llama_get_memory"`
+	remove        func(memory uintptr, sequence, from, to int32) bool                                            `llama:"llama_memory_seq_rm"`
+	lastPosition  func(memory uintptr, sequence int32) int32                                                     `llama:"llama_memory_seq_pos_max"`
+	decode        func(context uintptr, b batch) int32                                                           `llama:"llama_decode"`
+	logits        func(context uintptr, row int32) *float32                                                      `llama:"llama_get_logits_ith"`
+	synchronize   func(context uintptr)                                                                          `llama:"llama_synchronize"`
+	attachPool    func(context, decode, prompt uintptr)                                                          `llama:"llama_attach_threadpool"`
+	detachPool    func(context uintptr)                                                                          `llama:"llama_detach_threadpool"`
+	setLog        func(callback, data uintptr)                                                                   `llama:"llama_log_set"`
+	setGGMLLog    func(callback, data uintptr)                                                                   `ggml-base:"ggml_log_set"`
+	setAbort      func(callback uintptr) uintptr                                                                 `ggml-base:"ggml_set_abort_callback"`
+	tensorGet     func(tensor uintptr, dst *byte, from, n uintptr)                                               `ggml-base:"ggml_backend_tensor_get"`
+	tensorBytes   func(tensor uintptr) uintptr                                                                   `ggml-base:"ggml_nbytes"`
+	tensorName    func(tensor uintptr) uintptr                                                                   `ggml-base:"ggml_get_name"`
+	tensorRows    func(tensor uintptr) int64                                                                     `ggml-base:"ggml_nrows"`
+	opName        func(tensor uintptr) string                                                                    `ggml-base:"ggml_op_desc"`
+	devices       func() uintptr                                                                                 `ggml:"ggml_backend_dev_count"`
+	device        func(i uintptr) uintptr                                                                        `ggml:"ggml_backend_dev_get"`
+	deviceType    func(device uintptr) int32                                                                     `ggml-base:"ggml_backend_dev_type"`
+	deviceName    func(device uintptr) string                                                                    `ggml-base:"ggml_backend_dev_name"`
+	deviceAbout   func(device uintptr) string                                                                    `ggml-base:"ggml_backend_dev_description"`
+	deviceMemory  func(device uintptr, free, total *uintptr)                                                     `ggml-base:"ggml_backend_dev_memory"`
+	deviceBackend func(device uintptr) uintptr                                                                   `ggml-base:"ggml_backend_dev_backend_reg"`
+	procAddress   func(backend uintptr, name string) uintptr                                                     `ggml-base:"ggml_backend_reg_get_proc_address"`
+	poolParams    func(params *byte, threads int32)                                                              `ggml-base:"ggml_threadpool_params_init"`
+	loadBackends  func(dir string)                                                                               `ggml:"ggml_backend_load_all_from_path"`
 }
 
 // batch is struct llama_batch, unchanged since 2024.
@@ -192,10 +192,14 @@ func (l *library) bind(handles map[string]uintptr) error {
 		}
 		return a
 	}
-	for lib, functions := range l.calls.names() {
-		for name, f := range functions {
-			if a := address(lib, name); a != 0 {
-				purego.RegisterFunc(f, a)
+	functions := reflect.ValueOf(&l.calls).Elem()
+	for i := range functions.NumField() {
+		field := functions.Type().Field(i)
+		for lib := range handles {
+			if name, ok := field.Tag.Lookup(lib); ok {
+				if a := address(lib, name); a != 0 {
+					purego.RegisterFunc(reflect.NewAt(field.Type, functions.Field(i).Addr().UnsafePointer()).Interface(), a)
+				}
 			}
 		}
 	}
@@ -207,36 +211,6 @@ func (l *library) bind(handles map[string]uintptr) error {
 	l.modelDefaults, l.contextDefaults = returned(modelDefaults, l.layout.model.size), returned(contextDefaults, l.layout.context.size)
 	l.loadModel, l.newContext = passing[string](loadModel, l.layout.model.size), passing[uintptr](newContext, l.layout.context.size)
 	return nil
-}
-
-// names lists the functions by library and name.
-func (c *calls) names() map[string]map[string]any {
-	return map[string]map[string]any{
-		"llama": {
-			"llama_backend_init": &c.backendInit, "llama_model_free": &c.freeModel, "llama_free": &c.freeContext,
-			"llama_model_get_vocab": &c.vocabOf, "llama_vocab_n_tokens": &c.vocabTokens, "llama_vocab_is_eog": &c.isEOG,
-			"llama_tokenize": &c.tokenize, "llama_token_to_piece": &c.piece, "llama_model_n_ctx_train": &c.trainContext,
-			"llama_model_n_embd": &c.width, "llama_model_n_layer": &c.layers, "llama_model_n_head": &c.heads,
-			"llama_model_n_head_kv": &c.kvHeads, "llama_model_n_params": &c.parameters, "llama_model_size": &c.size,
-			"llama_model_meta_val_str": &c.meta,
-			"llama_model_has_encoder":  &c.hasEncoder, "llama_model_is_recurrent": &c.isRecurrent, "llama_model_is_hybrid": &c.isHybrid,
-			"llama_get_memory": &c.memory, "llama_memory_seq_rm": &c.remove,
-			"llama_memory_seq_pos_max": &c.lastPosition, "llama_decode": &c.decode, "llama_get_logits_ith": &c.logits,
-			"llama_synchronize": &c.synchronize, "llama_attach_threadpool": &c.attachPool, "llama_detach_threadpool": &c.detachPool,
-			"llama_log_set": &c.setLog,
-		},
-		"ggml-base": {
-			"ggml_log_set": &c.setGGMLLog, "ggml_set_abort_callback": &c.setAbort, "ggml_backend_tensor_get": &c.tensorGet, "ggml_nbytes": &c.tensorBytes,
-			"ggml_get_name": &c.tensorName, "ggml_nrows": &c.tensorRows, "ggml_op_desc": &c.opName,
-			"ggml_backend_dev_type": &c.deviceType, "ggml_backend_dev_name": &c.deviceName,
-			"ggml_backend_dev_description": &c.deviceAbout, "ggml_backend_dev_memory": &c.deviceMemory,
-			"ggml_backend_dev_backend_reg": &c.deviceBackend, "ggml_backend_reg_get_proc_address": &c.procAddress,
-			"ggml_threadpool_params_init": &c.poolParams,
-		},
-		"ggml": {
-			"ggml_backend_load_all_from_path": &c.loadBackends, "ggml_backend_dev_count": &c.devices, "ggml_backend_dev_get": &c.device,
-		},
-	}
 }
 
 // slack is the number of bytes checked after a returned struct, to detect a longer one.
