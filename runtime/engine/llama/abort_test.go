@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/ebitengine/purego"
+
+	llamacpp "github.com/llmtop/llmtop/runtime/engine/llama/library"
 )
 
 // TestAbort makes the library abort a process: the message reaches Options.Fatal, which may exit in its own way.
@@ -37,11 +39,11 @@ func TestAbort(t *testing.T) {
 
 // abortIn makes the library abort.
 func abortIn(t *testing.T, dir string) {
-	path, err := find(dir, "ggml-base")
+	found, err := llamacpp.Look(dir, llamacpp.Named)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib, err := dlopen(path)
+	lib, err := dlopen(found.Base)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,13 @@ package llama
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"sync"
 
 	"github.com/ebitengine/purego"
+
+	llamacpp "github.com/llmtop/llmtop/runtime/engine/llama/library"
 )
 
 // library is the loaded llama.cpp. A process loads it once and never unloads it: libggml keeps threads and devices.
@@ -116,19 +116,21 @@ func open(dir string) (*library, error) {
 
 // load checks release and layout of the libraries before it calls any of their other functions.
 func (l *library) load() error {
+	found, err := llamacpp.Look(l.dir, llamacpp.Named)
+	if err != nil {
+		return err
+	}
 	handles := map[string]uintptr{}
-	for _, name := range []string{"ggml-base", "ggml", "llama"} {
-		path, err := find(l.dir, name)
-		if err != nil {
-			return err
+	for _, lib := range []struct{ name, path string }{{"ggml-base", found.Base}, {"ggml", found.GGML}, {"llama", found.Llama}} {
+		if lib.path == "" {
+			return errors.New(found.Why)
 		}
-		if handles[name], err = dlopen(path); err != nil {
-			return fmt.Errorf("load %s: %w", filepath.Base(path), err)
+		if handles[lib.name], err = dlopen(lib.path); err != nil {
+			return fmt.Errorf("load %s: %w", filepath.Base(lib.path), err)
 		}
 	}
 	l.release = release{llama: text(handles["llama"], "llama_version"), ggml: text(handles["ggml-base"], "ggml_version")}
 	l.commit = text(handles["ggml-base"], "ggml_commit")
-	var err error
 	if l.layout, err = layoutOf(l.release); err != nil {
 		return err
 	}
@@ -150,25 +152,6 @@ func (l *library) load() error {
 		l.backendInit()
 	})
 	return l.findThreadpool()
-}
-
-// find returns the path of a library in a folder, with any version in its file name.
-func find(dir, name string) (string, error) {
-	pattern := regexp.MustCompile(`^(lib)?` + name + `(\.[\w.]+)?\.(so|dylib|dll)(\.[0-9.]+)?$`)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return "", err
-	}
-	best := ""
-	for _, e := range entries {
-		if pattern.MatchString(e.Name()) && (best == "" || len(e.Name()) < len(best)) {
-			best = e.Name()
-		}
-	}
-	if best == "" {
-		return "", fmt.Errorf("no library %s in the folder", name)
-	}
-	return filepath.Join(dir, best), nil
 }
 
 // text calls a function that returns a string; "unknown" if it does not exist.
