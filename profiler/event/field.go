@@ -1,5 +1,7 @@
 package event
 
+import "slices"
+
 // Field is one row of the catalogue of host readings: all that is known of a reading of the machine, a process or a GPU.
 type Field[T any] struct {
 	Key    string // member of the host event
@@ -91,7 +93,13 @@ func selfCPU(h *Host) Reading {
 	return h.Self.CPU
 }
 
-// foldGPUs combines a reading of all GPUs into one number; absent if any GPU lacks it.
+// Folds reports whether a GPU counts in the sums and means over GPUs: one that is part of the processor does not beside
+// others, unless the engine has memory on it.
+func (h *Host) Folds(g *GPU) bool {
+	return !g.Unified || g.EngineMem.V > 0 || !slices.ContainsFunc(h.GPUs, func(o GPU) bool { return !o.Unified })
+}
+
+// foldGPUs combines a reading of the GPUs into one number; absent if any of them lacks it.
 func foldGPUs(h *Host, f *Field[GPU]) Reading {
 	if len(h.GPUs) == 0 {
 		return Absent(NoDevice)
@@ -100,7 +108,10 @@ func foldGPUs(h *Host, f *Field[GPU]) Reading {
 	values := buf[:0]
 	for i := range h.GPUs {
 		r := *f.At(&h.GPUs[i])
-		if !r.OK() {
+		switch {
+		case !h.Folds(&h.GPUs[i]):
+			continue
+		case !r.OK():
 			return r
 		}
 		values = append(values, r.V)

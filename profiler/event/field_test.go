@@ -76,3 +76,26 @@ func TestUsageIsComplete(t *testing.T) {
 		t.Errorf("%d of %d readings have a row", len(rows), n)
 	}
 }
+
+// TestFoldedGPUs: a GPU of a processor does not count beside others, unless the engine uses it; alone it does.
+func TestFoldedGPUs(t *testing.T) {
+	card, own := GPU{Util: MeasuredValue(.8), Power: MeasuredValue(300)}, GPU{Unified: true, Power: MeasuredValue(20)}
+	used := own
+	used.EngineMem = MeasuredValue(1)
+	for name, c := range map[string]struct {
+		gpus  []GPU
+		power float64
+		util  bool
+	}{
+		"both": {[]GPU{own, card}, 300, true}, "two cards": {[]GPU{card, own, card}, 600, true}, "own alone": {[]GPU{own}, 20, false},
+		"used": {[]GPU{used, card}, 320, false}, "lost": {[]GPU{card, {}}, 0, false},
+	} {
+		h := Host{GPUs: c.gpus}
+		if p := GaugeGPUPower.Reading(&h); p.V != c.power || p.OK() != (c.power > 0) {
+			t.Errorf("%s: %+v, want %v W", name, p, c.power)
+		}
+		if u := GaugeGPU.Reading(&h); u.OK() != c.util {
+			t.Errorf("%s: busy %+v", name, u)
+		}
+	}
+}

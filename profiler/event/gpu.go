@@ -9,7 +9,7 @@ import (
 type GPU struct {
 	Name    string `wire:"name"`
 	Address string // on the PCI bus, as "0000:41:00.0", "" if it is not needed; of this machine only, not sent
-	Unified bool   // it uses the machine's memory; of this machine only, not sent
+	Unified bool   `wire:"unified"` // it is part of the processor, and uses the machine's memory
 
 	Util, EngineUtil, OthersUtil  Reading // busy time, 0..1: in all, for the engine's processes, for others
 	MemBusy                       Reading // time in which memory was read or written, 0..1

@@ -17,9 +17,40 @@ import (
 var card = regexp.MustCompile(`^card[0-9]{1,3}$`)
 
 // amd reads AMD GPUs from the files of the amdgpu driver below root/sys/class/drm.
-type amd struct{ root string }
+type amd struct{ drmCards }
 
-func openAMD(context.Context) (gpuReader, error) { return foundGPUs(amd{"/"}) }
+func openAMD(context.Context) (gpuReader, error) { return foundGPUs(&amd{drmCards{root: "/"}}) }
+
+// drmCards are the GPUs of some drivers below root/sys/class/drm. One that is removed keeps its place.
+type drmCards struct {
+	root string
+	dirs []string
+	last []event.GPU
+}
+
+func (*drmCards) close() {}
+
+// readCards reads the cards that are ours, and those that were.
+func (c *drmCards) readCards(ours func(dir string) bool, read func(dir string) event.GPU) ([]event.GPU, []event.GPUProcess, error) {
+	for _, dir := range cards(c.root) {
+		if !slices.Contains(c.dirs, dir) && ours(dir) {
+			c.dirs, c.last = append(c.dirs, dir), append(c.last, event.GPU{})
+		}
+	}
+	gone, gpus := 0, unread(c.last)
+	for i, dir := range c.dirs {
+		if !ours(dir) {
+			gone++
+			continue
+		}
+		gpus[i] = read(dir)
+		c.last[i] = gpus[i]
+	}
+	if gone == len(c.dirs) {
+		return nil, nil, errNoGPU
+	}
+	return gpus, nil, nil
+}
 
 // foundGPUs returns a reader if it finds a GPU.
 func foundGPUs(r gpuReader) (gpuReader, error) {
@@ -29,20 +60,12 @@ func foundGPUs(r gpuReader) (gpuReader, error) {
 	return r, nil
 }
 
-func (amd) close() {}
-
-// read implements gpuReader. Other drivers have no such files.
-func (r amd) read() (gpus []event.GPU, _ []event.GPUProcess, _ error) {
-	for _, dir := range cards(r.root) {
-		busy := fileQuantity(filepath.Join(dir, "gpu_busy_percent"), 0.01)
-		if busy.OK() {
-			gpus = append(gpus, r.card(dir, busy))
-		}
-	}
-	if len(gpus) == 0 {
-		return nil, nil, errNoGPU
-	}
-	return gpus, nil, nil
+// read implements gpuReader. Other drivers have no such file.
+func (r *amd) read() ([]event.GPU, []event.GPUProcess, error) {
+	return r.readCards(func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "gpu_busy_percent"))
+		return err == nil
+	}, amdCard)
 }
 
 // cards returns the folders of the GPUs of all drivers, up to maxGPUs.
@@ -54,6 +77,7 @@ func cards(root string) (dirs []string) {
 			dirs = append(dirs, filepath.Join(drm, e.Name(), "device"))
 		}
 	}
+	slices.SortStableFunc(dirs, func(a, b string) int { return len(a) - len(b) }) // card2 before card10
 	return dirs
 }
 
@@ -81,35 +105,45 @@ func noReadings(root string) error {
 	return errNoGPU
 }
 
-// sensors returns the folder of a device's sensors.
+// sensors returns the folder of a device's sensors: those that are named like its driver, as i915 has more for each tile.
 func sensors(dir string) string {
-	if found, err := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*")); err == nil && len(found) > 0 {
-		return found[0]
+	found, err := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*"))
+	if err != nil || len(found) == 0 {
+		return dir
 	}
-	return dir
+	driver := property(dir, "DRIVER")
+	for _, hwmon := range found {
+		if name, err := os.ReadFile(filepath.Join(hwmon, "name")); err == nil && strings.TrimSpace(string(name)) == driver {
+			return hwmon
+		}
+	}
+	return found[0]
 }
 
-func (r amd) card(dir string, busy event.Reading) event.GPU {
+func amdCard(dir string) event.GPU {
 	name := filepath.Base(filepath.Dir(dir))
 	if product, err := os.ReadFile(filepath.Join(dir, "product_name")); err == nil && len(product) > 0 {
 		name = strings.TrimSpace(string(product))
+	}
+	g := event.GPU{Name: name, Address: property(dir, "PCI_SLOT_NAME"), Util: fileQuantity(filepath.Join(dir, "gpu_busy_percent"), 0.01)}
+	if g.Util.Origin == event.NotPermitted { // of a GPU that is suspended
+		g.Util = event.Absent(event.NotReported)
+		return g
 	}
 	hwmon := sensors(dir)
 	power := fileQuantity(filepath.Join(hwmon, "power1_average"), 1e-6)
 	if !power.OK() { // newer kernels report the instantaneous value
 		power = fileQuantity(filepath.Join(hwmon, "power1_input"), 1e-6)
 	}
-	g := event.GPU{
-		Name: name, Address: property(dir, "PCI_SLOT_NAME"), Util: busy, Power: power,
-		MemBusy:        fileQuantity(filepath.Join(dir, "mem_busy_percent"), 0.01),
-		MemUsed:        fileQuantity(filepath.Join(dir, "mem_info_vram_used"), 1),
-		MemTotal:       fileQuantity(filepath.Join(dir, "mem_info_vram_total"), 1),
-		PowerLimit:     fileQuantity(filepath.Join(hwmon, "power1_cap"), 1e-6),
-		Temperature:    fileQuantity(filepath.Join(hwmon, "temp1_input"), 1e-3),
-		MemTemperature: fileQuantity(filepath.Join(hwmon, "temp3_input"), 1e-3),
-		Clock:          fileQuantity(filepath.Join(hwmon, "freq1_input"), 1),
-		MemClock:       fileQuantity(filepath.Join(hwmon, "freq2_input"), 1),
-	}
+	g.Power = power
+	g.MemBusy = fileQuantity(filepath.Join(dir, "mem_busy_percent"), 0.01)
+	g.MemUsed = fileQuantity(filepath.Join(dir, "mem_info_vram_used"), 1)
+	g.MemTotal = fileQuantity(filepath.Join(dir, "mem_info_vram_total"), 1)
+	g.PowerLimit = firstLimit(1e-6, filepath.Join(hwmon, "power1_cap"))
+	g.Temperature = fileQuantity(filepath.Join(hwmon, "temp1_input"), 1e-3)
+	g.MemTemperature = fileQuantity(filepath.Join(hwmon, "temp3_input"), 1e-3)
+	g.Clock = fileQuantity(filepath.Join(hwmon, "freq1_input"), 1)
+	g.MemClock = fileQuantity(filepath.Join(hwmon, "freq2_input"), 1)
 	mapped := fileQuantity(filepath.Join(dir, "mem_info_gtt_total"), 1)
 	if integrated(dir, mapped.OK() && g.MemTotal.V <= leastOwn) { // most of what it uses is mapped from the machine's memory
 		g.Unified = true

@@ -1,6 +1,9 @@
 package host
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -18,10 +21,21 @@ func TestAMD(t *testing.T) {
 		Name: "Radeon Test", Util: event.MeasuredValue(0.4), MemUsed: event.MeasuredValue(1 << 20), MemTotal: event.MeasuredValue(2 << 20),
 		Power: event.MeasuredValue(30), Temperature: event.MeasuredValue(45), Clock: event.Absent(event.NotReported),
 	}
-	if got, _, err := (amd{root}).read(); err != nil || len(got) != 1 || got[0] != want {
+	r := amd{drmCards{root: root}}
+	if got, _, err := r.read(); err != nil || len(got) != 1 || got[0] != want {
 		t.Errorf("read = %+v, %v, want %+v", got, err, want)
 	}
-	if got, _, err := (amd{t.TempDir()}).read(); len(got) != 0 || err != errNoGPU {
+	for n := 2; n <= 10; n += 8 {
+		write(t, root, map[string]string{fmt.Sprintf("sys/class/drm/card%d/device/gpu_busy_percent", n): "70\n"})
+	}
+	if err := os.RemoveAll(filepath.Join(root, "sys/class/drm/card1")); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := r.read()
+	if err != nil || len(got) != 3 || got[0] != (event.GPU{Name: "Radeon Test"}) || got[1].Name != "card2" || got[2].Name != "card10" {
+		t.Errorf("one removed, two added: %+v, %v", got, err)
+	}
+	if got, _, err := (&amd{drmCards{root: t.TempDir()}}).read(); len(got) != 0 || err != errNoGPU {
 		t.Errorf("read of nothing = %+v, %v", got, err)
 	}
 }
@@ -39,14 +53,14 @@ func TestAPU(t *testing.T) {
 	} {
 		root := tree(t, files)
 		write(t, root, extra)
-		gpus, _, _ := amd{root}.read()
+		gpus, _, _ := (&amd{drmCards{root: root}}).read()
 		if len(gpus) != 1 || gpus[0].MemUsed.V != 63400 || gpus[0].MemTotal.V != 120512 || !gpus[0].Unified || gpus[0].Address != "0000:c5:00.0" {
 			t.Errorf("%s: %+v, want the sum of both memories", name, gpus)
 		}
 	}
 	root := tree(t, files)
 	write(t, root, map[string]string{device + "gpu_metrics": "\x08\x01\x01\x03rest"})
-	if gpus, _, _ := (amd{root}).read(); len(gpus) != 1 || gpus[0].MemUsed.V != 400 || gpus[0].Unified {
+	if gpus, _, _ := (&amd{drmCards{root: root}}).read(); len(gpus) != 1 || gpus[0].MemUsed.V != 400 || gpus[0].Unified {
 		t.Errorf("a card: %+v, want its own memory only", gpus)
 	}
 }

@@ -32,6 +32,7 @@ type drmUse struct {
 	memory map[string]map[string]float64 // bytes by address and region
 	busy   map[drmEngine]float64         // s, or the share of the engine's cycles so far
 	cycles map[drmEngine]float64         // cycles in all of engines that count these; the busy ones are in busy
+	blind  map[string][2]bool            // by address: a client whose memory, and one whose time, the driver does not count
 	kfd    bool                          // a process computes past the driver's clients, through /dev/kfd
 	denied bool
 }
@@ -57,9 +58,12 @@ func (c *drmClients) share(root string, gpus []event.GPU, pids []int) {
 				total += bytes
 			}
 		}
-		g.EngineMem = measured(total)
+		blind := use.blind[g.Address]
+		if g.EngineMem = measured(total); blind[0] {
+			g.EngineMem = event.Absent(event.NotReported)
+		}
 		switch {
-		case use.kfd: // its time is not counted
+		case use.kfd, blind[1]: // its time is not counted
 			g.EngineUtil = event.Absent(event.NotReported)
 		case c.at.IsZero():
 			g.EngineUtil = event.Absent(event.NotYet)
@@ -92,9 +96,16 @@ func (c *drmClients) busiest(use *drmUse, address string, since float64) event.R
 	return measured(min(most, 1))
 }
 
+func newDRMUse() drmUse {
+	return drmUse{
+		memory: make(map[string]map[string]float64), busy: make(map[drmEngine]float64), cycles: make(map[drmEngine]float64),
+		blind: make(map[string][2]bool),
+	}
+}
+
 // readDRM reads the clients of processes. A client that several files or processes share counts once.
 func readDRM(root string, pids []int) drmUse {
-	use := drmUse{memory: make(map[string]map[string]float64), busy: make(map[drmEngine]float64), cycles: make(map[drmEngine]float64)}
+	use := newDRMUse()
 	seen := make(map[[2]string]bool)
 	for _, pid := range pids {
 		folder := filepath.Join(root, "proc", strconv.Itoa(pid))
@@ -147,6 +158,7 @@ func (u *drmUse) add(fields map[string]string, seen map[[2]string]bool) {
 	if resident {
 		size = "resident-"
 	}
+	blind, strange := [2]bool{true, true}, false
 	for name, value := range fields {
 		number, unit, _ := strings.Cut(value, " ")
 		v, err := strconv.ParseFloat(number, 64)
@@ -154,17 +166,29 @@ func (u *drmUse) add(fields map[string]string, seen map[[2]string]bool) {
 			continue
 		}
 		if region, ok := strings.CutPrefix(name, size); ok {
-			memory[region] += v * map[string]float64{"": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+			bytes, known := drmUnits[unit]
+			memory[region] += v * bytes
+			blind[0], strange = false, strange || !known
 		} else if engine, ok := strings.CutPrefix(name, "total-cycles-"); ok {
-			u.cycles[drmEngine{address, client, engine}] = v
+			u.cycles[drmEngine{address, client, engine}] = v * capacity(fields, engine)
 		} else if engine, ok := strings.CutPrefix(name, "cycles-"); ok {
 			u.busy[drmEngine{address, client, engine}] = v
+			blind[1] = false
 		} else if engine, ok := strings.CutPrefix(name, "engine-"); ok && unit == "ns" {
-			parts := 1.0
-			if n, err := strconv.ParseFloat(fields["engine-capacity-"+engine], 64); err == nil && n >= 1 {
-				parts = n
-			}
-			u.busy[drmEngine{address, client, engine}] = v / 1e9 / parts
+			u.busy[drmEngine{address, client, engine}] = v / 1e9 / capacity(fields, engine)
+			blind[1] = false
 		}
 	}
+	u.blind[address] = [2]bool{u.blind[address][0] || blind[0] || strange, u.blind[address][1] || blind[1]}
+}
+
+// drmUnits are the units of memory, in bytes.
+var drmUnits = map[string]float64{"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+// capacity returns how many engines share a name: their times are summed.
+func capacity(fields map[string]string, engine string) float64 {
+	if n, err := strconv.ParseFloat(fields["engine-capacity-"+engine], 64); err == nil && n >= 1 {
+		return n
+	}
+	return 1
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,40 +26,47 @@ const noGPU = "no GPU"
 
 // gpuReader reads the GPUs of one vendor. It must not be used concurrently.
 type gpuReader interface {
-	// read returns all GPUs, and the processes that use them if the driver lists them. With an error, the reader is closed
-	// and the GPUs are searched for again.
+	// read returns all GPUs, in the same order each time, and the processes that use them if the driver lists them. With an
+	// error, the reader is closed and the GPUs are searched for again.
 	read() ([]event.GPU, []event.GPUProcess, error)
 	close()
 }
 
-// vendors open the readers. The first one that finds a GPU is used: a GPU of a processor beside an NVIDIA GPU is left out.
+// vendors open the readers.
 var vendors = []func(ctx context.Context) (gpuReader, error){openNVIDIA, openAMD, openIntel, openApple}
 
 // errNoGPU is returned by vendors of which there is no GPU.
 var errNoGPU = errors.New(noGPU)
 
-// gpuWatch keeps the last reading of every GPU. A driver may take long or hang, so it is called in a goroutine of its own.
+// gpuWatch keeps the last reading of every GPU. A driver may take long or hang, so each vendor is read in a goroutine of
+// its own.
 type gpuWatch struct {
-	done chan struct{} // closed at the end
+	joined sync.WaitGroup
+	began  time.Time
 
 	mu    sync.Mutex // guards the fields below
+	found []vendorGPUs
+	order []int // indexes in found: a vendor found later does not move the GPUs before it
+}
+
+// vendorGPUs is the last reading of the GPUs of one vendor.
+type vendorGPUs struct {
 	gpus  []event.GPU
 	users []event.GPUProcess
-	at    time.Time // of the last reading
-	why   string    // why gpus is empty
+	at    time.Time // of the reading
+	why   string    // why there is none
 }
 
 // watchGPUs reads GPUs until ctx ends.
 func watchGPUs(ctx context.Context) *gpuWatch {
-	w := &gpuWatch{done: make(chan struct{}), why: event.NotYet.String()}
-	go func() {
-		defer close(w.done)
-		w.run(ctx)
-	}()
+	w := &gpuWatch{began: time.Now(), found: make([]vendorGPUs, len(vendors))}
+	for i, open := range vendors {
+		w.joined.Go(func() { w.run(ctx, &w.found[i], open) })
+	}
 	return w
 }
 
-func (w *gpuWatch) run(ctx context.Context) {
+func (w *gpuWatch) run(ctx context.Context, v *vendorGPUs, open func(context.Context) (gpuReader, error)) {
 	var reader gpuReader
 	defer func() {
 		if reader != nil {
@@ -69,18 +77,23 @@ func (w *gpuWatch) run(ctx context.Context) {
 		wait := gpuInterval
 		var err error
 		if reader == nil {
-			reader, err = findGPUs(ctx)
+			reader, err = open(ctx)
 		}
+		var now vendorGPUs
 		if err == nil {
-			err = w.sample(reader)
+			now.gpus, now.users, err = reader.read()
 		}
 		if err != nil {
 			if reader != nil {
 				reader.close()
 			}
 			reader, wait = nil, gpuSearch
-			w.fail(err.Error())
+			if err == errNoGPU {
+				err = noReadings("/")
+			}
+			now.why = err.Error()
 		}
+		w.keep(v, now)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -88,59 +101,72 @@ func (w *gpuWatch) run(ctx context.Context) {
 	}
 }
 
-// findGPUs opens the reader of the first vendor with a GPU. Without any, the error is that of the first driver that failed.
-func findGPUs(ctx context.Context) (gpuReader, error) {
-	failed := errNoGPU
-	for _, open := range vendors {
-		reader, err := open(ctx)
-		if err == nil {
-			return reader, nil
-		}
-		if failed == errNoGPU {
-			failed = err
-		}
-	}
-	if failed == errNoGPU {
-		failed = noReadings("/")
-	}
-	return nil, failed
-}
-
-func (w *gpuWatch) sample(r gpuReader) error {
-	gpus, users, err := r.read()
-	if err != nil {
-		return err
-	}
+// keep keeps a reading. GPUs of a driver that fails stay without readings.
+func (w *gpuWatch) keep(v *vendorGPUs, now vendorGPUs) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gpus, w.users, w.at, w.why = gpus, users, time.Now(), event.NotYet.String()
-	return nil
+	if now.at = time.Now(); now.why != "" {
+		now.gpus = unread(v.gpus)
+	}
+	*v = now
 }
 
-func (w *gpuWatch) fail(why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.gpus, w.users, w.why = nil, nil, why
+// unread returns GPUs without their readings.
+func unread(gpus []event.GPU) (out []event.GPU) {
+	for i := range gpus {
+		out = append(out, event.GPU{Name: gpus[i].Name, Unified: gpus[i].Unified})
+	}
+	return out
 }
 
-// read sets the last readings, or the reason why none exist.
+// read sets the last readings of all vendors, or the reason why none exist.
 func (w *gpuWatch) read(h *event.Host) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case len(w.gpus) == 0:
-		h.NoGPU = w.why
-	case time.Since(w.at) > gpuSilence:
-		h.NoGPU = fmt.Sprintf("no data from the GPU driver since %s", w.at.Format(time.TimeOnly))
-	default:
-		h.GPUs, h.GPUProcesses = w.gpus, w.users
+	why, read := noGPU, false
+	for i := range w.found {
+		v := &w.found[i]
+		switch {
+		case v.at.IsZero() && time.Since(w.began) < gpuSilence:
+			h.NoGPU = event.NotYet.String()
+			return
+		case len(v.gpus) > 0 && !slices.Contains(w.order, i):
+			w.order = append(w.order, i)
+		}
+		if why == noGPU && v.why != "" {
+			why = v.why
+		}
+	}
+	for _, i := range w.order {
+		v := w.found[i]
+		if v.why == "" && time.Since(v.at) > gpuSilence {
+			why = fmt.Sprintf("no data from the GPU driver since %s", v.at.Format(time.TimeOnly))
+			v.gpus, v.users, v.why = unread(v.gpus), nil, why
+		}
+		read = read || v.why == ""
+		for _, u := range v.users {
+			u.GPU += len(h.GPUs)
+			h.GPUProcesses = append(h.GPUProcesses, u)
+		}
+		if v.users != nil && h.GPUProcesses == nil {
+			h.GPUProcesses = []event.GPUProcess{}
+		}
+		h.GPUs = append(h.GPUs, v.gpus...)
+	}
+	if !read {
+		h.GPUs, h.GPUProcesses, h.NoGPU = nil, nil, why
 	}
 }
 
-// wait waits until the driver has returned, but not for one that hangs.
+// wait waits until the drivers have returned, but not for one that hangs.
 func (w *gpuWatch) wait() {
+	done := make(chan struct{})
+	go func() {
+		w.joined.Wait()
+		close(done)
+	}()
 	select {
-	case <-w.done:
+	case <-done:
 	case <-time.After(gpuGrace):
 	}
 }

@@ -31,21 +31,21 @@ func (s *gpuShares) set(h *event.Host, pids []int) {
 			*r = event.Absent(event.NotReported)
 		}
 	}
-	switch {
-	case len(pids) == 0:
-	case h.GPUProcesses != nil && !foreignPIDs():
-		shareListed(h, pids)
-	case h.GPUProcesses == nil:
-		s.drm.share("/", h.GPUs, pids)
+	if len(pids) == 0 {
+		return
 	}
+	if h.GPUProcesses != nil && !foreignPIDs() {
+		shareListed(h, pids)
+	}
+	s.drm.share("/", h.GPUs, pids)
 }
 
-// shareListed sums what the driver lists of the processes.
+// shareListed sums what the driver lists of the processes. GPUs with an address are those of drmClients.
 func shareListed(h *event.Host, pids []int) {
 	zero := event.MeasuredValue(0)
 	for i := range h.GPUs {
 		g := &h.GPUs[i]
-		if !g.MemUsed.OK() && !g.Util.OK() { // lost
+		if g.Address != "" || !g.MemUsed.OK() && !g.Util.OK() { // or lost
 			continue
 		}
 		g.EngineMem, g.OthersMem, g.EngineUtil, g.OthersUtil = zero, zero, zero, zero

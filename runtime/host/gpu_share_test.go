@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestDRMShares(t *testing.T) {
 			"proc/7/fdinfo/5": amdgpu + "drm-memory-vram:\t1024 KiB\n", // the same client
 			"proc/7/fdinfo/6": "pos:\t0\n",
 			"proc/7/fdinfo/8": "drm-driver:\txe\ndrm-pdev:\t0000:00:02.0\ndrm-client-id:\t3\ndrm-resident-vram0:\t1 MiB\ndrm-memory-vram0:\t7 MiB\n" +
-				"drm-resident-gtt:\t1 MiB\ndrm-cycles-ccs:\t" + cycles + "\ndrm-total-cycles-ccs:\t1000\ndrm-engine-capacity-ccs:\t1\n",
+				"drm-resident-gtt:\t1 MiB\ndrm-cycles-ccs:\t" + cycles + "\ndrm-total-cycles-ccs:\t1000\ndrm-engine-capacity-ccs:\t2\n",
 		}
 	}
 	root := tree(t, client("1000000000", "100"))
@@ -93,8 +94,8 @@ func TestDRMShares(t *testing.T) {
 	if u := gpus[0].EngineUtil; !u.OK() || u.V < .4 || u.V > .5 {
 		t.Errorf("1 s in at least 2 s: %+v", u)
 	}
-	if u := gpus[1].EngineUtil; !u.OK() || u.V != .5 {
-		t.Errorf("500 of 1000 cycles: %+v", u)
+	if u := gpus[1].EngineUtil; !u.OK() || u.V != .25 {
+		t.Errorf("500 of 1000 cycles of two engines: %+v", u)
 	}
 	link("9", "/dev/kfd")
 	c.share(root, gpus, []int{7})
@@ -111,7 +112,7 @@ func FuzzFDInfo(f *testing.F) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		use := drmUse{memory: make(map[string]map[string]float64), busy: make(map[drmEngine]float64), cycles: make(map[drmEngine]float64)}
+		use := newDRMUse()
 		use.add(Fields(name, "drm-"), make(map[[2]string]bool))
 		for _, regions := range use.memory {
 			for _, v := range regions {
@@ -134,30 +135,77 @@ func (f *failing) read() ([]event.GPU, []event.GPUProcess, error) {
 	return []event.GPU{{Name: "card"}}, nil, nil
 }
 
-// TestWatchGPUs: a driver that goes away is closed, and its GPUs are absent with the reason.
+// TestDRMUncounted: what the driver does not count is absent.
+func TestDRMUncounted(t *testing.T) {
+	for text, counted := range map[string][2]bool{
+		"drm-engine-render:\t1 ns\n":                                  {false, true},
+		"drm-resident-system0:\t1 MiB\n":                              {true, false},
+		"drm-resident-system0:\t1 furlong\ndrm-cycles-rcs:\t1\n":      {false, true},
+		"drm-memory-vram:\t1 GiB\ndrm-engine-gfx:\t1 ns\n":            {true, true},
+		"drm-engine-capacity-render:\t1\ndrm-total-system0:\t1 KiB\n": {false, false},
+	} {
+		name := filepath.Join(tree(t, map[string]string{"fdinfo": "drm-pdev:\t0000:00:02.0\ndrm-client-id:\t1\n" + text}), "fdinfo")
+		use := newDRMUse()
+		use.add(Fields(name, "drm-"), make(map[[2]string]bool))
+		if blind := use.blind["0000:00:02.0"]; blind != [2]bool{!counted[0], !counted[1]} {
+			t.Errorf("%q: memory and time uncounted: %v", text, blind)
+		}
+	}
+}
+
+// TestWatchGPUs: GPUs of two vendors keep their places, also without readings while one of the drivers is away.
 func TestWatchGPUs(t *testing.T) {
+	h := new(event.Host)
+	w := &gpuWatch{began: time.Now(), found: make([]vendorGPUs, 2)}
+	read := func() *event.Host {
+		h = new(event.Host)
+		w.read(h)
+		return h
+	}
+	w.keep(&w.found[1], vendorGPUs{gpus: []event.GPU{{Name: "integrated", Address: "0000:00:02.0", Util: event.MeasuredValue(.1)}}})
+	if read(); h.GPUs != nil || h.NoGPU != event.NotYet.String() {
+		t.Errorf("before the first vendor has answered: %+v", h)
+	}
+	both := vendorGPUs{gpus: []event.GPU{{Name: "card", Util: event.MeasuredValue(.9)}}, users: []event.GPUProcess{{PID: 7}}}
+	w.keep(&w.found[0], both)
+	if read(); len(h.GPUs) != 2 || h.GPUs[0].Name != "card" || len(h.GPUProcesses) != 1 || h.NoGPU != "" {
+		t.Errorf("both: %+v", h)
+	}
+	w.keep(&w.found[0], vendorGPUs{why: "driver not loaded"})
+	if read(); len(h.GPUs) != 2 || h.GPUs[0] != (event.GPU{Name: "card"}) || !h.GPUs[1].Util.OK() || h.GPUProcesses != nil {
+		t.Errorf("one driver away: %+v", h)
+	}
+	w.keep(&w.found[1], vendorGPUs{why: noGPU})
+	if read(); h.GPUs != nil || h.NoGPU != "driver not loaded" {
+		t.Errorf("both away: %+v", h)
+	}
+	w.keep(&w.found[0], both)
+	w.found[0].at = w.found[0].at.Add(-2 * gpuSilence)
+	if read(); h.GPUs != nil || !strings.HasPrefix(h.NoGPU, "no data from the GPU driver since") {
+		t.Errorf("a driver that hangs: %+v", h)
+	}
+
+	late := &gpuWatch{began: time.Now().Add(-time.Minute), found: make([]vendorGPUs, 2)}
+	late.keep(&late.found[1], vendorGPUs{gpus: []event.GPU{{Name: "integrated"}}})
+	late.read(new(event.Host))
+	late.keep(&late.found[0], both)
+	w = late
+	if read(); len(h.GPUs) != 2 || h.GPUs[1].Name != "card" || h.GPUProcesses[0].GPU != 1 {
+		t.Errorf("a driver that was loaded later: %+v", h)
+	}
+}
+
+// TestReaderFails: a driver that goes away is closed, and its GPUs are absent with the reason.
+func TestReaderFails(t *testing.T) {
 	reader, before := &failing{left: 1}, vendors
 	defer func() { vendors = before }()
 	vendors = []func(context.Context) (gpuReader, error){
 		func(context.Context) (gpuReader, error) { return nil, errNoGPU },
 		func(context.Context) (gpuReader, error) { return reader, nil },
 	}
-	w := &gpuWatch{why: event.NotYet.String()}
-	found, err := findGPUs(t.Context())
-	if err != nil || w.sample(found) != nil {
-		t.Fatal(err)
-	}
-	var h event.Host
-	if w.read(&h); len(h.GPUs) != 1 || h.NoGPU != "" {
-		t.Errorf("%+v", h)
-	}
-	w.at = w.at.Add(-2 * gpuSilence)
-	h = event.Host{}
-	if w.read(&h); len(h.GPUs) != 0 || h.NoGPU == "" {
-		t.Errorf("a driver that hangs: %+v", h)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	live := watchGPUs(ctx)
+	var h event.Host
 	for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
 		h = event.Host{}
 		if live.read(&h); h.NoGPU == "gone 0" {

@@ -12,31 +12,24 @@ import (
 // intel reads Intel GPUs from the files of the i915 and xe drivers below root/sys/class/drm. Their busy time is counted for
 // each process only; the performance counters of the whole GPU need privileges.
 type intel struct {
-	root   string
+	drmCards
 	energy map[string]event.Reading // J of each device at the last reading
 	at     time.Time
 }
 
 func openIntel(context.Context) (gpuReader, error) {
-	return foundGPUs(&intel{root: "/", energy: make(map[string]event.Reading)})
+	return foundGPUs(&intel{drmCards: drmCards{root: "/"}, energy: make(map[string]event.Reading)})
 }
 
-func (*intel) close() {}
-
 // read implements gpuReader.
-func (r *intel) read() (gpus []event.GPU, _ []event.GPUProcess, _ error) {
+func (r *intel) read() ([]event.GPU, []event.GPUProcess, error) {
 	now := time.Now()
 	since := now.Sub(r.at).Seconds()
-	for _, dir := range cards(r.root) {
-		if driver := property(dir, "DRIVER"); driver == "i915" || driver == "xe" {
-			gpus = append(gpus, r.card(dir, since))
-		}
-	}
 	r.at = now
-	if len(gpus) == 0 {
-		return nil, nil, errNoGPU
-	}
-	return gpus, nil, nil
+	return r.readCards(func(dir string) bool {
+		driver := property(dir, "DRIVER")
+		return driver == "i915" || driver == "xe"
+	}, func(dir string) event.GPU { return r.card(dir, since) })
 }
 
 // integratedAddress is the place of the GPU in every Intel processor.
@@ -50,11 +43,14 @@ func (r *intel) card(dir string, since float64) event.GPU {
 	}
 	g := event.GPU{
 		Name: name, Address: property(dir, "PCI_SLOT_NAME"),
-		PowerLimit:  fileQuantity(filepath.Join(hwmon, "power1_max"), 1e-6),
+		PowerLimit:  firstLimit(1e-6, filepath.Join(hwmon, "power1_max"), filepath.Join(hwmon, "power2_max")),
 		Temperature: firstQuantity(1e-3, filepath.Join(hwmon, "temp1_input"), filepath.Join(hwmon, "temp2_input")),
-		Energy:      fileQuantity(filepath.Join(hwmon, "energy1_input"), 1e-6),
+		Energy:      firstQuantity(1e-6, filepath.Join(hwmon, "energy1_input"), filepath.Join(hwmon, "energy2_input")),
 		Clock:       firstQuantity(1e6, filepath.Join(dir, "../gt_act_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/act_freq")),
 		MaxClock:    firstQuantity(1e6, filepath.Join(dir, "../gt_RP0_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/rp0_freq")),
+	}
+	if property(dir, "DRIVER") == "xe" {
+		g.MemTemperature = fileQuantity(filepath.Join(hwmon, "temp3_input"), 1e-3)
 	}
 	g.Unified = g.Address == integratedAddress
 	switch before, seen := r.energy[dir]; {
@@ -63,7 +59,9 @@ func (r *intel) card(dir string, since float64) event.GPU {
 	case !seen:
 		g.Power = event.Absent(event.NotYet)
 	case before.OK() && since > 0:
-		g.Power = measured((g.Energy.V - before.V) / since)
+		if g.Power = event.Absent(event.NotYet); g.Energy.V >= before.V { // else the driver was loaded again
+			g.Power = measured((g.Energy.V - before.V) / since)
+		}
 	}
 	r.energy[dir] = g.Energy
 	return g
@@ -77,4 +75,14 @@ func firstQuantity(unit float64, names ...string) (r event.Reading) {
 		}
 	}
 	return r
+}
+
+// firstLimit is firstQuantity for limits: 0 is none.
+func firstLimit(unit float64, names ...string) event.Reading {
+	for _, name := range names {
+		if r := fileQuantity(name, unit); r.V > 0 {
+			return r
+		}
+	}
+	return event.Absent(event.NotReported)
 }

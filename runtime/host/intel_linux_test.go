@@ -14,14 +14,21 @@ func TestIntel(t *testing.T) {
 		processor + "uevent": "DRIVER=i915\nPCI_SLOT_NAME=0000:00:02.0\n", "sys/class/drm/card0/gt_act_freq_mhz": "1300\n", "sys/class/drm/card0/gt_RP0_freq_mhz": "1500\n",
 		discrete + "uevent": "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n", discrete + "tile0/gt0/freq0/act_freq": "2850\n",
 		discrete + "hwmon/hwmon4/energy1_input": "1000000\n", discrete + "hwmon/hwmon4/power1_max": "190000000\n", discrete + "hwmon/hwmon4/temp2_input": "41000\n",
+		discrete + "hwmon/hwmon4/name": "xe\n", discrete + "hwmon/hwmon12/name": "xe_gt0\n", discrete + "hwmon/hwmon12/power1_max": "9000000\n",
+		discrete + "hwmon/hwmon4/temp3_input":                   "47000\n",
+		"sys/class/drm/card3/device/uevent":                     "DRIVER=i915\nPCI_SLOT_NAME=0000:05:00.0\n",
+		"sys/class/drm/card3/device/hwmon/hwmon7/energy2_input": "5000000\n", "sys/class/drm/card3/device/hwmon/hwmon7/power1_max": "0\n",
 		"sys/class/drm/card2/device/uevent": "DRIVER=nouveau\nPCI_SLOT_NAME=0000:04:00.0\n",
 	})
-	r := &intel{root: root, energy: make(map[string]event.Reading)}
+	r := &intel{drmCards: drmCards{root: root}, energy: make(map[string]event.Reading)}
 	gpus, _, err := r.read()
-	if err != nil || len(gpus) != 2 || !gpus[0].Unified || gpus[0].Clock.V != 1.3e9 || gpus[0].MaxClock.V != 1.5e9 || gpus[0].Util.OK() || gpus[0].Power.OK() {
+	if err != nil || len(gpus) != 3 || !gpus[0].Unified || gpus[0].Clock.V != 1.3e9 || gpus[0].MaxClock.V != 1.5e9 || gpus[0].Util.OK() || gpus[0].Power.OK() {
 		t.Fatalf("%+v, %v", gpus, err)
 	}
-	if g := gpus[1]; g.Unified || g.Name != "Intel GPU 0xe20b" || g.Temperature.V != 41 || g.PowerLimit.V != 190 || g.Clock.V != 2.85e9 || g.Power.Origin != event.NotYet {
+	if g := gpus[2]; g.PowerLimit.OK() || g.Energy.V != 5 {
+		t.Errorf("no limit, energy of the package: %+v", g)
+	}
+	if g := gpus[1]; g.MemTemperature.V != 47 || g.Unified || g.Name != "Intel GPU 0xe20b" || g.Temperature.V != 41 || g.PowerLimit.V != 190 || g.Clock.V != 2.85e9 || g.Power.Origin != event.NotYet {
 		t.Errorf("%+v", g)
 	}
 	r.at = r.at.Add(-2 * time.Second)
@@ -29,7 +36,7 @@ func TestIntel(t *testing.T) {
 	if gpus, _, _ = r.read(); !(gpus[1].Power.V > 50 && gpus[1].Power.V <= 100) {
 		t.Errorf("200 J in at least 2 s: %+v", gpus[1].Power)
 	}
-	if _, _, err := (&intel{root: t.TempDir()}).read(); err != errNoGPU {
+	if _, _, err := (&intel{drmCards: drmCards{root: t.TempDir()}}).read(); err != errNoGPU {
 		t.Errorf("no GPU: %v", err)
 	}
 }

@@ -43,13 +43,19 @@ type nvmlDevice struct {
 	slow slowReadings
 }
 
-// openNVIDIA loads NVML and finds the GPUs; where the library cannot be loaded, it starts nvidia-smi.
+// openNVIDIA loads NVML and finds the GPUs. It starts nvidia-smi where the library cannot be loaded, or is older than a
+// driver that was updated since it was loaded.
 func openNVIDIA(ctx context.Context) (gpuReader, error) {
 	lib, err := loadNVML(nvmlLibrary)
 	if err != nil {
 		return openSMI(ctx)
 	}
 	r, err := newNVIDIA(lib)
+	if err == errNVMLVersion {
+		if r, err := openSMI(ctx); err == nil {
+			return r, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,28 +157,27 @@ func (r *nvidia) close() {
 	r.lib.close()
 }
 
-// read implements gpuReader. A GPU that was removed has no readings; if none is left, the driver is opened again.
+// read implements gpuReader. A GPU that was removed, or whose driver fails, has no readings; if none has, the driver is
+// opened again.
 func (r *nvidia) read() ([]event.GPU, []event.GPUProcess, error) {
-	gpus, users, lost := make([]event.GPU, len(r.devices)), []event.GPUProcess{}, 0
-	listed := true
+	gpus, users, failed := make([]event.GPU, len(r.devices)), []event.GPUProcess{}, int32(nvmlLost)
+	listed, read := true, false
 	for i, d := range r.devices {
 		gpus[i].Name = d.fixed.Name
-		if !d.lost {
-			if result := r.readDevice(d, &gpus[i]); result == nvmlUninitialized || result == nvmlDriverNotLoaded {
-				return nil, nil, nvmlError(result)
-			}
-		}
 		if d.lost {
-			gpus[i] = event.GPU{Name: d.fixed.Name}
-			lost++
 			continue
 		}
+		if result := r.readDevice(d, &gpus[i]); result != nvmlSuccess {
+			gpus[i], failed, d.lost = event.GPU{Name: d.fixed.Name}, result, result == nvmlLost
+			continue
+		}
+		read = true
 		list, ok := r.processes(d, i)
 		r.listed(d, &gpus[i], list)
 		users, listed = append(users, list...), listed && ok
 	}
-	if lost == len(r.devices) {
-		return nil, nil, errors.New("NVML: the GPU is lost")
+	if !read {
+		return nil, nil, nvmlError(failed)
 	}
 	if !listed {
 		users = nil
@@ -193,16 +198,15 @@ const (
 	nvmlKindUint64, nvmlKindInt64 = 3, 4
 )
 
-// readDevice reads the values of one GPU. The result is that of the first call that shows that the GPU or the driver is
-// gone.
+// readDevice reads the values of one GPU. The result is nvmlSuccess unless the first call fails for another reason than
+// that it is not supported or not permitted: the GPU or the driver is gone.
 func (r *nvidia) readDevice(d *nvmlDevice, g *event.GPU) int32 {
 	lib := r.lib
 	*g = d.fixed
 	var share [2]uint32
 	if lib.util != nil {
 		result := lib.util(d.handle, &share)
-		if result == nvmlLost || result == nvmlUninitialized || result == nvmlDriverNotLoaded {
-			d.lost = result == nvmlLost
+		if result != nvmlSuccess && result != nvmlNotSupported && result != nvmlNoPermission {
 			return result
 		}
 		g.Util, g.MemBusy = nvmlReading(result, uint64(share[0]), 0.01), nvmlReading(result, uint64(share[1]), 0.01)

@@ -1,6 +1,9 @@
 package host
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // nvmlLibrary is the file name of NVML, the management library of NVIDIA's driver.
 const nvmlLibrary = "libnvidia-ml.so.1"
@@ -8,7 +11,6 @@ const nvmlLibrary = "libnvidia-ml.so.1"
 // Results of NVML.
 const (
 	nvmlSuccess         = 0
-	nvmlUninitialized   = 1
 	nvmlNotSupported    = 3
 	nvmlNoPermission    = 4
 	nvmlNotFound        = 6
@@ -117,6 +119,9 @@ type (
 
 const nvmlMemoryVersion = 40 | 2<<24 // size of nvmlMemory, version 2
 
+// errNVMLVersion is the error if the driver was updated since the library was loaded, until the program is started again.
+var errNVMLVersion = errors.New("NVML: the library and the loaded driver have different versions")
+
 // nvmlError describes a result of NVML.
 func nvmlError(result int32) error {
 	switch result {
@@ -124,8 +129,10 @@ func nvmlError(result int32) error {
 		return fmt.Errorf("NVML: driver not loaded")
 	case nvmlNoPermission:
 		return fmt.Errorf("NVML: not permitted")
+	case nvmlLost:
+		return fmt.Errorf("NVML: the GPU is lost")
 	case nvmlVersionMismatch:
-		return fmt.Errorf("NVML: the library and the loaded driver have different versions")
+		return errNVMLVersion
 	}
 	return fmt.Errorf("NVML: error %d", result)
 }

@@ -210,6 +210,22 @@ func TestNVMLSpecialCases(t *testing.T) {
 			t.Error("no error")
 		}
 	})
+	t.Run("driver fails for a while", func(t *testing.T) {
+		state := filepath.Join(t.TempDir(), "state")
+		t.Setenv("NVML_STATE", state)
+		r := openFake(t, "GPUS=2")
+		readRates(t, r)
+		for result, want := range map[string]string{"999": "NVML: error 999", "1": "NVML: error 1", "18": errNVMLVersion.Error()} {
+			write(t, filepath.Dir(state), map[string]string{"state": result})
+			if _, _, err := r.read(); err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		write(t, filepath.Dir(state), map[string]string{"state": "0"})
+		if gpus, _, err := r.read(); err != nil || !gpus[0].Util.OK() {
+			t.Errorf("%v, %v", gpus, err)
+		}
+	})
 	t.Run("no driver", func(t *testing.T) {
 		lib, err := loadNVML(fakeNVML(t, "START=9"))
 		if err != nil {

@@ -26,8 +26,8 @@ type smi struct {
 
 	mu   sync.Mutex // guards the fields below
 	gpus []event.GPU
-	at   time.Time // of the last line
-	why  string    // why there will be no more lines; "" while the child runs
+	at   []time.Time // of the last line of each
+	why  string      // why there will be no more lines; "" while the child runs
 }
 
 // openSMI starts nvidia-smi.
@@ -80,9 +80,9 @@ func (w *smi) scan(r io.Reader) (message string) {
 		}
 		w.mu.Lock()
 		for len(w.gpus) <= index {
-			w.gpus = append(w.gpus, event.GPU{})
+			w.gpus, w.at = append(w.gpus, event.GPU{Name: "NVIDIA GPU"}), append(w.at, time.Time{})
 		}
-		w.gpus[index], w.at = gpu, time.Now()
+		w.gpus[index], w.at[index] = gpu, time.Now()
 		w.mu.Unlock()
 	}
 	return message
@@ -91,7 +91,7 @@ func (w *smi) scan(r io.Reader) (message string) {
 func (w *smi) fail(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gpus, w.why = nil, why
+	w.gpus, w.at, w.why = nil, nil, why
 }
 
 // read implements gpuReader.
@@ -101,10 +101,19 @@ func (w *smi) read() ([]event.GPU, []event.GPUProcess, error) {
 	if w.why != "" {
 		return nil, nil, errors.New(w.why)
 	}
-	if len(w.gpus) > 0 && time.Since(w.at) > gpuSilence {
-		return nil, nil, fmt.Errorf("no data from nvidia-smi since %s", w.at.Format(time.TimeOnly))
+	gpus, last := unread(w.gpus), time.Time{}
+	for i, at := range w.at {
+		if time.Since(at) <= gpuSilence { // else it was removed
+			gpus[i] = w.gpus[i]
+		}
+		if at.After(last) {
+			last = at
+		}
 	}
-	return append([]event.GPU(nil), w.gpus...), nil, nil
+	if len(gpus) > 0 && time.Since(last) > gpuSilence {
+		return nil, nil, fmt.Errorf("no data from nvidia-smi since %s", last.Format(time.TimeOnly))
+	}
+	return gpus, nil, nil
 }
 
 // parseNvidia parses one line of nvidia-smi's CSV. Values that a GPU does not report are in brackets.

@@ -74,7 +74,12 @@ func TestFollow(t *testing.T) {
 	if gpus, _, err := w.read(); len(gpus) != 1 || gpus[0].Name != "Test" || err != nil {
 		t.Errorf("read = %v, %v; want one GPU", gpus, err)
 	}
-	w.at = w.at.Add(-2 * gpuSilence)
+	w.scan(strings.NewReader("2, Second, 50, 1, 2, 3, 4, 5\n"))
+	w.at[0] = w.at[0].Add(-2 * gpuSilence)
+	if gpus, _, err := w.read(); len(gpus) != 3 || gpus[0] != (event.GPU{Name: "Test"}) || gpus[1].Name != "NVIDIA GPU" || !gpus[2].Util.OK() || err != nil {
+		t.Errorf("read = %v, %v; want readings of the third GPU only", gpus, err)
+	}
+	w.at[2] = w.at[0]
 	if gpus, _, err := w.read(); len(gpus) != 0 || err == nil || !strings.HasPrefix(err.Error(), "no data from nvidia-smi since ") {
 		t.Errorf("read after %v without a line = %v, %v", 2*gpuSilence, gpus, err)
 	}

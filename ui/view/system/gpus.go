@@ -117,10 +117,16 @@ func gpuTitle(i int) string { return "GPU " + strconv.Itoa(i) }
 // The details of the gauges of accelerators.
 
 func gpuName(s *store.Snapshot, _ *pane.Frame) string {
-	if n := len(s.Host.GPUs); n > 1 {
+	n, name := 0, ""
+	for i := range s.Host.GPUs {
+		if g := &s.Host.GPUs[i]; s.Host.Folds(g) {
+			n, name = n+1, g.Name
+		}
+	}
+	if n > 1 {
 		return strconv.Itoa(n) + " GPUs, mean"
 	}
-	return sanitize.Line(s.Host.GPUs[0].Name)
+	return sanitize.Line(name)
 }
 
 // foldedGPUs returns a reading folded over all GPUs.
