@@ -161,6 +161,9 @@ func (a *Assembler) segment(p *packet) {
 	if c.ended || c.opened && c.listener == nil {
 		return
 	}
+	if h := &c.half[from]; h.dir == unknownDirection {
+		h.dir = p.dir
+	}
 	a.handshake(c, from, p)
 	switch {
 	case p.flags&flagRST != 0:
@@ -327,11 +330,11 @@ func (a *Assembler) flow(c *conn) *Flow {
 
 // stop ends every connection.
 func (a *Assembler) stop() {
-	for a.open.front != nil {
-		c := a.open.front.value
-		a.end(c, a.now, Stopped)
-		a.remove(c)
+	for _, l := range []*list[conn]{&a.open, &a.opening} {
+		for l.front != nil {
+			c := l.front.value
+			a.end(c, a.now, Stopped)
+			a.remove(c)
+		}
 	}
-	clear(a.conns)
-	a.opening = list[conn]{}
 }

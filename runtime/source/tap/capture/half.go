@@ -27,12 +27,12 @@ type half struct {
 	size       int       // bytes of waits
 }
 
-// held is a segment that waits for a hole before it.
+// held is a segment that waits for a hole before it. Those of a side do not overlap.
 type held struct {
 	at      int64
 	seq     uint32
 	b       []byte
-	missing int
+	missing int // bytes behind it that the capture lacks
 }
 
 // overhead is the memory of a segment that waits, besides its bytes.
@@ -82,9 +82,6 @@ func (a *Assembler) data(c *conn, from int, p *packet) {
 	h := &c.half[from]
 	if p.missing > 0 {
 		a.lose(&a.losses.Truncated, 1)
-	}
-	if h.dir == unknownDirection {
-		h.dir = p.dir
 	}
 	seq, b, missing := p.seq, p.payload, p.missing
 	if p.flags&flagSYN != 0 {
@@ -172,39 +169,65 @@ func (a *Assembler) gap(h *half, at int64, n int) {
 	}
 }
 
-// hold keeps a segment until the hole before it is filled.
+// hold keeps what is new of a segment until the hole before it is filled.
 func (a *Assembler) hold(h *half, s held) {
-	i := len(h.waits)
-	for i > 0 && distance(h.waits[i-1].seq, s.seq) > 0 {
-		i--
-	}
-	if i > 0 { // most of what comes twice is a copy of the whole
-		before := &h.waits[i-1]
-		if distance(s.seq, before.seq)+len(s.b)+s.missing <= len(before.b) {
-			return
+	for {
+		i := len(h.waits)
+		for i > 0 && distance(h.waits[i-1].seq, s.seq) > 0 {
+			i--
+		}
+		if i > 0 {
+			s = s.from(h.waits[i-1].end())
+		}
+		if len(s.b) == 0 {
+			break
+		}
+		rest := held{}
+		if i < len(h.waits) && distance(s.end(), h.waits[i].seq) > 0 {
+			rest = s.from(h.waits[i].end())
+			s.b = s.b[:distance(h.waits[i].seq, s.seq)]
+		}
+		if len(s.b) > 0 {
+			s.b = bytes.Clone(s.b)
+			h.waits = slices.Insert(h.waits, i, s)
+			h.size += len(s.b) + overhead
+			a.held += len(s.b) + overhead
+		}
+		if s = rest; len(s.b) == 0 {
+			break
 		}
 	}
-	s.b = bytes.Clone(s.b)
-	h.waits = slices.Insert(h.waits, i, s)
-	h.size += len(s.b) + overhead
-	a.held += len(s.b) + overhead
 	if h.size > maxHeldOne || a.held > maxHeld || len(h.waits) > maxSegments {
 		a.flush(h)
 	}
+}
+
+// end returns the sequence number behind the bytes of a segment.
+func (s held) end() uint32 { return s.seq + uint32(len(s.b)) }
+
+// from returns what a segment has from a sequence number on.
+func (s held) from(seq uint32) held {
+	if n := min(distance(seq, s.seq), len(s.b)); n > 0 {
+		s.seq, s.b = s.seq+uint32(n), s.b[n:]
+	}
+	return s
 }
 
 // drain delivers what waited for what was just delivered.
 func (a *Assembler) drain(h *half) {
 	n := 0
 	for n < len(h.waits) && distance(h.waits[n].seq, h.next) <= 0 {
-		s := &h.waits[n]
-		if distance(h.next, s.seq) < len(s.b)+s.missing {
-			a.deliver(h, *s)
-		}
+		s := h.waits[n]
+		h.waits[n] = held{}
+		n++
 		h.size -= len(s.b) + overhead
 		a.held -= len(s.b) + overhead
-		*s = held{}
-		n++
+		if n < len(h.waits) { // another copy may have what this one lacks
+			s.missing = min(s.missing, distance(h.waits[n].seq, s.end()))
+		}
+		if distance(h.next, s.seq) < len(s.b)+s.missing {
+			a.deliver(h, s)
+		}
 	}
 	if h.waits = h.waits[n:]; len(h.waits) == 0 {
 		h.waits = nil
