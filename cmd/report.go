@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/cmd/version"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/timeline"
 	"github.com/spf13/cobra"
@@ -75,7 +76,7 @@ func writeTimeline(trace *timeline.Trace, name string, notes io.Writer) error {
 		return err
 	}
 	if n := trace.Omitted(); n > 0 {
-		fmt.Fprintf(notes, "the timeline omits %d events beyond its limit of memory\n", n)
+		fmt.Fprintf(notes, "the timeline omits %s beyond its limit of memory\n", metric.Plural(n, "event"))
 	}
 	return files.WriteOutput(file, func(w io.Writer) error { return trace.Write(w, "llmtop "+version.String()) })
 }

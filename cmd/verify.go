@@ -175,8 +175,8 @@ func (t *trial) print(out io.Writer) error {
 	fmt.Fprintf(out, "faster device  %s\n", cmp.Or(t.device, "none: all memory is the same"))
 	for i, name := range [...]string{"without the plan", "with the plan"} {
 		s := &t.sides[i]
-		fmt.Fprintf(out, "%-17s %s tokens/s (%s to %s, %d turns)  %s per token from the slower memory  %s\n", name,
-			metric.Rate(metric.Median(s.speeds)), metric.Rate(slices.Min(s.speeds)), metric.Rate(slices.Max(s.speeds)), len(s.speeds), metric.Bytes(s.slowBytes), strings.Join(s.args, " "))
+		fmt.Fprintf(out, "%-17s %s tokens/s (%s to %s, %s)  %s per token from the slower memory  %s\n", name,
+			metric.Rate(metric.Median(s.speeds)), metric.Rate(slices.Min(s.speeds)), metric.Rate(slices.Max(s.speeds)), metric.Plural(len(s.speeds), "turn"), metric.Bytes(s.slowBytes), strings.Join(s.args, " "))
 	}
 	_, err := fmt.Fprintln(out, gainWords(t.device, t.gains()))
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
@@ -68,7 +69,7 @@ func (o *Benchmark) search(ctx context.Context, s *local.Engine, d *workload.Dri
 		return &x.log, nil, err
 	}
 	result, err := capacity.Search(idle, o.requests, func(rate float64, requests int) (capacity.Run, error) {
-		m.line(fmt.Sprintf("run %d: %.3g requests/s, %d requests", x.runs+1, rate, requests))
+		m.line(fmt.Sprintf("run %d: %.3g requests/s, %s", x.runs+1, rate, metric.Plural(requests, "request")))
 		return x.run(ctx, rate, requests)
 	})
 	return &x.log, &result, err

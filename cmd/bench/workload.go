@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native"
@@ -59,7 +60,7 @@ func (o *Benchmark) sources(stdin io.Reader) ([]prompts, error) {
 	}
 	if len(out) == 0 {
 		for _, n := range o.lengths {
-			out = append(out, prompts{name: fmt.Sprintf("%d tokens", n), length: n})
+			out = append(out, prompts{name: metric.Plural(n, "token"), length: n})
 		}
 	}
 	return out, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 )
@@ -81,7 +82,7 @@ func (g *Group) closeRecording(err error) error {
 	closing := g.recorder.Close()
 	status := g.recorder.Status()
 	if n := status.Dropped.Total(); n > 0 && closing == nil {
-		fmt.Fprintf(console.Err, "llmtop: the recording misses %d events: the disk was too slow\n", n)
+		fmt.Fprintf(console.Err, "llmtop: the recording misses %s: the disk was too slow\n", metric.Plural(n, "event"))
 	}
 	if g.opt.Several && exit.IsUsage(err) && status.Events == 0 {
 		closing = errors.Join(closing, os.Remove(g.outputs.Out.Name(files.Recording)))

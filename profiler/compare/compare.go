@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Outcome is the conclusion that the data support.
@@ -235,7 +237,7 @@ func (p *Point) missing(m *Metric, side string) (why string, onlyCold bool) {
 	case cold > 0:
 		return fmt.Sprintf("the %s has it only of cold requests (%d of %d)", side, cold, all), true
 	}
-	return fmt.Sprintf("not reported by the %s (%d requests)", side, all), false
+	return fmt.Sprintf("not reported by the %s (%s)", side, metric.Plural(all, "request")), false
 }
 
 // forTheWorse returns the change and its interval with the sign that makes a positive one worse.

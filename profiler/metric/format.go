@@ -218,3 +218,14 @@ func Reading(r event.Reading, f func(float64) string) string {
 	}
 	return f(r.V)
 }
+
+// Plural returns a count with its noun: "1 request", "2 requests", "3 processes".
+func Plural[T int | int64 | uint64](n T, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
+	}
+	return fmt.Sprint(n) + " " + noun + "s"
+}

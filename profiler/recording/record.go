@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/catchup"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // run records until Close or an error.
@@ -130,7 +131,7 @@ func (r *Recorder) stateBlock() *block {
 	}
 	if untracked := r.state.Untracked(); untracked > 0 || skipped > 0 {
 		at := events[len(events)-1].Arrived
-		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", untracked, skipped)
+		text := fmt.Sprintf("this segment lacks %s, and %s of others", metric.Plural(untracked, "running request"), metric.Plural(skipped, "event"))
 		_ = b.add(&catchup.Entry{Event: event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, Arrived: at}) // a log line always fits
 	}
 	return b

@@ -249,7 +249,7 @@ func TestGeneratedText(t *testing.T) {
 // TestLossesOfAConnection checks that a report counts what was lost between the engine and llmtop.
 func TestLossesOfAConnection(t *testing.T) {
 	for want, remote := range map[string]event.Remote{
-		"3 events of the engine are missing: the numbers below lack them.": {Missed: 3},
+		"Missed 3 events of the engine: the numbers below lack them.": {Missed: 3},
 		"Skipped 2 malformed lines of the engine.":                         {Malformed: 2},
 	} {
 		remote.Link = event.LinkConnected

@@ -70,12 +70,12 @@ func benchSection(r *Report) section {
 	}
 	s.words = append(s.words, reasoningWords(r)...)
 	if n := withoutGaps(r); n > 0 {
-		s.words = append(s.words, fmt.Sprintf("%s came in one piece, without TPOT: its target is judged by the mean, E2EL / tokens.", plural(n, "answer")))
+		s.words = append(s.words, fmt.Sprintf("%s came in one piece, without TPOT: its target is judged by the mean, E2EL / tokens.", metric.Plural(n, "answer")))
 	}
 	s.words = append(s.words, "Goodput: requests/s that met "+r.Bench.Targets+".",
 		"A ? marks a percentile of too few samples; ± is the 95 % confidence interval of the mean.")
 	if n := r.Bench.Failed; n > 0 {
-		s.words = append(s.words, plural(n, "request")+" failed.")
+		s.words = append(s.words, metric.Plural(n, "request")+" failed.")
 	}
 	return s
 }
@@ -147,7 +147,7 @@ func (p *Point) tokenWords() []string {
 		cached = wholeTokens(t.Cached.V) + " cached"
 	}
 	words := []string{fmt.Sprintf("%d of %s finished in %s: %d prompt tokens (%s, %d padding), %d generated.",
-		t.Requests, plural(p.count(), "request"), plural(len(p.Runs), "run"), t.Prompt, cached, t.Padding, t.Generated)}
+		t.Requests, metric.Plural(p.count(), "request"), metric.Plural(len(p.Runs), "run"), t.Prompt, cached, t.Padding, t.Generated)}
 	for _, rate := range []struct {
 		name string
 		s    *Statistics

@@ -29,7 +29,7 @@ func capacitySection(r *Report) section {
 		case t == knee:
 			verdict += ": the knee"
 		case t.Failed > 0:
-			verdict += ": " + plural(t.Failed, "request") + " failed"
+			verdict += ": " + metric.Plural(t.Failed, "request") + " failed"
 		case t.Verdict == capacity.Client:
 			verdict = "llmtop could not send at this rate"
 		}
@@ -62,7 +62,7 @@ func capacityWords(c *capacity.Result, targets string) []string {
 	default:
 		found += fmt.Sprintf(" (90 %% confidence: %.3g to %.3g)", *c.Low, *c.Above)
 	}
-	words := []string{fmt.Sprintf("%s. There %s of %s met %s.", found, metric.Percent(knee.Share), plural(knee.Requests, "request"), targets)}
+	words := []string{fmt.Sprintf("%s. There %s of %s met %s.", found, metric.Percent(knee.Share), metric.Plural(knee.Requests, "request"), targets)}
 	switch {
 	case c.Client:
 		words = append(words, "llmtop could not send faster: the capacity may be higher.")

@@ -72,13 +72,13 @@ func clientSection(r *Report) section {
 		s.rows = append(s.rows, row)
 	}
 	if c.UncountedResponses > 0 {
-		s.words = append(s.words, fmt.Sprintf("The server did not count the tokens of %s: messages with text were counted instead.", plural(c.UncountedResponses, "response")))
+		s.words = append(s.words, fmt.Sprintf("The server did not count the tokens of %s: messages with text were counted instead.", metric.Plural(c.UncountedResponses, "response")))
 	}
 	if c.ClumpedResponses > 0 {
-		s.words = append(s.words, fmt.Sprintf("Most messages of %s arrived together with others: something buffers the stream, such as nginx (proxy_buffering), a proxy that compresses, or the server itself.", plural(c.ClumpedResponses, "response")))
+		s.words = append(s.words, fmt.Sprintf("Most messages of %s arrived together with others: something buffers the stream, such as nginx (proxy_buffering), a proxy that compresses, or the server itself.", metric.Plural(c.ClumpedResponses, "response")))
 	}
 	if c.UnstreamedResponses > 0 {
-		s.words = append(s.words, fmt.Sprintf("The server's token count of %s does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported.", plural(c.UnstreamedResponses, "response")))
+		s.words = append(s.words, fmt.Sprintf("The server's token count of %s does not fit the text that it streamed, for example because of hidden reasoning: TPOT is not reported.", metric.Plural(c.UnstreamedResponses, "response")))
 	}
 	return s
 }

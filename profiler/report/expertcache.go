@@ -129,14 +129,14 @@ func expertCacheSection(r *Report) section {
 // basis says which tokens the curve is based on.
 func (p *CachePhase) basis() string {
 	if p.SelfJudged {
-		return fmt.Sprintf("One total of %s: not judged by other picks; LRU and LFU need their order.", plural(p.Chosen, "token"))
+		return fmt.Sprintf("One total of %s: not judged by other picks; LRU and LFU need their order.", metric.Plural(p.Chosen, "token"))
 	}
-	out := fmt.Sprintf("Judged by %s, after %d that chose the static set; drift %s, by chance %s.", plural(p.Judged, "token"), p.Chosen, short(p.Drift, metric.Percent), short(p.Chance, metric.Percent))
+	out := fmt.Sprintf("Judged by %s, after %d that chose the static set; drift %s, by chance %s.", metric.Plural(p.Judged, "token"), p.Chosen, short(p.Drift, metric.Percent), short(p.Chance, metric.Percent))
 	if p.All.LRU == nil {
 		out += " LRU and LFU need the order of the picks, which was not reported."
 	}
 	if p.Omitted > 0 {
-		out += fmt.Sprintf(" %s before them are not included.", plural(p.Omitted, "token"))
+		out += fmt.Sprintf(" %s before them are not included.", metric.Plural(p.Omitted, "token"))
 	}
 	return out
 }

@@ -18,7 +18,7 @@ func (f *Fleet) sections() []section {
 
 // summary returns how many engines there are, their names, and how many are connected.
 func (f *Fleet) summary(kinds string) string {
-	words := plural(len(f.Replicas), "engine")
+	words := metric.Plural(len(f.Replicas), "engine")
 	if kinds != "" {
 		words += " (" + kinds + ")"
 	}

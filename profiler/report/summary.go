@@ -56,7 +56,7 @@ func reportNotes(r *Report) (lines []string) {
 	}
 	for kind := range event.NumKinds {
 		if n := r.Dropped[kind.String()]; n > 0 {
-			lines = append(lines, fmt.Sprintf("Dropped %s: the numbers below miss them.", plural(n, kind.String()+" event")))
+			lines = append(lines, fmt.Sprintf("Dropped %s: the numbers below miss them.", metric.Plural(n, kind.String()+" event")))
 		}
 	}
 	var omitted []string
@@ -65,14 +65,14 @@ func reportNotes(r *Report) (lines []string) {
 		what string
 	}{{r.Omitted.Requests, "request"}, {r.Omitted.Tokens, "token"}, {r.Omitted.Stalls, "stall"}} {
 		if o.n > 0 {
-			omitted = append(omitted, plural(o.n, o.what))
+			omitted = append(omitted, metric.Plural(o.n, o.what))
 		}
 	}
 	if len(omitted) > 0 {
 		lines = append(lines, fmt.Sprintf("Beyond the limits of a report: %s, counted but not listed.", strings.Join(omitted, ", ")))
 	}
 	if n := r.Omitted.Unmeasured; n > 0 {
-		lines = append(lines, fmt.Sprintf("%s began while %d were running: counted, but not in latencies.", plural(n, "request"), store.MaxOpen))
+		lines = append(lines, fmt.Sprintf("%s began while %d were running: counted, but not in latencies.", metric.Plural(n, "request"), store.MaxOpen))
 	}
 	return lines
 }

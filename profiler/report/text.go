@@ -188,7 +188,7 @@ func (m *Machine) describe() string {
 		words = append(words, *m.OS+"/"+*m.Arch)
 	}
 	if m.Cores != nil {
-		words = append(words, strings.TrimSpace(plural(uint64(*m.Cores), "core")+withSpace(m.CPU)))
+		words = append(words, strings.TrimSpace(metric.Plural(uint64(*m.Cores), "core")+withSpace(m.CPU)))
 	}
 	if len(words) == 0 {
 		return event.NotReported.String()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 var requestInfo = event.Request{Label: "code"}
@@ -73,7 +74,7 @@ func TestReadingsHaveEachReasonOnce(t *testing.T) {
 		"not permitted":                          withShare(denied, plain, none),
 		"1 of 2":                                 usedOfTotal(Measured(1), Measured(2), plain),
 		"not reported (total 2)":                 usedOfTotal(none, Measured(2), plain),
-		"not permitted; 1 request; 0 requests; ": format(denied, plain) + "; " + plural(1, "request") + "; " + plural(0, "request") + "; ",
+		"not permitted; 1 request; 0 requests; ": format(denied, plain) + "; " + metric.Plural(1, "request") + "; " + metric.Plural(0, "request") + "; ",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

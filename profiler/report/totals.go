@@ -11,14 +11,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// plural returns a count with its noun: "1 request", "2 requests".
-func plural[T int | int64 | uint64](n T, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // formatCount formats a count, or returns the reason for its absence.
 func formatCount(n event.Reading) string {
 	if !n.OK() {
@@ -131,10 +123,10 @@ func (c *Connection) notes() (lines []string) {
 		lines = append(lines, "The engine restarted "+times+" while it was watched.")
 	}
 	if c.Missed != 0 {
-		lines = append(lines, fmt.Sprintf("%d events of the engine are missing: the numbers below lack them.", c.Missed))
+		lines = append(lines, fmt.Sprintf("Missed %s of the engine: the numbers below lack them.", metric.Plural(c.Missed, "event")))
 	}
 	if c.Malformed > 0 {
-		lines = append(lines, "Skipped "+plural(c.Malformed, "malformed line")+" of the engine.")
+		lines = append(lines, "Skipped "+metric.Plural(c.Malformed, "malformed line")+" of the engine.")
 	}
 	return lines
 }

@@ -116,10 +116,3 @@ func (s *Losses) counts() string {
 	}
 	return strings.Join(words, " · ")
 }
-
-func plural(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

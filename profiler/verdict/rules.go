@@ -142,8 +142,8 @@ func queueing(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	v := Verdict{
 		Severity: Watch, Topic: "queue", Degrades: true, Try: Causes[Queue].Remedy,
-		Text: fmt.Sprintf("Queue wait is %s of TTFT, %s for each of %d requests of the last minute", metric.Percent(share),
-			metric.Duration(q.Wait/int64(q.Requests)), q.Requests),
+		Text: fmt.Sprintf("Queue wait is %s of TTFT, %s for each of %s of the last minute", metric.Percent(share),
+			metric.Duration(q.Wait/int64(q.Requests)), metric.Plural(q.Requests, "request")),
 	}
 	if e.Slots > 0 && e.Running >= e.Slots {
 		v.Text += fmt.Sprintf(": all %d slots busy", e.Slots)
@@ -159,8 +159,8 @@ func promptCache(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	v := Verdict{
 		Severity: Watch, Topic: "prompt cache", Degrades: true, Evidence: e.CachePlace,
-		Text: fmt.Sprintf("Cache misses are %s of prefill, %s in %d requests of the last minute: %s", metric.Percent(share),
-			metric.Duration(int64(e.CacheLost)), e.CacheMissed, e.CacheWhy),
+		Text: fmt.Sprintf("Cache misses are %s of prefill, %s in %s of the last minute: %s", metric.Percent(share),
+			metric.Duration(int64(e.CacheLost)), metric.Plural(e.CacheMissed, "request"), e.CacheWhy),
 	}
 	if e.CachePlace != "" {
 		v.Try = "keep the start of prompts the same, and put what changes at their end"
@@ -316,7 +316,7 @@ func bound(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{
 			Severity: Info, Topic: "bound",
 			Text: fmt.Sprintf("CPU %s while decoding (below %s): %s on %s", metric.Percent(e.CPU.V), metric.Percent(l.BusyCPU),
-				plural(uint64(e.Threads), "thread"), coreCount(float64(e.Cores))),
+				metric.Plural(uint64(e.Threads), "thread"), coreCount(float64(e.Cores))),
 			Try: fmt.Sprintf("--threads %d", e.Cores),
 		}, true
 	}

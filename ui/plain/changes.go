@@ -50,7 +50,7 @@ func (t *tracker) update(s *store.Snapshot) (lines []string) {
 	}
 	lines = append(lines, t.stalls(s)...)
 	if dropped := s.Drops.Total(); dropped > t.dropped {
-		lines = append(lines, fmt.Sprintf("warning: %d events were dropped, %d since the last warning: numbers are incomplete", dropped, dropped-t.dropped))
+		lines = append(lines, fmt.Sprintf("warning: %s dropped, %d since the last warning: numbers are incomplete", metric.Plural(dropped, "event"), dropped-t.dropped))
 		t.dropped = dropped
 	}
 	lines = append(lines, t.warnings(s)...)
@@ -204,10 +204,8 @@ func endLine(r *store.Request) string {
 	if r.ITL.Count > 0 {
 		words += fmt.Sprintf(", token gaps %s at the median, longest %s", metric.Duration(r.ITL.P50), metric.Duration(r.ITL.Max))
 	}
-	if n := r.StallCount(); n == 1 {
-		words += ", 1 stall"
-	} else if n > 1 {
-		words += fmt.Sprintf(", %d stalls", n)
+	if n := r.StallCount(); n > 0 {
+		words += ", " + metric.Plural(n, "stall")
 	}
 	return words
 }

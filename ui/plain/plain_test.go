@@ -117,7 +117,7 @@ func TestKeys(t *testing.T) {
 	p.ended(1)
 	for key, want := range map[byte]string{
 		'1': "overview:\nengine native: ready\nsummary: ready, 0 running, 0 queued, 1 finished, decode ",
-		'2': "requests:\n1 requests, the newest first\nrequest 1, chat: finished, 40 tokens, time to first token 36.0 ms",
+		'2': "requests:\n1 request, the newest first\nrequest 1, chat: finished, 40 tokens, time to first token 36.0 ms",
 		'3': "request:\nrequest 1, chat: finished, 10 prompt tokens\nrequest 1: time to first token 36.0 ms: ",
 		'4': "latency:\ntime to first token: 36.", '5': "experts:\nno router picks", '6': "system:\nno data", '7': "engines: 1\nengine native",
 		'?': "keys: 1 overview, 2 requests, ", 'a': "no alert is set\n", 'x': "",

@@ -56,10 +56,10 @@ func Summary(s *store.Snapshot) string {
 		}
 	}
 	if n := s.Latency.StallCount[metric.Minute]; n > 0 {
-		words = append(words, fmt.Sprintf("%d stalls in the last minute", n))
+		words = append(words, metric.Plural(n, "stall")+" in the last minute")
 	}
 	if n := s.Drops.Total(); n > 0 {
-		words = append(words, fmt.Sprintf("%d events dropped", n))
+		words = append(words, metric.Plural(n, "event")+" dropped")
 	}
 	return "summary: " + strings.Join(words, ", ")
 }
@@ -91,7 +91,7 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 	if len(s.Requests)+len(s.Earlier) == 0 {
 		return noRequest(s, "0 requests, the newest first")
 	}
-	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Earlier)))
+	lines = append(lines, metric.Plural(len(s.Requests)+len(s.Earlier), "request")+", the newest first")
 	for i, r := range s.Requests {
 		if i == maxListed {
 			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Earlier)))
@@ -166,7 +166,7 @@ func latencyLines(s *store.Snapshot) (lines []string) {
 		}
 		lines = append(lines, words+", of "+strconv.FormatUint(d.Count, 10))
 	}
-	return append(lines, fmt.Sprintf("%d stalls in the last minute", s.Latency.StallCount[metric.Minute]))
+	return append(lines, metric.Plural(s.Latency.StallCount[metric.Minute], "stall")+" in the last minute")
 }
 
 func expertLines(s *store.Snapshot) []string {
@@ -180,7 +180,7 @@ func expertLines(s *store.Snapshot) []string {
 	if h == nil || h.Tokens == 0 {
 		return []string{"no router picks in the last minute"}
 	}
-	lines := []string{fmt.Sprintf("%d layers of %d experts, picks of %d decoded tokens", s.Experts.Layers, s.Experts.Experts, h.Tokens)}
+	lines := []string{fmt.Sprintf("%s of %d experts, picks of %s", metric.Plural(s.Experts.Layers, "layer"), s.Experts.Experts, metric.Plural(h.Tokens, "decoded token"))}
 	for l := range h.Layers {
 		if l == 2*maxListed {
 			return append(lines, fmt.Sprintf("and %d more layers", len(h.Layers)-l))

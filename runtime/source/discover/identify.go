@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
@@ -56,7 +57,7 @@ func modelOf(models []engine.Model) string {
 		}
 	}
 	if more > 0 {
-		name += " and " + plural(more, "other", "others")
+		name += " and " + metric.Plural(more, "other")
 	}
 	return name
 }

@@ -2,10 +2,10 @@ package discover
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 )
 
@@ -41,7 +41,7 @@ type waiting struct {
 // notes describes what could not be read.
 func (s *sight) notes() (notes []string) {
 	if s.unread > 0 {
-		notes = append(notes, plural(s.unread, "process", "processes")+" could not be read: not permitted")
+		notes = append(notes, metric.Plural(s.unread, "process")+" could not be read: not permitted")
 	}
 	hidden := 0
 	for _, p := range s.processes {
@@ -50,16 +50,9 @@ func (s *sight) notes() (notes []string) {
 		}
 	}
 	if hidden > 0 {
-		notes = append(notes, "the ports of "+plural(hidden, "process", "processes")+" could not be read (not permitted): tried usual ports and those on command lines")
+		notes = append(notes, "the ports of "+metric.Plural(hidden, "process")+" could not be read (not permitted): tried usual ports and those on command lines")
 	}
 	return append(notes, s.problems...)
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprint(n, " ", many)
 }
 
 // engines groups processes: workers with their launcher, and llama-servers with their Ollama.

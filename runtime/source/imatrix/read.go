@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
@@ -147,7 +148,7 @@ func (c *Counts) Describe() string {
 		words += ": " + strings.Join(c.Datasets[:min(len(c.Datasets), 4)], ", ")
 	}
 	if c.Chunks > 0 {
-		words += fmt.Sprintf(" (%d chunks)", c.Chunks)
+		words += " (" + metric.Plural(c.Chunks, "chunk") + ")"
 	}
 	return words
 }

@@ -30,7 +30,7 @@ func drawSlots(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		f.Absent(a, pane.Dim, "1 slot, idle", noTTFT)
 		return
 	case n > 0:
-		f.Absent(a, pane.Dim, strconv.Itoa(n)+" slots, all idle", noTTFT)
+		f.Absent(a, pane.Dim, metric.Plural(n, "slot")+", all idle", noTTFT)
 		return
 	}
 	if y > 0 && y+1+len(slots) < a.H {
