@@ -73,7 +73,7 @@ func (g *Group) Record(s *Session, entry recording.EngineEntry) (err error) {
 	return nil
 }
 
-// closeRecording closes the recording, prints how many events it dropped, and returns err joined with its error. After
+// closeRecording closes the recording, prints its name and how many events it dropped, and returns err joined with its error. After
 // a user error it removes an empty recording of several engines.
 func (g *Group) closeRecording(err error) error {
 	if g.recorder == nil {
@@ -84,8 +84,11 @@ func (g *Group) closeRecording(err error) error {
 	if n := status.Dropped.Total(); n > 0 && closing == nil {
 		fmt.Fprintf(console.Err, "llmtop: the recording misses %s: the disk was too slow\n", metric.Plural(n, "event"))
 	}
-	if g.opt.Several && exit.IsUsage(err) && status.Events == 0 {
-		closing = errors.Join(closing, os.Remove(g.outputs.Out.Name(files.Recording)))
+	switch name := g.outputs.Out.Name(files.Recording); {
+	case g.opt.Several && exit.IsUsage(err) && status.Events == 0:
+		closing = errors.Join(closing, os.Remove(name))
+	case closing == nil:
+		fmt.Fprintf(console.Err, "wrote %s\n", name)
 	}
 	return errors.Join(err, closing)
 }
