@@ -250,7 +250,7 @@ func TestGeneratedText(t *testing.T) {
 func TestLossesOfAConnection(t *testing.T) {
 	for want, remote := range map[string]event.Remote{
 		"Missed 3 events of the engine: the numbers below lack them.": {Missed: 3},
-		"Skipped 2 malformed lines of the engine.":                         {Malformed: 2},
+		"Skipped 2 malformed lines of the engine.":                    {Malformed: 2},
 	} {
 		remote.Link = event.LinkConnected
 		st := store.New(store.Options{Now: func() event.Time { return 1 }})

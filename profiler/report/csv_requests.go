@@ -115,10 +115,11 @@ func writeRequestsCSV(r *Report, out io.Writer) error {
 }
 
 // tokenColumns are the columns of the CSV of tokens, named as in JSON where it has them.
-var tokenColumns = []string{"replica", "request", "token", "index", "t_s", "gap_s", "step", "id", "logprob", "stall_cause"}
+var tokenColumns = []string{"replica", "request", "token", "index", "t_s", "gap_s", "step", "id", "logprob", "stall_cause", "reasoning"}
 
 // WriteTokensCSV writes one row per token of each request, without its text. Tokens that share a timestamp have the
-// same time and gap; id and log probability are those of the first of them.
+// same time and gap; id and log probability are those of the first of them. reasoning is 1 or 0, and empty for requests of
+// whose tokens none is known to be reasoning.
 func (r *Report) WriteTokensCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	_ = w.Write(tokenColumns) // the first error sticks
@@ -137,7 +138,7 @@ func (q *Request) writeTokens(w *csv.Writer, replica string) {
 	for _, s := range q.Stalls {
 		causes[s.Index] = s.Cause.Cause
 	}
-	nth := 0
+	nth, reasons := 0, slices.ContainsFunc(q.Tokens, func(t Token) bool { return t.Reasons > 0 })
 	for i := range q.Tokens {
 		t := &q.Tokens[i]
 		id, logp, step := "", decimal(t.LogProb), ""
@@ -149,9 +150,13 @@ func (q *Request) writeTokens(w *csv.Writer, replica string) {
 		}
 		cause := textCell(causes[nth])
 		for k := range int(max(t.N, 1)) {
+			reasoning := ""
+			if reasons {
+				reasoning = strconv.Itoa(min(1, max(int(t.Reasons)-k, 0)))
+			}
 			_ = w.Write([]string{
 				textCell(cmp.Or(q.Replica, replica)), strconv.FormatUint(uint64(q.ID), 10), strconv.Itoa(nth), strconv.Itoa(int(t.Index) + k),
-				decimal(t.At), decimal(t.Gap), step, id, logp, cause,
+				decimal(t.At), decimal(t.Gap), step, id, logp, cause, reasoning,
 			})
 			id, logp = "", ""
 			nth++

@@ -107,10 +107,11 @@ func TestRequestsCSVHasWhatJSONHas(t *testing.T) {
 	}
 }
 
-// TestTokensCSVHasOneRowPerToken checks that tokens that share a timestamp have a row each, and that a stall is at its
-// token.
+// TestTokensCSVHasOneRowPerToken checks that tokens that share a timestamp have a row each, and that a stall and reasoning
+// are at their tokens.
 func TestTokensCSVHasOneRowPerToken(t *testing.T) {
 	r := stalled()
+	r.Requests[0].Tokens[1].Reasons = 2
 	rows := table(t, r.WriteTokensCSV)
 	want, gaps := 0, 0.0
 	for _, q := range r.Requests {
@@ -133,6 +134,13 @@ func TestTokensCSVHasOneRowPerToken(t *testing.T) {
 	q := &r.Requests[0]
 	if stall := fmt.Sprintf("%d %d 9 prompt_of_other", q.ID, q.Stalls[0].Index); len(late) != 1 || late[0] != stall {
 		t.Errorf("stalls at %q, want %q", late, stall)
+	}
+	reasoning := map[string]string{}
+	for _, row := range rows {
+		reasoning[row["request"]] += row["reasoning"]
+	}
+	if first, other := reasoning[fmt.Sprint(q.ID)], reasoning[fmt.Sprint(r.Requests[1].ID)]; !strings.HasPrefix(first, "0110") || other != "" {
+		t.Errorf("reasoning of %q and %q", first, other)
 	}
 	if row := rows[2]; row["step"] != "7" || row["token"] != "2" || row["id"] != "" || rows[1]["id"] == "" {
 		t.Errorf("the second of three tokens is %v", row)
