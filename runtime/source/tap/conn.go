@@ -173,6 +173,10 @@ func (c *conn) tear(f *framing) {
 // requested begins a request. false: its head cannot be.
 func (c *conn) requested(b []byte) bool {
 	h, ok := readHead(b, false, c.t.opt.GroupHeader)
+	if name := foreign(b); name != "" { // its first bytes came apart
+		c.ignore(name)
+		return true
+	}
 	if !ok || !h.chunked && h.coding {
 		return false
 	}

@@ -90,17 +90,25 @@ func whole(int) int { return 0 }
 // outline describes the events of requests, one a line.
 func outline(events []event.Event) string {
 	var b strings.Builder
+	merged := events[:0:0]
 	for _, e := range events {
+		if n := len(merged); e.Kind == event.KindToken && n > 0 {
+			if l := &merged[n-1]; l.Kind == e.Kind && l.Req == e.Req && l.At == e.At && l.Choice == e.Choice && !e.Lost {
+				l.N += e.N // of several segments
+				continue
+			}
+		}
+		merged = append(merged, e)
+	}
+	for _, e := range merged {
 		ms := float64(e.At) / 1e6
 		switch p := e.Data.(type) {
 		case *event.Request:
 			fmt.Fprintf(&b, "%d %g %v %s group=%s model=%s max=%d\n", e.Req, ms, e.State, p.Label, p.Group, p.Model, p.MaxTokens)
 		case *event.Outcome:
 			fmt.Fprintf(&b, "%d %g %v %q in=%d cached=%d out=%d later=%d", e.Req, ms, e.State, p.Reason, p.Prompt, p.Cached, p.Generated, p.Later)
-			for name, is := range map[string]bool{" torn": p.Torn} {
-				if is {
-					b.WriteString(name)
-				}
+			if p.Torn {
+				b.WriteString(" torn")
 			}
 			if p.AtLeast {
 				b.WriteString(" at_least")
@@ -135,7 +143,12 @@ func post(path, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-secret\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
-// head returns the head of a chunked answer.
+// document returns a message with a JSON body.
+func document(line, body string) string {
+	return fmt.Sprintf("%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, len(body), body)
+}
+
+// chunkedHead returns the head of a chunked answer.
 func chunkedHead(kind string) string {
 	return "HTTP/1.1 200 OK\r\nContent-Type: " + kind + "\r\nTransfer-Encoding: chunked\r\n\r\n"
 }

@@ -1,0 +1,156 @@
+package tap
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/source/tap/capture"
+)
+
+// recorder writes the packets of connections to a file.
+type recorder struct {
+	file *pcapgo.Writer
+	port layers.TCPPort // of the next client
+}
+
+func record(t testing.TB, to io.Writer) *recorder {
+	t.Helper()
+	r := &recorder{pcapgo.NewWriterNanos(to), 40000}
+	if err := r.file.WriteFileHeader(1<<18, layers.LinkTypeEthernet); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// dialogue writes a connection on which steps are made. Its holes are segments that are left out.
+func (r *recorder) dialogue(t testing.TB, steps []step) {
+	t.Helper()
+	r.port++
+	seq, port := [2]uint32{1000, 5000}, [2]layers.TCPPort{r.port, 8000}
+	send := func(at time.Duration, from capture.Side, text string, flags func(*layers.TCP)) {
+		ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: net.IP{10, 0, 0, byte(1 + from)}, DstIP: net.IP{10, 0, 0, byte(2 - from)}}
+		tcp := &layers.TCP{SrcPort: port[from], DstPort: port[1-from], Seq: seq[from], Ack: seq[1-from], Window: 1 << 15}
+		flags(tcp)
+		tcp.ACK = !tcp.SYN || from == capture.Server
+		if err := tcp.SetNetworkLayerForChecksum(ip); err != nil {
+			t.Fatal(err)
+		}
+		b := gopacket.NewSerializeBuffer()
+		ether := &layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6), EthernetType: layers.EthernetTypeIPv4}
+		if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ether, ip, tcp, gopacket.Payload(text)); err != nil {
+			t.Fatal(err)
+		}
+		n := len(b.Bytes())
+		if err := r.file.WritePacket(gopacket.CaptureInfo{Timestamp: began.Add(at), CaptureLength: n, Length: n}, b.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		seq[from] += uint32(len(text))
+		if tcp.SYN || tcp.FIN {
+			seq[from]++
+		}
+	}
+	syn := func(tcp *layers.TCP) { tcp.SYN = true }
+	none := func(*layers.TCP) {}
+	send(0, capture.Client, "", syn)
+	send(time.Microsecond, capture.Server, "", syn)
+	send(3*time.Millisecond, capture.Client, "", none)
+	for _, s := range steps {
+		at := time.Duration(s.at) * time.Millisecond
+		switch s.does {
+		case "":
+			send(at, s.from, s.text, func(tcp *layers.TCP) { tcp.PSH = true })
+		case "close":
+			send(at, s.from, "", func(tcp *layers.TCP) { tcp.FIN = true })
+		case "closed":
+			send(at, capture.Client, "", func(tcp *layers.TCP) { tcp.FIN = true })
+			send(at, capture.Server, "", func(tcp *layers.TCP) { tcp.FIN = true })
+		case "reset":
+			send(at, s.from, "", func(tcp *layers.TCP) { tcp.RST = true })
+		default:
+			seq[s.from] += 100
+		}
+	}
+}
+
+// TestFile checks that a file gives the events of its connections, at times since its first packet.
+func TestFile(t *testing.T) {
+	var file bytes.Buffer
+	record(t, &file).dialogue(t, dialogues[0].steps)
+	tap, err := New(Options{From: &file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store.New(store.Options{Now: func() event.Time { return 1e9 }})
+	if err := tap.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	v := s.Snapshot()
+	if len(v.Requests) != 1 || v.Engine.Epoch != began.UnixNano() || v.Engine.Remote.Address != "http://10.0.0.2:8000" || v.Engine.State != event.EngineStopped {
+		t.Fatalf("%d requests, %+v", len(v.Requests), v.Engine)
+	}
+	if r := v.Requests[0]; r.Enqueued != 10e6 || r.TTFT.V != 0.1 || r.ITL.Count != 2 || r.TPOT.V != 0.01 || r.RTT.V != 0.003 || r.Group != "10.0.0.1" {
+		t.Errorf("%+v", r)
+	}
+	if st := tap.Stats(); st.Connections != 1 || st.Passed != 1 || st.Observed != 1 || st.Live != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// FuzzFile reads hostile files. For all of them, the numbers of requests are possible, and what is kept is bounded.
+func FuzzFile(f *testing.F) {
+	for _, d := range dialogues {
+		var file bytes.Buffer
+		record(f, &file).dialogue(f, d.steps)
+		f.Add(file.Bytes())
+	}
+	for _, s := range servings(f) {
+		var file bytes.Buffer
+		r := record(f, &file)
+		r.dialogue(f, s.steps())
+		r.dialogue(f, s.steps())
+		f.Add(file.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		tap, err := New(Options{From: bytes.NewReader(file)})
+		if err != nil {
+			return
+		}
+		s := store.New(store.Options{Now: func() event.Time { return 1e18 }})
+		ended := map[event.RequestID]bool{}
+		err = tap.Run(context.Background(), event.SinkFunc(func(e event.Event) {
+			if e.At < 0 || e.Dur < 0 || e.N < 0 {
+				t.Errorf("%+v", e)
+			}
+			if e.Kind == event.KindRequest && e.State.Final() {
+				if ended[e.Req] {
+					t.Errorf("request %d ended twice", e.Req)
+				}
+				ended[e.Req] = true
+			}
+			s.Emit(e)
+		}))
+		if tap.held != 0 {
+			t.Errorf("%d bytes are held at the end (%v)", tap.held, err)
+		}
+		if n := tap.live.Load(); int(n) != int(tap.last)-len(ended) {
+			t.Errorf("%d requests run, %d of %d have ended", n, len(ended), tap.last)
+		}
+		for _, r := range s.Snapshot().Requests {
+			for name, v := range map[string]event.Reading{"TTFT": r.TTFT, "TPOT": r.TPOT, "E2EL": r.E2EL, "RTT": r.RTT} {
+				if v.OK() && !event.PlausibleReading(v.V) {
+					t.Errorf("%s %v of %+v", name, v, r)
+				}
+			}
+		}
+	})
+}
