@@ -59,15 +59,12 @@ func ParseRules(tables []map[string]any) ([]Rule, error) {
 	return rules, nil
 }
 
-// fieldParser reads one field of a rule.
-type fieldParser struct {
-	field    string
+// ruleFields are the fields of a rule with what reads them, the name first.
+var ruleFields = []struct {
+	name     string
 	required bool
 	parse    func(*Rule, any) error
-}
-
-// fieldParsers reads the fields of a rule, the name first.
-var fieldParsers = []fieldParser{
+}{
 	{"name", true, (*Rule).parseName},
 	{"when", true, func(r *Rule, v any) (err error) {
 		return parseString(v, func(s string) error { r.When, err = parseCondition(s); return err })
@@ -81,21 +78,23 @@ var fieldParsers = []fieldParser{
 
 func parseRule(table map[string]any) (r Rule, err error) {
 	r.Window = metric.Minute
-	for _, p := range fieldParsers {
-		v, ok := table[p.field]
-		if !ok && p.required {
-			return r, fmt.Errorf("%s: missing", p.field)
+	var known []string
+	for _, f := range ruleFields {
+		known = append(known, f.name)
+		v, ok := table[f.name]
+		if !ok && f.required {
+			return r, fmt.Errorf("%s: missing", f.name)
 		}
 		if !ok {
 			continue
 		}
-		if err := p.parse(&r, v); err != nil {
-			return r, fmt.Errorf("%s: %w", p.field, err)
+		if err := f.parse(&r, v); err != nil {
+			return r, fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(table)) {
-		if !slices.ContainsFunc(fieldParsers, func(p fieldParser) bool { return p.field == field }) {
-			return r, fmt.Errorf("unknown field %.40q; fields are name, when, for, window, run", field)
+		if !slices.Contains(known, field) {
+			return r, fmt.Errorf("unknown field %.40q; fields are %s", field, strings.Join(known, ", "))
 		}
 	}
 	return r, nil

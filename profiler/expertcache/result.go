@@ -165,7 +165,6 @@ type Analysis struct {
 	kinds            []kindCounts
 	ranked           metric.Ranking
 	recent, frequent stack
-	priority         priorities
 }
 
 // kindCounts are the picks of a prompt kind in one layer: the judged ones, and those since the last point of its balance.
@@ -190,7 +189,7 @@ func (k *kindCounts) balanced(e uint16) {
 
 // Analyse begins the analysis of a log that does not change any more, see Log.View.
 func Analyse(l *Log) *Analysis {
-	a := &Analysis{log: l, first: make([]uint64, l.Experts), second: make([]uint64, l.Experts), priority: priorities{of: make([]uint64, l.Experts)}}
+	a := &Analysis{log: l, first: make([]uint64, l.Experts), second: make([]uint64, l.Experts), frequent: stack{priority: make([]uint64, l.Experts)}}
 	a.out = Result{Layers: l.Layers, Experts: l.Experts, Used: l.Used, Chosen: uint64(l.Tokens / 2), Judged: uint64(l.Tokens - l.Tokens/2), Omitted: l.Dropped}
 	tokens := l.tokensOf()
 	for i, name := range l.Kinds {
@@ -245,7 +244,7 @@ func (a *Analysis) layer(layer int) {
 			if kind != noKind {
 				a.kinds[kind].balanced(e)
 			}
-			d := [NumPolicies]int{LRU: a.recent.lru(e), LFU: a.frequent.lfu(e, &a.priority)}
+			d := [NumPolicies]int{LRU: a.recent.lru(e), LFU: a.frequent.lfu(e)}
 			if uint64(token) < a.out.Chosen {
 				a.first[e]++
 				continue
@@ -275,8 +274,8 @@ func (a *Analysis) reset() {
 	clear(a.first)
 	clear(a.second)
 	a.recent.order, a.frequent.order = a.recent.order[:0], a.frequent.order[:0]
-	clear(a.priority.of)
-	a.priority.time = 0
+	clear(a.frequent.priority)
+	a.frequent.time = 0
 	for k := range a.kinds {
 		c := &a.kinds[k]
 		clear(c.counts)

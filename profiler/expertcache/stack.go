@@ -5,7 +5,9 @@ import "slices"
 // stack yields the stack distances of a sequence of picks under one policy: a cache of n slots holds the top n entries,
 // for each n at once (Mattson et al., 1970). A pick at distance d hits in caches of d slots or more.
 type stack struct {
-	order []uint16 // experts, the top of the stack first
+	order    []uint16 // experts, the top of the stack first
+	priority []uint64 // of each expert, for LFU: the number of picks, then how recent the last one is
+	time     uint64   // of the last pick, for LFU
 }
 
 // lru returns the distance of e, 0 for the first pick, and moves e to the top.
@@ -20,12 +22,6 @@ func (s *stack) lru(e uint16) int {
 	return at + 1
 }
 
-// priorities order experts for LFU: the number of picks, then how recent the last one is.
-type priorities struct {
-	of   []uint64
-	time uint64
-}
-
 // Limits of a priority: the time is in the lower bits.
 const (
 	timeBits = 40
@@ -35,7 +31,7 @@ const (
 // lfu returns the distance of e, 0 for the first pick, and moves e to the top. On its way down each entry stays or is
 // replaced, by priority: a cache evicts the expert with the fewest picks so far, of equals the least recent one. It counts
 // the picks of experts that it does not hold, too.
-func (s *stack) lfu(e uint16, p *priorities) int {
+func (s *stack) lfu(e uint16) int {
 	at := slices.Index(s.order, e)
 	distance := at + 1
 	if at < 0 {
@@ -45,13 +41,13 @@ func (s *stack) lfu(e uint16, p *priorities) int {
 	if at > 0 {
 		carried := s.order[0]
 		for i := 1; i < at; i++ {
-			if other := s.order[i]; p.of[other] < p.of[carried] {
+			if other := s.order[i]; s.priority[other] < s.priority[carried] {
 				s.order[i], carried = carried, other
 			}
 		}
 		s.order[at], s.order[0] = carried, e
 	}
-	p.time++
-	p.of[e] = (p.of[e]>>timeBits+1)*onePick | p.time
+	s.time++
+	s.priority[e] = (s.priority[e]>>timeBits+1)*onePick | s.time
 	return distance
 }

@@ -194,13 +194,12 @@ func (p *Pusher) sendSpans(ctx context.Context) error {
 		if err == nil {
 			err = p.post(ctx, p.traces, message)
 		}
-		var refused *rejectedError
 		switch {
 		case errors.Is(err, errNoPath):
 			p.traces = nil
 			queue.start(false)
 			return nil
-		case err != nil && !errors.As(err, &refused): // the next push sends them again
+		case err != nil && !errors.Is(err, errRejected): // the next push sends them again
 			return err
 		}
 		queue.sent(len(spans))
@@ -214,12 +213,8 @@ func (p *Pusher) sendSpans(ctx context.Context) error {
 // errNoPath is the error of a receiver that answers 404.
 var errNoPath = errors.New("the receiver answers 404 Not Found")
 
-// rejectedError is the error of a receiver that took a message and rejected parts of it.
-type rejectedError struct{ n, what, message string }
-
-func (e *rejectedError) Error() string {
-	return fmt.Sprintf("the receiver rejects %s %s: %s", e.n, e.what, e.message)
-}
+// errRejected is the error of a receiver that took a message and rejected parts of it.
+var errRejected = errors.New("the receiver rejects")
 
 // post sends one message, gzipped.
 func (p *Pusher) post(ctx context.Context, to *url.URL, message []byte) error {
@@ -254,7 +249,7 @@ func (p *Pusher) post(ctx context.Context, to *url.URL, message []byte) error {
 	return rejection(answer.Header.Get("Content-Type"), raw)
 }
 
-// rejection returns a rejectedError if the receiver's answer reports rejected data points or spans. Answers that cannot
+// rejection returns an errRejected if the receiver's answer reports rejected data points or spans. Answers that cannot
 // be parsed report none.
 func rejection(contentType string, raw []byte) error {
 	var answer struct {
@@ -269,7 +264,7 @@ func rejection(contentType string, raw []byte) error {
 	}
 	for what, rejected := range map[string]json.RawMessage{"data points": answer.PartialSuccess.Points, "spans": answer.PartialSuccess.Spans} {
 		if n := strings.Trim(string(rejected), `"`); n != "" && n != "0" && n != "null" {
-			return &rejectedError{cleanLabel(n), what, cleanLabel(answer.PartialSuccess.Message)}
+			return fmt.Errorf("%w %s %s: %s", errRejected, cleanLabel(n), what, cleanLabel(answer.PartialSuccess.Message))
 		}
 	}
 	return nil

@@ -160,7 +160,7 @@ func (e *Engine) createContext() error {
 	e.pool = e.lib.newPool(e.opt.Threads)
 	e.pool.attach(e.context)
 	e.rows.prepare(e.opt.Batch, e.opt.Slots)
-	e.trace.prepare(shape{e.modelInfo.Layers, e.modelInfo.Experts, e.modelInfo.ExpertsUsed})
+	e.trace.prepare(e.modelInfo)
 	return nil
 }
 
@@ -208,8 +208,8 @@ func (e *Engine) Keep(slot, n int) int {
 func (e *Engine) SetHooks(h engine.Hooks) {
 	e.hooks = h
 	e.rate.disturb()
-	if s := e.trace.info; h.Picks && e.trace.chosen == nil {
-		e.trace.chosen = make([]uint16, e.opt.Batch*s.layers*s.used)
+	if m := &e.modelInfo; h.Picks && e.trace.chosen == nil {
+		e.trace.chosen = make([]uint16, e.opt.Batch*m.Layers*m.ExpertsUsed)
 	}
 }
 

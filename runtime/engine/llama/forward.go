@@ -167,7 +167,7 @@ func (t *tracer) end(b *engine.Batch) {
 		t.count.DecodeTokens += uint64(len(t.rows) - prompts)
 	}
 	if t.measure.Picks {
-		per := t.info.layers * t.info.used
+		per := t.info.Layers * t.info.ExpertsUsed
 		for i := range b.Rows {
 			b.Picks = append(b.Picks, t.chosen[i*per:(i+1)*per])
 		}

@@ -15,7 +15,7 @@ import (
 // tracer observes the nodes that the library computes, in the passes that are sampled.
 type tracer struct {
 	lib     *library
-	info    shape
+	info    event.Model
 	measure engine.Hooks // what to measure in this pass
 
 	// Set if the library reorders or splits the rows of several sequences, as it does with recurrent models. All rows
@@ -35,9 +35,6 @@ type tracer struct {
 	started time.Time // start of the current node, with Hooks.Ops
 }
 
-// shape is the part of a model's description that the tracer needs.
-type shape struct{ layers, experts, used int }
-
 // Names of the observed nodes, without the layer number. Source: llama-graph.cpp and the models next to it.
 const (
 	nodeTopK      = "ffn_moe_topk-" // picked experts, i32 [used, tokens], a view of all experts in order
@@ -47,10 +44,10 @@ const (
 )
 
 // prepare allocates memory for a model.
-func (t *tracer) prepare(s shape) {
-	t.info = s
-	if s.experts > 0 {
-		t.count = engine.NewPicks(s.layers, s.experts, s.used)
+func (t *tracer) prepare(m event.Model) {
+	t.info = m
+	if m.Experts > 0 {
+		t.count = engine.NewPicks(m.Layers, m.Experts, m.ExpertsUsed)
 	}
 }
 
@@ -59,9 +56,9 @@ func (t *tracer) begin(rows []engine.Row, wanted []int32, want engine.Hooks) {
 	t.rows, t.wanted, t.measure = rows, wanted, want
 	t.began = time.Now()
 	t.lap, t.started = t.began, t.began
-	t.split.begin(t.info.layers)
+	t.split.begin(t.info.Layers)
 	if want.Picks {
-		for i := range t.chosen[:len(rows)*t.info.layers*t.info.used] {
+		for i := range t.chosen[:len(rows)*t.info.Layers*t.info.ExpertsUsed] {
 			t.chosen[i] = engine.NoPick
 		}
 	}
@@ -86,12 +83,12 @@ func (t *tracer) observe(tensor uintptr, ask bool) bool {
 	}
 	name := t.lib.nameOf(tensor)
 	if t.measure.Ops {
-		t.ops.add(t.lib.opName(tensor), name, t.info.layers, time.Since(t.started))
+		t.ops.add(t.lib.opName(tensor), name, t.info.Layers, time.Since(t.started))
 	}
 	if t.measure.Split {
 		t.part(name)
 	}
-	if layer, ok := layerOf(name, nodeTopK); ok && (t.measure.Experts || t.measure.Picks) && layer < t.info.layers {
+	if layer, ok := layerOf(name, nodeTopK); ok && (t.measure.Experts || t.measure.Picks) && layer < t.info.Layers {
 		t.picks(tensor, layer)
 	}
 	return true
@@ -110,7 +107,7 @@ func layerOf(name, prefix string) (int, bool) {
 // picks reads the picked experts of a layer. The rows of the tensor are those of the batch; the last layer has only
 // rows with logits.
 func (t *tracer) picks(tensor uintptr, layer int) {
-	used, n := min(int(at[int64](tensor, tensorNE)), t.info.used), int(at[int64](tensor, tensorNE+8))
+	used, n := min(int(at[int64](tensor, tensorNE)), t.info.ExpertsUsed), int(at[int64](tensor, tensorNE+8))
 	step, stride := int(at[uintptr](tensor, tensorNB)), int(at[uintptr](tensor, tensorNB+8))
 	rowOf := t.rowOf(n)
 	if used <= 0 || n <= 0 || rowOf == nil {
@@ -124,7 +121,7 @@ func (t *tracer) picks(tensor uintptr, layer int) {
 	for i := range n {
 		row := rowOf(i)
 		for rank := range used {
-			if expert := int(*(*int32)(unsafe.Pointer(&t.raw[i*stride+rank*step]))); expert >= 0 && expert < t.info.experts {
+			if expert := int(*(*int32)(unsafe.Pointer(&t.raw[i*stride+rank*step]))); expert >= 0 && expert < t.info.Experts {
 				t.pick(row, layer, rank, expert)
 			}
 		}
@@ -151,9 +148,9 @@ func (t *tracer) pick(row, layer, rank, expert int) {
 		if t.rows[row].Prompt {
 			to = t.count.Prompt
 		}
-		to[layer*t.info.experts+expert]++
+		to[layer*t.info.Experts+expert]++
 	}
 	if t.measure.Picks {
-		t.chosen[(row*t.info.layers+layer)*t.info.used+rank] = uint16(expert)
+		t.chosen[(row*t.info.Layers+layer)*t.info.ExpertsUsed+rank] = uint16(expert)
 	}
 }

@@ -26,8 +26,9 @@ type gather struct {
 	seen    [2]map[[24]byte]bool // spans already taken, and those before them: exporters resend after a timeout
 	skew    map[string]int64     // clock difference by sender, in ns
 	traces  map[[16]byte]*held
-	spans   int // number of held spans
-	load    load
+	spans   int               // number of held spans
+	loading map[string]string // of the current model load by span name, the process whose span is shown: of several the first
+	loadEnd int64             // of its overall span; 0: not received yet
 	counts  counts
 	emitted counts          // counts in the last counters event
 	names   []string        // names of unknown spans that were logged

@@ -140,7 +140,7 @@ func TestLoadOfVLLM(t *testing.T) {
 		t.Errorf("%v when all is loaded", d.engine.State)
 	}
 	d.send(export("vllm", made("Load model", 4, 9, 8, 5000*ms, 6000*ms))) // of another start
-	if n := len(d.OfKind(event.KindStage)); n != 4 || d.engine.State != event.EngineLoading || d.load.end != 0 {
+	if n := len(d.OfKind(event.KindStage)); n != 4 || d.engine.State != event.EngineLoading || d.loadEnd != 0 {
 		t.Errorf("%d stages, %v", n, d.engine.State)
 	}
 }

@@ -19,33 +19,27 @@ var loads = []string{
 // isLoad reports whether a span is part of a model load.
 func isLoad(s *span) bool { return slices.Contains(loads, s.name) }
 
-// load is the state of the current model load.
-type load struct {
-	end   int64             // end of the overall span; 0: not received yet
-	names map[string]string // by span name, the process whose span is shown: of several workers the first
-}
-
 // loaded emits the spans of a load, in the order of their start.
 func (g *gather) loaded(spans []span) {
-	if g.load.names == nil || g.load.end != 0 && spans[0].start >= g.load.end {
-		g.load = load{names: map[string]string{}}
+	if g.loading == nil || g.loadEnd != 0 && spans[0].start >= g.loadEnd {
+		g.loading, g.loadEnd = map[string]string{}, 0
 	}
 	g.engine.State = event.EngineLoading
 	g.introduce()
 	for i := range spans {
 		s := &spans[i]
-		if first, seen := g.load.names[s.name]; seen && first != s.sender.process {
+		if first, seen := g.loading[s.name]; seen && first != s.sender.process {
 			continue
 		}
-		g.load.names[s.name] = s.sender.process
+		g.loading[s.name] = s.sender.process
 		stage, name := event.StageNone, s.name
 		if s.name == overall {
 			stage, name = event.StageLoad, ""
-			g.load.end = s.end
+			g.loadEnd = s.end
 		}
 		g.emit(event.Event{Kind: event.KindStage, Stage: stage, Text: name, At: g.at(s.end), Dur: s.end - s.start})
 	}
-	if g.load.end != 0 {
+	if g.loadEnd != 0 {
 		g.ready()
 	}
 }

@@ -185,7 +185,7 @@ func (o *Options) extract(ctx context.Context, p Package, archive, into string) 
 	}
 	defer root.Close()
 	o.Report(Unpack, p.Name, 0, 0)
-	return unpack(interruptible{ctx, f}, root, trusted, func(n int64) { o.Report(Unpack, p.Name, n, 0) })
+	return unpack(interruptible{ctx, f}, root, maxFiles, maxBytes, func(n int64) { o.Report(Unpack, p.Name, n, 0) })
 }
 
 // activate moves an unpacked package to its final folder, if its libraries can be used.

@@ -14,28 +14,22 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// bounds limits the content of an archive.
-type bounds struct {
-	files int   // entries
-	bytes int64 // bytes of all files together
-}
-
-// trusted limits archives whose hash was verified: the largest one has 22 files of 180 MB.
-var trusted = bounds{files: 1000, bytes: 2 << 30}
+// Limits of archives whose hash was verified: entries, and bytes of all files. The largest one has 22 files of 180 MB.
+const maxFiles, maxBytes = 1000, 2 << 30
 
 // top is the top folder of npm archives.
 const top = "package/"
 
 // unpack writes the files of an npm archive below a folder, and calls wrote with the bytes written so far. It accepts
-// regular files only: no links, no devices, no paths outside the folder.
-func unpack(r io.Reader, into *os.Root, limit bounds, wrote func(int64)) error {
+// regular files only, up to files of them with bytes in all: no links, no devices, no paths outside the folder.
+func unpack(r io.Reader, into *os.Root, files int, bytes int64, wrote func(int64)) error {
 	packed, err := gzip.NewReader(r)
 	if err != nil {
 		return fmt.Errorf("read archive: %w", err)
 	}
 	defer packed.Close()
 	archive := tar.NewReader(packed)
-	total, files := int64(0), 0
+	total, n := int64(0), 0
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -44,8 +38,8 @@ func unpack(r io.Reader, into *os.Root, limit bounds, wrote func(int64)) error {
 		if err != nil {
 			return fmt.Errorf("read archive: %w", err)
 		}
-		if files++; files > limit.files {
-			return fmt.Errorf("read archive: more than %d entries", limit.files)
+		if n++; n > files {
+			return fmt.Errorf("read archive: more than %d entries", files)
 		}
 		name, err := entryPath(h)
 		if err != nil {
@@ -54,18 +48,18 @@ func unpack(r io.Reader, into *os.Root, limit bounds, wrote func(int64)) error {
 		if name == "" {
 			continue
 		}
-		if h.Size > limit.bytes-total {
-			return fmt.Errorf("read archive: more than %d bytes in files", limit.bytes)
+		if h.Size > bytes-total {
+			return fmt.Errorf("read archive: more than %d bytes in files", bytes)
 		}
 		if err := write(into, name, archive, h.Size, func(n int64) { wrote(total + n) }); err != nil {
 			return fmt.Errorf("unpack %s: %w", name, err)
 		}
 		total += h.Size
 	}
-	if files == 0 {
+	if n == 0 {
 		return errors.New("read archive: no files")
 	}
-	return drain(packed, limit.bytes)
+	return drain(packed, bytes)
 }
 
 // drain reads what follows the last entry, to verify the checksum at the end of the stream.

@@ -13,7 +13,7 @@ import (
 )
 
 // unpacked unpacks an archive below a temporary folder, and returns the folder's files.
-func unpacked(t testing.TB, data []byte, limit bounds) (map[string]string, error) {
+func unpacked(t testing.TB, data []byte, maxFiles int, maxBytes int64) (map[string]string, error) {
 	t.Helper()
 	outer := t.TempDir()
 	into := filepath.Join(outer, "into")
@@ -25,7 +25,7 @@ func unpacked(t testing.TB, data []byte, limit bounds) (map[string]string, error
 		t.Fatal(err)
 	}
 	defer root.Close()
-	failed := unpack(bytes.NewReader(data), root, limit, func(int64) {})
+	failed := unpack(bytes.NewReader(data), root, maxFiles, maxBytes, func(int64) {})
 	files := map[string]string{}
 	err = filepath.WalkDir(outer, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -50,7 +50,7 @@ func TestUnpack(t *testing.T) {
 		fixture.Entry{Header: tar.Header{Name: "package/", Typeflag: tar.TypeDir, Mode: 0o755}},
 		fixture.File("package/a", []byte("one")), fixture.File("package/bins/x/b", []byte("two")),
 	)
-	got, err := unpacked(t, data, trusted)
+	got, err := unpacked(t, data, maxFiles, maxBytes)
 	if err != nil || len(got) != 2 || got["into/a"] != "one" || got["into/bins/x/b"] != "two" {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -82,7 +82,7 @@ func TestUnpackRefuses(t *testing.T) {
 		"nothing":          {nil, "no files"},
 	} {
 		data, _ := fixture.Archive(c.entries...)
-		files, err := unpacked(t, data, bounds{files: 3, bytes: 1000})
+		files, err := unpacked(t, data, 3, 1000)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
@@ -98,12 +98,12 @@ func TestUnpackRefuses(t *testing.T) {
 func TestUnpackTruncated(t *testing.T) {
 	whole, _ := fixture.Archive(fixture.File("package/a", bytes.Repeat([]byte("some text "), 50)))
 	for n := range whole {
-		if _, err := unpacked(t, whole[:n], trusted); err == nil {
+		if _, err := unpacked(t, whole[:n], maxFiles, maxBytes); err == nil {
 			t.Fatalf("the first %d of %d bytes are accepted as complete", n, len(whole))
 		}
 	}
 	whole[len(whole)-6] ^= 1 // checksum at the end
-	if _, err := unpacked(t, whole, trusted); err == nil {
+	if _, err := unpacked(t, whole, maxFiles, maxBytes); err == nil {
 		t.Error("a wrong checksum is not detected")
 	}
 }
@@ -114,9 +114,9 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(good)
 	f.Add(bad)
 	f.Add(good[:len(good)/2])
-	limit := bounds{files: 20, bytes: 1 << 16}
+	const maxFiles, maxBytes = 20, 1 << 16
 	f.Fuzz(func(t *testing.T, data []byte) {
-		files, _ := unpacked(t, data, limit)
+		files, _ := unpacked(t, data, maxFiles, maxBytes)
 		total := 0
 		for name, content := range files {
 			total += len(content)
@@ -124,7 +124,7 @@ func FuzzUnpack(f *testing.F) {
 				t.Errorf("wrote %s", name)
 			}
 		}
-		if len(files) > limit.files || int64(total) > limit.bytes {
+		if len(files) > maxFiles || total > maxBytes {
 			t.Errorf("wrote %d files of %d bytes", len(files), total)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 // bpe is byte-level BPE as in GPT-2: text is split into words, and within a word neighbouring symbols merge in the
 // order of a list.
 type bpe struct {
-	splitter
+	preTokenizer
 	byteIDs [256]int32 // symbols of single bytes
 	merges  map[uint64]merge
 	words   map[string]int32 // tokens by their bytes, for vocabularies that match whole words first
@@ -30,18 +30,17 @@ func newBPE(m gguf.Metadata, v *vocab) (*bpe, error) {
 		return nil, err
 	}
 	b := &bpe{tokens: int32(len(v.tokens))}
-	p, ok := preTokenizers[pre]
-	if !ok {
+	var ok bool
+	if b.preTokenizer, ok = preTokenizers[pre]; !ok {
 		return nil, fmt.Errorf("tokenizer.ggml.pre is %s; supported: %s", clean.Quote(pre), preTokenizerNames())
 	}
-	b.splitter = p.splitter
-	v.bos, v.eos, v.addBOS = 11, 11, p.addBOS // llama.cpp's defaults for this kind of vocabulary
+	v.bos, v.eos, v.addBOS = 11, 11, b.addBOS // llama.cpp's defaults for this kind of vocabulary
 	list, err := m.Strings("tokenizer.ggml.merges")
 	if err != nil {
 		return nil, err
 	}
 	b.readMerges(list, v)
-	if p.wholeWords {
+	if b.wholeWords {
 		b.words = make(map[string]int32, len(v.tokens))
 		for id, text := range v.tokens {
 			if raw, ok := decodeBytes(text); ok {

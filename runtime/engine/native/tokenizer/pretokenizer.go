@@ -8,30 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// preTokenizer defines how a byte-level vocabulary splits text, with related settings.
-type preTokenizer struct {
-	splitter
-	wholeWords bool // a word that is a token is used directly, without merges
-	addBOS     bool
-}
-
-// splitter splits text into words. Its regular expressions are those of the tokenizers' authors; the first alternative
+// preTokenizer splits text into words for a byte-level vocabulary, with related settings. Its regular expressions are those of the tokenizers' authors; the first alternative
 // that matches wins:
 //
 //	GPT-2           's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //	Qwen2, Llama 3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-type splitter struct {
-	digits int // maximum number of digits in a word, for the Qwen2 and Llama 3 expression; 0 for GPT-2's
+type preTokenizer struct {
+	digits     int  // maximum number of digits in a word, for the Qwen2 and Llama 3 expression; 0 for GPT-2's
+	wholeWords bool // a word that is a token is used directly, without merges
+	addBOS     bool
 }
 
 // preTokenizers lists the supported values of tokenizer.ggml.pre.
 var preTokenizers = map[string]preTokenizer{
-	"gpt-2":            {splitter: splitter{}},
-	"qwen2":            {splitter: splitter{digits: 1}},
-	"deepseek-r1-qwen": {splitter: splitter{digits: 1}},
-	"llama-bpe":        {splitter: splitter{digits: 3}, wholeWords: true, addBOS: true},
-	"llama3":           {splitter: splitter{digits: 3}, wholeWords: true, addBOS: true},
-	"llama-v3":         {splitter: splitter{digits: 3}, wholeWords: true, addBOS: true},
+	"gpt-2":            {},
+	"qwen2":            {digits: 1},
+	"deepseek-r1-qwen": {digits: 1},
+	"llama-bpe":        {digits: 3, wholeWords: true, addBOS: true},
+	"llama3":           {digits: 3, wholeWords: true, addBOS: true},
+	"llama-v3":         {digits: 3, wholeWords: true, addBOS: true},
 }
 
 func preTokenizerNames() string {
@@ -94,11 +89,11 @@ func run(s string, i int, c class, limit int) int {
 }
 
 // next returns the length of the first word of s, which is not empty.
-func (sp splitter) next(s string) int {
-	if sp.digits == 0 {
+func (p *preTokenizer) next(s string) int {
+	if p.digits == 0 {
 		return nextGPT2(s)
 	}
-	return nextTiktoken(s, sp.digits)
+	return nextTiktoken(s, p.digits)
 }
 
 func nextGPT2(s string) int {
