@@ -259,8 +259,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 115_700 // of Go, without tests and generated files
-	maxTypes    = 1_176
+	maxLines    = 115_654 // of Go, without tests and generated files
+	maxTypes    = 1_169
 	maxPackages = 92
 )
 
