@@ -2,10 +2,6 @@ package grid
 
 import (
 	"math"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/guptarohit/asciigraph"
 
 	"github.com/llmtop/llmtop/theme"
 )
@@ -184,79 +180,33 @@ func (k *Curves) drawAxis(a Area, s scale, labels []float64, step float64, gl *t
 	return wide + 2
 }
 
-// drawText plots characters.
+// drawText plots each series in a character of its own: in a column from the point before to its own.
 func (k *Curves) drawText(plot Area, s scale) {
-	for y, line := range strings.Split(k.plot(s, plot.W), "\n") {
-		drawLine(plot, y, line, k.Roles)
+	row := func(series, i int) (y int, ok bool) {
+		if i < 0 {
+			return 0, false
+		}
+		rise := s.rise(k.At(series, i))
+		return s.rows - 1 - int(math.Round(rise)), !math.IsNaN(rise)
 	}
-}
-
-// axisWidth is the width of the plot's text left of its points, with empty labels.
-const axisWidth = 3
-
-// plot plots the data without labels.
-func (k *Curves) plot(s scale, w int) string {
-	var data [][]float64
-	for series := range k.Roles {
-		row := make([]float64, w+1)
-		for i := range row {
-			row[i] = math.NaN()
-			if j := k.N - len(row) + i; j >= 0 {
-				row[i] = s.rise(k.At(series, j))
+	for series, role := range k.Roles {
+		for x := range plot.W {
+			i := k.N - plot.W + x
+			from, before := row(series, i-1)
+			to, here := row(series, i)
+			switch {
+			case !before && !here: // a gap
+				continue
+			case !before:
+				from = to
+			case !here:
+				to = from
+			}
+			for y := min(from, to); y <= max(from, to); y++ {
+				plot.Cell(x, y, Fg(role), rune("*+o"[series%3]))
 			}
 		}
-		data = append(data, row)
 	}
-	return asciigraph.PlotMany(data, asciigraph.Height(s.rows-1), asciigraph.LowerBound(0), asciigraph.UpperBound(float64(s.rows-1)),
-		asciigraph.YAxisValueFormatter(func(float64) string { return "" }), asciigraph.Offset(axisWidth),
-		asciigraph.SeriesColors(seriesCodes(len(k.Roles))...), asciigraph.SeriesChars(seriesChars(len(k.Roles))...))
-}
-
-// seriesCodes returns one colour per series in the plot's text; line maps them back to roles.
-func seriesCodes(n int) []asciigraph.AnsiColor {
-	codes := make([]asciigraph.AnsiColor, n)
-	for i := range codes {
-		codes[i] = asciigraph.AnsiColor(i + 1)
-	}
-	return codes
-}
-
-// seriesChars distinguishes series without colour.
-func seriesChars(n int) []asciigraph.CharSet {
-	sets := make([]asciigraph.CharSet, n)
-	for i := range sets {
-		sets[i] = asciigraph.CreateCharSet([]string{"*", "+", "o"}[i%3])
-	}
-	return sets
-}
-
-// drawLine draws one row of the plot, without the text left of its points.
-func drawLine(a Area, y int, s string, roles []theme.Role) {
-	st, x := Fg(theme.Dim), -axisWidth
-	for s != "" {
-		if s[0] == 0x1b {
-			end := strings.IndexByte(s, 'm')
-			st = seriesStyle(s[2:end], roles)
-			s = s[end+1:]
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s)
-		s = s[n:]
-		if r != ' ' {
-			a.Cell(x, y, st, r)
-		}
-		x++
-	}
-}
-
-// seriesStyle maps a code of seriesCodes back to a style; the code "0" ends a series.
-func seriesStyle(code string, roles []theme.Role) Style {
-	if len(code) == 2 && code[0] == '3' {
-		if i := int(code[1] - '1'); i >= 0 && i < len(roles) {
-			return Fg(roles[i])
-		}
-	}
-	return Fg(theme.Dim)
 }
 
 // Scales end between 1/maxTop and maxTop, far from the limits of floating point; larger values are drawn at the top.
