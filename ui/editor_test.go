@@ -99,7 +99,7 @@ func TestPromptEditing(t *testing.T) {
 		if got := a.editor.Text(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		viewtest.CheckFrame(t, a.View().Content, 120, 36)
+		checkFrame(t, a.View().Content, 120, 36)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestPaste(t *testing.T) {
 		t.Fatal("a paste does not open the editor")
 	}
 	holds(t, a, "first line↵second line↵third [31mred")
-	viewtest.CheckFrame(t, a.View().Content, 120, 36)
+	checkFrame(t, a.View().Content, 120, 36)
 	a.press("enter")
 	if got, want := k.prompts[0].Text, "first line\nsecond\tline\nthird [31mred"; got != want {
 		t.Errorf("sent %q, want %q", got, want)
@@ -166,7 +166,7 @@ func TestPaste(t *testing.T) {
 	if utf8.RuneCountInString(a.editor.Text()) != input.MaxPrompt {
 		t.Errorf("the editor has %d characters", utf8.RuneCountInString(a.editor.Text()))
 	}
-	viewtest.CheckFrame(t, a.View().Content, 120, 36)
+	checkFrame(t, a.View().Content, 120, 36)
 }
 
 // The cursor stays visible at every position of a text with narrow and wide characters, at every width.
@@ -179,7 +179,7 @@ func TestCursorStaysVisible(t *testing.T) {
 		for range 95 {
 			a.press("left")
 			frame := a.View().Content
-			viewtest.CheckFrame(t, frame, w, 24)
+			checkFrame(t, frame, w, 24)
 			if row := strings.Split(frame, "\n")[22]; w > 6 && !strings.Contains(row, "\x1b[7m") {
 				t.Fatalf("%d wide: no cursor in %q", w, row)
 			}

@@ -1,7 +1,13 @@
 package ui
 
 import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -105,3 +111,38 @@ func timeKeys() (replay, history []binding) {
 	}
 	return replay, history
 }
+
+// checkFrame checks what holds for every frame: h rows, each exactly w cells by both ways of measuring, and no control
+// codes except the encoder's styles.
+func checkFrame(t *testing.T, frame string, w, h int) {
+	t.Helper()
+	rows := strings.Split(frame, "\n")
+	if len(rows) != h {
+		t.Fatalf("%dx%d: %d rows", w, h, len(rows))
+	}
+	for y, row := range rows {
+		plain := viewtest.StripStyles(row)
+		if seen, ok := checkedRows.Load(plain); ok && seen == w {
+			continue
+		}
+		for _, r := range plain {
+			if r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+				t.Fatalf("%dx%d: %U in row %d: %q", w, h, r, y, plain)
+			}
+		}
+		if a, b := ansi.StringWidth(plain), ansi.StringWidthWc(plain); a != w || b != w {
+			t.Fatalf("%dx%d: row %d is %d or %d wide: %q", w, h, y, a, b, plain)
+		}
+		if kept.Add(1)%10_000 == 0 { // bounds the memory
+			checkedRows.Clear()
+		}
+		checkedRows.Store(plain, w)
+	}
+}
+
+// checkedRows are those that checkFrame has seen, with their widths: most rows of a frame were in the one before, and
+// measuring takes longer than drawing.
+var (
+	checkedRows sync.Map
+	kept        atomic.Int64
+)

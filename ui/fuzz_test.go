@@ -95,7 +95,7 @@ func (d *driver) event(op int) {
 // checkScreen checks that the frame has the right size and is not blank.
 func (d *driver) checkScreen() {
 	frame := d.a.View().Content
-	viewtest.CheckFrame(d.t, frame, d.a.w, d.a.h)
+	checkFrame(d.t, frame, d.a.w, d.a.h)
 	if d.a.w > 8 && strings.TrimSpace(viewtest.StripStyles(frame)) == "" {
 		d.t.Fatalf("%dx%d: the frame of view %d is blank", d.a.w, d.a.h, d.a.view)
 	}

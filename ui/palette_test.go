@@ -177,7 +177,7 @@ func TestGoldenPalette(t *testing.T) {
 	goldenText(t, "palette_ascii", a)
 	a = overlay(120, 36, false)
 	a.press(":", "pgdown", "pgdown", "pgdown")
-	viewtest.CheckFrame(t, a.View().Content, 120, 36)
+	checkFrame(t, a.View().Content, 120, 36)
 	a.press("r", "e", "q")
 	goldenText(t, "palette_found", a)
 }
@@ -189,7 +189,7 @@ func TestSweepPalette(t *testing.T) {
 			a := open(viewtest.LiveSnapshot(), theme.Colours16, w%2 == 0, w, h)
 			for _, keys := range [][]string{{":"}, {"down", "pgdown"}, {"日", "x"}} {
 				a.press(keys...)
-				viewtest.CheckFrame(t, a.View().Content, w, h)
+				checkFrame(t, a.View().Content, w, h)
 			}
 		}
 	}

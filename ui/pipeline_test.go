@@ -32,7 +32,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // pipeline is a session decoded from bytes, with all of its outputs: a store, an exporter.
@@ -174,7 +173,7 @@ func (w *pipeline) drawKeys(sessions []Session, groups [][]string) {
 	frame := func() {
 		for _, size := range pipelineSizes {
 			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			viewtest.CheckFrame(w.t, a.View().Content, size[0], size[1])
+			checkFrame(w.t, a.View().Content, size[0], size[1])
 		}
 	}
 	a.Update(tea.WindowSizeMsg{Width: 140, Height: 50})

@@ -30,7 +30,7 @@ func openRequest(s *store.Snapshot, id, w, h int) *app {
 
 // The view shows all data of a token, and a stall names the prompt that it waited for.
 func TestTokenDetailsAreComplete(t *testing.T) {
-	a := openRequest(viewtest.Chunks().Snapshot(), 1, 160, 60)
+	a := openRequest(chunks().Snapshot(), 1, 160, 60)
 	a.press("n")
 	for _, words := range []string{
 		"Token 60", "3 tokens arrived together", "while #20's prompt was processed", `" w20"`, "id 120", "61 %, logprob -0.500",
@@ -111,7 +111,7 @@ func TestAnotherRequestResetsTheToken(t *testing.T) {
 // The copied JSON parses as a request of a report, and its gaps add up to the decode time of the store.
 func TestCopiedRequest(t *testing.T) {
 	s := viewtest.LiveSnapshot()
-	for _, r := range append(s.Requests, viewtest.Chunks().Snapshot().Requests...) {
+	for _, r := range append(s.Requests, chunks().Snapshot().Requests...) {
 		text, err := request.JSON(s, r)
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestPastRequests(t *testing.T) {
 	holds(t, a, "evicted: tokens are kept for the last 256 ended requests")
 	holds(t, a, "= TTFT")
 	a.press("right", "left", "n", "x", "home", "end", "up")
-	viewtest.CheckFrame(t, a.View().Content, 160, 45)
+	checkFrame(t, a.View().Content, 160, 45)
 	if _, _, ok := request.Received(a.request.Request); ok {
 		t.Error("tokens of a past request are kept")
 	}
@@ -161,7 +161,7 @@ func TestSmallScreensFoldStages(t *testing.T) {
 
 // The selection follows the last token of a running request; any other token stays selected.
 func TestLastTokenIsFollowed(t *testing.T) {
-	s := viewtest.Chunks()
+	s := chunks()
 	a := openRequest(s.Snapshot(), 1, 120, 36)
 	more := func() {
 		s.Now += 6 * ms
@@ -177,4 +177,36 @@ func TestLastTokenIsFollowed(t *testing.T) {
 	a.press("end")
 	more()
 	holds(t, a, "Token 185  the last")
+}
+
+// chunks plays a request with several tokens per event, with picks, alternatives and custom stages; two stalls have an
+// evident cause.
+func chunks() *viewtest.Scene {
+	s := viewtest.NewScene()
+	s.Slots = 2
+	s.Load(event.StageNone)
+	s.Model("moe", 3, 8, 2)
+	s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{Label: "chunked", Group: "a"}})
+	s.Now += 2 * viewtest.Millisecond
+	s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateDispatched})
+	s.Emit(event.Event{Kind: event.KindStage, Req: 1, Layer: -1, Dur: int64(viewtest.Millisecond), Text: "rerank"})
+	s.Stage(1, event.StagePrompt, 7e6, 30)
+	for i := range 60 {
+		gap := 6 * viewtest.Millisecond
+		if i == 20 || i == 40 {
+			gap = 60 * viewtest.Millisecond
+			s.Emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateQueued, Data: &event.Request{}})
+			s.Emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateDispatched})
+			s.Now += gap / 2
+			s.Emit(event.Event{Kind: event.KindStep, Dur: int64(gap / 2), N: 1, Prompt: 400})
+			gap /= 2
+		}
+		s.Now += gap
+		s.Emit(event.Event{
+			Kind: event.KindToken, Req: 1, ID: int32(100 + i), Index: int32(3 * i), N: 3, Text: fmt.Sprintf(" w%d", i), HasLogP: true, LogP: -0.5,
+			Top: []event.TopProb{{ID: 7, LogP: -0.5, Text: " this"}, {ID: 8, LogP: -2, Text: "\n"}}, Picks: []uint16{1, 2, 3, 4, 5, 6},
+		})
+	}
+	s.ReportExperts()
+	return s
 }

@@ -154,7 +154,7 @@ func TestPasteIntoTheFilter(t *testing.T) {
 	a, _ := requestsOf(20, 120, 36)
 	a.press("/")
 	a.Update(tea.PasteMsg{Content: "group=\x1b[2Jbase"})
-	viewtest.CheckFrame(t, a.View().Content, 120, 36)
+	checkFrame(t, a.View().Content, 120, 36)
 	a.press("ctrl+u")
 	a.Update(tea.PasteMsg{Content: "group=base"})
 	holds(t, a, "7 of 20")

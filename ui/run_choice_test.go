@@ -196,7 +196,7 @@ func TestChoiceFitsEveryScreen(t *testing.T) {
 			for _, h := range []int{1, 2, 3, 4, 5, 8, 12, 24, 50} {
 				c.Update(tea.WindowSizeMsg{Width: w, Height: h})
 				c.pressed("down", "pgdown")
-				viewtest.CheckFrame(t, c.View().Content, w, h)
+				checkFrame(t, c.View().Content, w, h)
 			}
 		}
 	}

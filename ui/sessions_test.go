@@ -118,7 +118,7 @@ func TestEnginesComeAndGo(t *testing.T) {
 	now = nil
 	a.Update(tickMsg{})
 	a.press("]", "[", "l", "enter", "down", "l", "l")
-	viewtest.CheckFrame(t, a.View().Content, 100, 30)
+	checkFrame(t, a.View().Content, 100, 30)
 }
 
 // The screen sends an engine in another process only the requests that it supports.

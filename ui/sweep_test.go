@@ -45,18 +45,18 @@ func TestSweepSurroundings(t *testing.T) {
 				a.cfg.Recording = func() (recording.RecordStatus, bool) { return rec.RecordStatus, true }
 				a.updateStatus()
 				a.press("down", "down", "down", "down", "down", "down")
-				viewtest.CheckFrame(t, a.View().Content, w, h)
+				checkFrame(t, a.View().Content, w, h)
 				a.press("enter")
-				viewtest.CheckFrame(t, a.View().Content, w, h)
+				checkFrame(t, a.View().Content, w, h)
 				for range 1 + i {
 					a.press("]", "z")
-					viewtest.CheckFrame(t, a.View().Content, w, h)
+					checkFrame(t, a.View().Content, w, h)
 				}
 			}
 			p := newPlayer()
 			p.Speed = recording.Unpaced
 			a := openReplay(p, w, h)
-			viewtest.CheckFrame(t, a.View().Content, w, h)
+			checkFrame(t, a.View().Content, w, h)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 	a := open(s, theme.TrueColour, w%2 == 0, w, h)
 	show := func(keys ...string) {
 		a.press(keys...)
-		viewtest.CheckFrame(t, a.View().Content, w, h)
+		checkFrame(t, a.View().Content, w, h)
 	}
 	show("space")
 	show("p", "tab", "日")
@@ -106,7 +106,7 @@ func TestSweepPanes(t *testing.T) {
 						}
 						g.Reset(w, h)
 						overview.Draw(g.All(), s, &c, id, false, zoom)
-						viewtest.CheckFrame(t, g.Encode(c.Skin), w, h)
+						checkFrame(t, g.Encode(c.Skin), w, h)
 					}
 				}
 			}

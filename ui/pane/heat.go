@@ -8,12 +8,21 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-func Shade(share, top float64, gl *theme.Glyphs) rune {
-	if top <= 0 || share <= 0 {
+func shade(share float64, gl *theme.Glyphs) rune {
+	if !(share > 0) {
 		return gl.Shades[0]
 	}
 	n := len(gl.Shades) - 1
-	return gl.Shades[min(1+int(share/top*float64(n-1)+0.5), n)]
+	return gl.Shades[1+int(min(share, 1)*float64(n-1)+0.5)]
+}
+
+// HeatCell draws a share of the heat scale, 0..1, in one cell: as colour, or as a fill level without colour.
+func HeatCell(a grid.Area, f *Frame, x, y int, share float64) {
+	if f.Skin.Colour() {
+		a.Cell(x, y, Plain.On(theme.Heat(share)), ' ')
+	} else {
+		a.Cell(x, y, Data, shade(share, f.Skin.Glyphs))
+	}
 }
 
 // HeatColumn draws one second of a heatmap: the share of count that each bucket holds, the first bucket at the bottom.

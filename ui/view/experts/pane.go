@@ -90,17 +90,13 @@ func (m *expertGrid) scaleEnd() float64 {
 }
 
 func (m *expertGrid) draw(a grid.Area, f *pane.Frame) {
-	gl := f.Skin.Glyphs
 	for y := range min(m.rowCount, a.H) {
 		for x := range min(m.cols, a.W) {
 			col := x / m.cell
-			switch {
-			case m.half:
-				a.Halves(x, y, m.heat(2*y, col), m.heat(2*y+1, col), gl)
-			case f.Skin.Colour():
-				a.Cell(x, y, grid.Fg(theme.Text).On(m.heat(y/m.tall, col)), ' ')
-			default:
-				a.Cell(x, y, pane.Data, pane.Shade(m.share(y/m.tall, col), m.scaleEnd(), gl))
+			if m.half {
+				a.Halves(x, y, m.heat(2*y, col), m.heat(2*y+1, col), f.Skin.Glyphs)
+			} else {
+				pane.HeatCell(a, f, x, y, metric.Share(m.share(y/m.tall, col), m.scaleEnd()))
 			}
 		}
 	}
@@ -360,12 +356,7 @@ func drawHeatScale(a grid.Area, f *pane.Frame, h *store.Hits) {
 	y := a.H - 1
 	a.Text(x, y, pane.Dim, " 0 ")
 	for i := range w {
-		v := float64(i) / (w - 1)
-		if f.Skin.Colour() {
-			a.Cell(x+3+i, y, grid.Fg(theme.Text).On(theme.Heat(v)), ' ')
-		} else {
-			a.Cell(x+3+i, y, pane.Data, pane.Shade(v, 1, f.Skin.Glyphs))
-		}
+		pane.HeatCell(a, f, x+3+i, y, float64(i)/(w-1))
 	}
 	a.Text(x+3+w, y, pane.Dim, right)
 	if words := " share of the layer's picks "; x > grid.Width(words)+4 {

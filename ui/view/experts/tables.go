@@ -198,11 +198,7 @@ func drawExpertStrip(a grid.Area, f *pane.Frame, h *store.Hits, experts, layer i
 			share = max(share, shareOf(h, experts, layer, e))
 		}
 		for i := range cell {
-			if f.Skin.Colour() {
-				a.Cell(x*cell+i, 0, pane.Plain.On(theme.Heat(share/top)), ' ')
-			} else {
-				a.Cell(x*cell+i, 0, pane.Data, pane.Shade(share, top, f.Skin.Glyphs))
-			}
+			pane.HeatCell(a, f, x*cell+i, 0, share/top)
 		}
 	}
 }

@@ -192,10 +192,8 @@ func tokenCell(a grid.Area, f *pane.Frame, known bool, heat float64, chosen bool
 			a.Cell(x, 0, pane.Data.With(grid.Reverse), gl.Arrow)
 		case !known:
 			a.Cell(x, 0, grid.Fg(theme.PartFirst), gl.Bullet)
-		case f.Skin.Colour():
-			a.Cell(x, 0, pane.Plain.On(theme.Heat(heat)), ' ')
 		default:
-			a.Cell(x, 0, pane.Data, pane.Shade(max(heat, 0.01), 1, gl))
+			pane.HeatCell(a, f, x, 0, max(heat, 0.01))
 		}
 	}
 }

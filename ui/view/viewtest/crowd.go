@@ -94,9 +94,6 @@ func (s *Scene) Outcome(id event.RequestID, st event.State, reason string, promp
 // Crowd returns the final snapshot of a crowd of n requests; each is made once.
 var Crowd = once(func(n int) *store.Snapshot { return crowd(n).Snapshot() })
 
-// Crowds are the crowd sizes under test.
-var Crowds = []int{1, 20, 5000}
-
 // once returns play with its results kept: each key is made once.
 func once[K comparable](play func(K) *store.Snapshot) func(K) *store.Snapshot {
 	var mu sync.Mutex

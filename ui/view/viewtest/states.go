@@ -1,7 +1,6 @@
 package viewtest
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -178,38 +177,6 @@ func Hostile() *Scene {
 	s.Request(3, "wide", "日本語", "日本語テキスト 한국어 한국어", 40, 80, false)
 	s.Operations([]string{evil, evil + evil, "", "日本語"}, event.DerivedValue(math.Inf(1)))
 	s.Emit(event.Event{Kind: event.KindRequest, Req: 4, State: event.StateQueued, Data: &event.Request{Label: evil, Group: evil, Prompt: evil}})
-	return s
-}
-
-// Chunks plays a request with several tokens per event, with picks, alternatives and custom stages; two stalls have an
-// evident cause.
-func Chunks() *Scene {
-	s := NewScene()
-	s.Slots = 2
-	s.Load(event.StageNone)
-	s.Model("moe", 3, 8, 2)
-	s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{Label: "chunked", Group: "a"}})
-	s.Now += 2 * Millisecond
-	s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateDispatched})
-	s.Emit(event.Event{Kind: event.KindStage, Req: 1, Layer: -1, Dur: int64(Millisecond), Text: "rerank"})
-	s.Stage(1, event.StagePrompt, 7e6, 30)
-	for i := range 60 {
-		gap := 6 * Millisecond
-		if i == 20 || i == 40 {
-			gap = 60 * Millisecond
-			s.Emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateQueued, Data: &event.Request{}})
-			s.Emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateDispatched})
-			s.Now += gap / 2
-			s.Emit(event.Event{Kind: event.KindStep, Dur: int64(gap / 2), N: 1, Prompt: 400})
-			gap /= 2
-		}
-		s.Now += gap
-		s.Emit(event.Event{
-			Kind: event.KindToken, Req: 1, ID: int32(100 + i), Index: int32(3 * i), N: 3, Text: fmt.Sprintf(" w%d", i), HasLogP: true, LogP: -0.5,
-			Top: []event.TopProb{{ID: 7, LogP: -0.5, Text: " this"}, {ID: 8, LogP: -2, Text: "\n"}}, Picks: []uint16{1, 2, 3, 4, 5, 6},
-		})
-	}
-	s.ReportExperts()
 	return s
 }
 
