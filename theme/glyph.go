@@ -6,7 +6,7 @@ type Glyphs struct {
 
 	// Box drawing, light.
 	TopLeft, TopRight, BottomLeft, BottomRight, Horizontal, Vertical rune
-	TeeLeft, TeeRight                                                rune
+	TeeRight                                                         rune
 
 	Eighths [9]rune  // column filled from below, 0/8 to 8/8
 	Block   rune     // full cell
@@ -33,9 +33,9 @@ type Glyphs struct {
 // Unicode is the default glyph set: box drawing, block elements and geometric shapes that common monospaced fonts have.
 var Unicode = &Glyphs{
 	TopLeft: '╭', TopRight: '╮', BottomLeft: '╰', BottomRight: '╯', Horizontal: '─', Vertical: '│',
-	TeeLeft: '├', TeeRight: '┤',
-	Eighths: [9]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'},
-	Block:   '█', Bar: '▇', Gauge: '■',
+	TeeRight: '┤',
+	Eighths:  [9]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'},
+	Block:    '█', Bar: '▇', Gauge: '■',
 	Upper: '▀', Shades: []rune(" ·░▒▓█"), Track: '·', Swatch: '■',
 	Fills: [12]rune{'▒', '╶', '░', '─', '┼', '═', '█', '▓', '»', '«', '╴', '·'},
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
@@ -49,9 +49,9 @@ var Unicode = &Glyphs{
 var Plain = &Glyphs{
 	ASCII:   true,
 	TopLeft: '+', TopRight: '+', BottomLeft: '+', BottomRight: '+', Horizontal: '-', Vertical: '|',
-	TeeLeft: '+', TeeRight: '+',
-	Eighths: [9]rune{' ', '_', '_', '.', '-', '-', '=', '=', '#'},
-	Block:   '#', Bar: '#', Gauge: '#',
+	TeeRight: '+',
+	Eighths:  [9]rune{' ', '_', '_', '.', '-', '-', '=', '=', '#'},
+	Block:    '#', Bar: '#', Gauge: '#',
 	Upper: '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
 	Fills: [12]rune{'L', 'R', 'Q', 'W', 'T', 'E', 'P', 'F', '>', '<', 'S', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',

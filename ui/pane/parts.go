@@ -31,8 +31,8 @@ type TimePart struct {
 func DrawTimeParts(a grid.Area, parts []TimePart) {
 	const names, numbers = 13, 18
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
-	keep := Unfolded(len(parts), a.H)
-	least, rest, folded := KthLongest(parts, keep), TimePart{}, 0
+	own, name := Unfolded(len(parts), func(i int) int64 { return int64(parts[i].Dur) }, a.H)
+	rest := TimePart{Name: name}
 	write := func(y int, p *TimePart) {
 		x := 0
 		if p.mark != 0 {
@@ -44,50 +44,44 @@ func DrawTimeParts(a grid.Area, parts []TimePart) {
 		a.Right(a.W-2, y, Data, metric.Duration(int64(p.Dur)))
 	}
 	y, begin := 0, 0.0
-	for _, p := range parts {
+	for i, p := range parts {
 		from, at := min(int(math.Round(begin*float64(bar.W))), bar.W-1), y
 		begin += p.Share
-		if p.Dur < least || y == keep {
-			rest.Dur, rest.Share, rest.mark, at = rest.Dur+p.Dur, rest.Share+p.Share, p.mark, keep
-			folded++
-		} else {
+		if own[i] {
 			write(y, &p)
 			y++
+		} else {
+			rest.Dur, rest.Share, rest.mark, at = rest.Dur+p.Dur, rest.Share+p.Share, p.mark, a.H-1
 		}
 		bar.Fill(from, at, max(int(math.Round(begin*float64(bar.W)))-from, 1), grid.Fg(p.role), p.Fill)
 	}
-	if folded > 0 {
+	if rest.Name != "" {
 		if rest.mark != 0 {
 			rest.mark = ' '
 		}
-		rest.Name = FoldedName(folded, keep)
-		write(keep, &rest)
+		write(a.H-1, &rest)
 	}
 }
 
-// Unfolded returns how many of n parts have a row of their own among a number of rows: the others share the last one.
-func Unfolded(n, rows int) int {
-	if n <= rows {
-		return n
+// Unfolded returns which of n parts have a row of their own among a number of rows, the longest, and the name of the last
+// row, which the others share; "" if there are none.
+func Unfolded(n int, length func(i int) int64, rows int) (own []bool, rest string) {
+	own, order, keep := make([]bool, n), make([]int, n), n
+	if n > rows {
+		keep = max(rows-1, 0)
+		rest = strconv.Itoa(n-keep) + " shorter"
+		if keep == 0 {
+			rest = strconv.Itoa(n) + " parts"
+		}
 	}
-	return max(rows-1, 0)
-}
-
-// FoldedName names the row that parts share below others.
-func FoldedName(folded, others int) string {
-	if others == 0 {
-		return strconv.Itoa(folded) + " parts"
+	for i := range order {
+		order[i] = i
 	}
-	return strconv.Itoa(folded) + " shorter"
-}
-
-// KthLongest returns the length of the k-th longest part, 0 if there are fewer.
-func KthLongest(parts []TimePart, k int) time.Duration {
-	if k >= len(parts) || k < 1 {
-		return 0
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(length(j), length(i)) })
+	for _, i := range order[:keep] {
+		own[i] = true
 	}
-	sorted := slices.SortedFunc(slices.Values(parts), func(a, b TimePart) int { return cmp.Compare(b.Dur, a.Dur) })
-	return sorted[k-1].Dur
+	return own, rest
 }
 
 // DrawParts draws the components of a request's TTFT.

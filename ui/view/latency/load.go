@@ -23,22 +23,20 @@ func drawLoad(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 		f.Waiting(a, s)
 		return 0
 	}
-	from, to := s.Load[0].Start, s.Load[0].End
-	stages := make([]pane.TimePart, 0, len(s.Load))
+	from, to, longest := s.Load[0].Start, s.Load[0].End, time.Duration(0)
 	for _, p := range s.Load {
-		from, to = min(from, p.Start), max(to, p.End)
-		stages = append(stages, pane.TimePart{Name: loadStageName(p), Dur: p.Dur()})
+		from, to, longest = min(from, p.Start), max(to, p.End), max(longest, p.Dur())
 	}
 	loads := s.Engine.State <= event.EngineLoading
 	room := a.H
 	if loads && room > 1 {
 		room--
 	}
-	keep := pane.Unfolded(len(stages), room)
-	least, names := pane.KthLongest(stages, keep), 0
-	for _, p := range stages {
-		if p.Dur >= least {
-			names = max(names, grid.Width(p.Name)+1)
+	own, rest := pane.Unfolded(len(s.Load), func(i int) int64 { return int64(s.Load[i].Dur()) }, room)
+	names := 0
+	for i, p := range s.Load {
+		if own[i] {
+			names = max(names, grid.Width(loadStageName(p))+1)
 		}
 	}
 	const numbers = 9
@@ -46,16 +44,16 @@ func drawLoad(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	begins := func(p store.StageSpan) event.Time { return p.Start - from }
 	span := max(float64(to-from), 1)
 	if unplacedLoad(s) {
-		begins, span = func(store.StageSpan) event.Time { return 0 }, max(float64(pane.KthLongest(stages, 1)), 1)
+		begins, span = func(store.StageSpan) event.Time { return 0 }, max(float64(longest), 1)
 	}
 	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
-	y, folded, rest := 0, 0, time.Duration(0)
+	y, shorter := 0, time.Duration(0)
 	for i, p := range s.Load {
-		if stages[i].Dur < least || y == keep {
-			folded, rest = folded+1, rest+stages[i].Dur
+		if !own[i] {
+			shorter += p.Dur()
 			continue
 		}
-		a.Elide(0, y, names-1, pane.Dim, stages[i].Name, gl.Ellipsis)
+		a.Elide(0, y, names-1, pane.Dim, loadStageName(p), gl.Ellipsis)
 		begin := begins(p)
 		x0 := int(float64(begin) / span * float64(bar.W))
 		x1 := int(float64(begin+p.End-p.Start) / span * float64(bar.W))
@@ -63,9 +61,9 @@ func drawLoad(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 		a.Right(a.W, y, pane.Data, metric.Duration(int64(p.Dur())))
 		y++
 	}
-	if folded > 0 && y < room {
-		a.Text(0, y, pane.Dim, pane.FoldedName(folded, keep))
-		a.Right(a.W, y, pane.Data, metric.Duration(int64(rest)))
+	if rest != "" && y < room {
+		a.Text(0, y, pane.Dim, rest)
+		a.Right(a.W, y, pane.Data, metric.Duration(int64(shorter)))
 		y++
 	}
 	if y < a.H && loads {

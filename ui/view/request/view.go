@@ -22,7 +22,6 @@ type Table interface {
 type View struct {
 	view.Base
 	Request *store.Request // nil: none
-	Follow  bool           // follow the newest request
 	ToEnd   bool           // the time axis ends with the request, not with the first token
 	Chosen  bool           // the user chose Token; otherwise it is the slowest, or the last of a running request
 	Static  bool           // not interactive: no key hints
@@ -67,7 +66,7 @@ func (v *View) Show(s *store.Snapshot, id event.RequestID, token int) bool {
 
 // Update takes the selected request of a snapshot. For another request than before it resets the selected token.
 func (v *View) Update(s *store.Snapshot) {
-	v.Request, v.Follow = v.selection.Request(s), v.selection.Follow
+	v.Request = v.selection.Request(s)
 	if v.Request != nil && table.KeyOf(v.Request) != v.last {
 		v.last, v.Chosen = table.KeyOf(v.Request), false
 	}

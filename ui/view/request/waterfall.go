@@ -1,7 +1,6 @@
 package request
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -227,20 +226,19 @@ func waterfall(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) int {
 	waterfallTitle(a, f, v, x)
 	rows := fold(waterfallRows(s, f, r, x), a.H-2)
 	total := int64(0)
-	wide := a.W >= 64
-	right := stageTime + stageShare
-	if wide {
-		right += stageToken
+	right, token := stageTime+stageShare, 0
+	if a.W >= 64 {
+		token = stageToken
 	}
-	bars := a.Sub(stageNames, 1, a.W-stageNames-right, a.H)
+	bars := a.Sub(stageNames, 1, a.W-stageNames-right-token, a.H)
 	y := 0
 	for _, p := range rows {
 		total += p.dur
 		drawStageRow(a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), f, p)
 		if ttft := r.TTFT.V * 1e9; r.TTFT.OK() && ttft > 0 {
-			a.Right(stageNames+bars.W+right-boolWidth(wide, stageToken), 1+y, pane.Plain, metric.Percent(float64(p.dur)/ttft))
+			a.Right(stageNames+bars.W+right, 1+y, pane.Plain, metric.Percent(float64(p.dur)/ttft))
 		}
-		if wide && p.perToken > 0 {
+		if token > 0 && p.perToken > 0 {
 			a.Right(a.W, 1+y, pane.Dim, metric.Duration(int64(p.perToken))+"/tok")
 		}
 		y++
@@ -323,34 +321,21 @@ func DrawWaits(a grid.Area, f *pane.Frame, ws []store.Wait) bool {
 
 // fold merges the shortest rows into one if there are more than n.
 func fold(rows []stageRow, n int) []stageRow {
-	n = max(n, 1)
-	if len(rows) <= n {
-		return rows
-	}
-	byLength := slices.SortedStableFunc(slices.Values(rows), func(a, b stageRow) int { return cmp.Compare(b.dur, a.dur) })
-	keep := pane.Unfolded(len(rows), n)
-	least := byLength[max(keep-1, 0)].dur
-	rest := stageRow{role: theme.PartOther, fill: ' ', mark: ' '}
+	own, name := pane.Unfolded(len(rows), func(i int) int64 { return rows[i].dur }, max(n, 1))
+	rest := stageRow{name: name, role: theme.PartOther, fill: ' ', mark: ' '}
 	var out []stageRow
-	folded := 0
-	for _, p := range rows {
-		if len(out) < keep && p.dur >= least {
+	for i, p := range rows {
+		if own[i] {
 			out = append(out, p)
 			continue
 		}
 		rest.dur += p.dur
 		rest.perToken += p.perToken
-		folded++
 	}
-	rest.name = pane.FoldedName(folded, keep)
-	return append(out, rest)
-}
-
-func boolWidth(on bool, w int) int {
-	if on {
-		return w
+	if name != "" {
+		out = append(out, rest)
 	}
-	return 0
+	return out
 }
 
 // waterfallTitle writes what the axis covers.
