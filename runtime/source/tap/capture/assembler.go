@@ -30,17 +30,19 @@ const (
 //
 // Bytes that come too early wait until the hole before them is filled. The hole is reported as a Gap as soon as nothing
 // can fill it any more: the other end has acknowledged it, the capture has only the beginning of its packet, or a second
-// has passed. Copies of a packet, as of loopback and bridges, are ignored as retransmissions are.
+// has passed. Copies of a packet, as of loopback and bridges, are ignored as retransmissions are, and so is the second of
+// two connections that are one, before and behind a translation of addresses.
 type Assembler struct {
 	options Options
 	local   map[netip.Addr]bool // addresses of this machine
 	conns   map[key]*conn
-	opening list[conn] // connections without data, and those that have ended, least recently used first
-	open    list[conn] // the others
-	slow    list[half] // sides that wait for a hole, since when, the longest first
-	fast    list[half] // the same, for holes that the other end has acknowledged
-	held    int        // bytes that wait
-	now     int64      // time of the newest packet
+	births  map[uint64]*conn // by the numbers of their first packets, of conns
+	opening list[conn]       // connections without data, and those that have ended, least recently used first
+	open    list[conn]       // the others
+	slow    list[half]       // sides that wait for a hole, since when, the longest first
+	fast    list[half]       // the same, for holes that the other end has acknowledged
+	held    int              // bytes that wait
+	now     int64            // time of the newest packet
 	packet  packet
 
 	mu     sync.Mutex // guards what follows
@@ -62,15 +64,20 @@ type conn struct {
 	unsure   bool // a part of the handshake was sent again, so that times of it are ambiguous
 	opened   bool // Options.Open was called
 	listener Listener
-	used     int64 // time of the last packet
-	synAt    int64 // times of the handshake
+	birth    uint64 // sequence number and acknowledgement of the first packet
+	born     int64  // its time
+	used     int64  // time of the last packet
+	synAt    int64  // times of the handshake
 	synAckAt int64
 	ackAt    int64
 }
 
+// ignored reports whether nobody listens to a connection.
+func (c *conn) ignored() bool { return c.opened && !c.ended && c.listener == nil }
+
 // NewAssembler returns an assembler.
 func NewAssembler(o Options) *Assembler {
-	return &Assembler{options: o, conns: map[key]*conn{}}
+	return &Assembler{options: o, conns: map[key]*conn{}, births: map[uint64]*conn{}}
 }
 
 // Losses returns what was lost so far. It may be called from any goroutine.
@@ -158,7 +165,7 @@ func (a *Assembler) segment(p *packet) {
 	}
 	c.used = p.at
 	c.list.moveToBack(&c.node)
-	if c.ended || c.opened && c.listener == nil {
+	if c.ended || c.ignored() {
 		return
 	}
 	if h := &c.half[from]; h.dir == unknownDirection {
@@ -183,6 +190,8 @@ func (a *Assembler) isNew(c *conn, from int, p *packet) bool {
 	switch {
 	case p.flags&flagRST != 0:
 		return false
+	case p.flags&flagSYN != 0 && c.ignored():
+		return p.flags&flagACK == 0 && uint32(c.birth>>32) != p.seq
 	case p.flags&flagSYN != 0:
 		return h.started && h.isn != p.seq
 	}
@@ -204,10 +213,18 @@ func (a *Assembler) add(k key, p *packet) *conn {
 		}
 	}
 	a.conns[k] = c
+	c.birth, c.born = uint64(p.seq)<<32|uint64(p.ack), p.at
+	if twin := a.births[c.birth]; twin == nil {
+		a.births[c.birth] = c
+	} else if p.at-twin.born < maxCopy {
+		// The machine forwards the packets to another address, such as a container's, and both are captured: translation of
+		// addresses keeps these numbers, which are random.
+		c.opened = true
+	}
 	a.opening.pushBack(&c.node)
 	for a.opening.n > maxOpening {
 		oldest := a.opening.front.value
-		if !oldest.ended {
+		if !oldest.ended && !oldest.ignored() {
 			a.lose(&a.losses.Connections, 1)
 		}
 		a.remove(oldest)
@@ -222,6 +239,9 @@ func (a *Assembler) remove(c *conn) {
 	}
 	c.list.remove(&c.node)
 	delete(a.conns, c.key)
+	if a.births[c.birth] == c {
+		delete(a.births, c.birth)
+	}
 }
 
 // handshake notes the beginning of a connection, and its times.
@@ -298,7 +318,9 @@ func (a *Assembler) opens(c *conn) bool {
 	a.open.pushBack(&c.node)
 	if a.open.n > maxOpen {
 		oldest := a.open.front.value
-		a.lose(&a.losses.Connections, 1)
+		if !oldest.ignored() {
+			a.lose(&a.losses.Connections, 1)
+		}
 		a.end(oldest, a.now, Abandoned)
 		a.remove(oldest)
 	}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,24 @@ func TestAssembler(t *testing.T) {
 			tcp{at: 20 * ms, from: Client, seq: 100, ack: 503, flags: fin},
 		), opened + "1 600 gap 2\n1 600 close\n600 end 0\n", Losses{Gaps: 1, Bytes: 2}},
 
+		{"twice, with other addresses in a container", []tcp{
+			{at: 100, from: Client, seq: 99, flags: syn},
+			{at: 101, from: Client, seq: 99, flags: syn, inside: true},
+			{at: 119, from: Server, seq: 499, ack: 100, flags: syn, inside: true},
+			{at: 120, from: Server, seq: 499, ack: 100, flags: syn},
+			{at: 300, from: Client, seq: 100, ack: 500},
+			{at: 301, from: Client, seq: 100, ack: 500, inside: true},
+			{at: 400, from: Client, seq: 100, payload: "a"},
+			{at: 401, from: Client, seq: 100, payload: "a", inside: true},
+		}, opened + "0 400 \"a\"\n401 end 4\n", Losses{}},
+
+		{"twice, joined in the middle", []tcp{
+			{at: 400, from: Server, seq: 100, ack: 9, payload: "a", inside: true},
+			{at: 401, from: Server, seq: 100, ack: 9, payload: "a"},
+			{at: 500, from: Server, seq: 101, ack: 9, payload: "b", inside: true},
+			{at: 501, from: Server, seq: 101, ack: 9, payload: "b"},
+		}, "10.0.0.1:40000 172.17.0.2:8000\n1 400 \"a\"\n1 500 \"b\"\n501 end 4\n", Losses{}},
+
 		{"a connection without data", handshake(
 			tcp{at: 600, from: Client, seq: 100, ack: 500, flags: fin},
 			tcp{at: 700, from: Server, seq: 500, ack: 101, flags: fin},
@@ -271,6 +290,7 @@ func TestHalfOpen(t *testing.T) {
 	const flood = 1_000_000
 	for i := range flood {
 		copy(b[12:], []byte{172, byte(i >> 16), byte(i >> 8), byte(i)})
+		binary.BigEndian.PutUint32(b[24:], uint32(1000+i))
 		a.frame(&frame{at: 500_000 + int64(i), link: linkRaw, length: len(b), data: b})
 	}
 	send(tcp{at: 2000, from: Client, seq: 101, payload: "y"})

@@ -36,6 +36,7 @@ type tcp struct {
 	payload  string
 	client   uint16 // port, 0: 40000
 	cut      int    // bytes that the capture lacks
+	inside   bool   // behind a translation of addresses
 }
 
 // The ends of the connections of tests.
@@ -58,6 +59,9 @@ func (s tcp) ip(t interface{ Fatal(...any) }, v6 bool) []byte {
 	src, dst := clientAddr, serverAddr
 	if v6 {
 		src, dst = clientAddr6, serverAddr6
+	}
+	if s.inside {
+		dst = netip.MustParseAddr("172.17.0.2")
 	}
 	if s.from == Server {
 		src, dst, l.SrcPort, l.DstPort = dst, src, l.DstPort, l.SrcPort
