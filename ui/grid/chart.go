@@ -2,6 +2,7 @@ package grid
 
 import (
 	"math"
+	"slices"
 
 	"github.com/llmtop/llmtop/theme"
 )
@@ -16,6 +17,7 @@ type Curves struct {
 	Label func(v, step float64) string
 	Top   float64
 	Log   bool             // log axis; its lowest row is 0
+	Whole bool             // of counts: no labels between them
 	Fill  bool             // between the first two series, or below the only one
 	Stall func(i int) bool // whether to mark a point of the first series as a stall; nil: none
 }
@@ -39,6 +41,10 @@ func (k Curves) Draw(a Area, skin *theme.Skin) {
 		for i := range steps + 1 {
 			labels = append(labels, step*float64(i))
 		}
+	}
+	if k.Whole {
+		labels = slices.DeleteFunc(labels, func(v float64) bool { return v != math.Trunc(v) })
+		step = math.Ceil(step)
 	}
 	a = a.Sub(0, a.H-s.rows, a.W, s.rows)
 	wide := k.drawAxis(a, s, labels, step, skin.Glyphs)

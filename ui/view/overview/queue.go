@@ -43,7 +43,7 @@ func drawQueue(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		return math.NaN()
 	}
 	pane.DrawCurves(body, f, pts[len(pts)-1].At, pane.CountAxis, grid.Curves{
-		N: len(pts), At: at, Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Log: f.LogAxis,
+		N: len(pts), At: at, Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Log: f.LogAxis, Whole: true,
 	})
 }
 

@@ -86,7 +86,7 @@ func drawKVChart(a grid.Area, f *pane.Frame, pts []store.RatePoint, total int64)
 	l.Put(pane.Heading, "KV cache, cells in use").Put(pane.Dim, "  of "+strconv.Itoa(int(total)))
 	used := func(_, i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].KVUsed)) }
 	pane.DrawCurves(a.Sub(0, 1, a.W, a.H-1), f, pts[len(pts)-1].At, pane.CountAxis, grid.Curves{
-		N: len(pts), At: used, Roles: []theme.Role{theme.SeriesP50}, Log: f.LogAxis, Fill: true,
+		N: len(pts), At: used, Roles: []theme.Role{theme.SeriesP50}, Log: f.LogAxis, Fill: true, Whole: true,
 	})
 }
 
