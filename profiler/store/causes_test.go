@@ -160,6 +160,44 @@ func TestSlowSecondsOnGPU(t *testing.T) {
 	}
 }
 
+// TestComputedGPUBandwidth decodes 10 tokens/s with a model of 1 GB: on GPUs whose driver does not measure what their memory
+// moves, that is compared with their data sheet, if they hold the model.
+func TestComputedGPUBandwidth(t *testing.T) {
+	v := event.MeasuredValue
+	gpu := event.GPU{EngineMem: v(1.2e9), MemBandwidth: event.DerivedValue(12e9)}
+	half, measured, unknown := gpu, gpu, gpu
+	half.EngineMem, measured.DRAM, unknown.MemBandwidth = v(.5e9), v(.1), event.Reading{}
+	for name, c := range map[string]struct {
+		gpus []event.GPU
+		want string // evidence
+	}{
+		"one":         {[]event.GPU{gpu, {MemBandwidth: v(1e15)}}, "its memory moved 10.0 GB/s of 12.0 GB/s, computed: what decoding reads / the GPU's data sheet"},
+		"two":         {[]event.GPU{gpu, gpu}, ""},
+		"on the CPU":  {[]event.GPU{half}, ""},
+		"measured":    {[]event.GPU{measured}, ""},
+		"unknown":     {[]event.GPU{unknown}, ""},
+		"of a driver": {[]event.GPU{func() event.GPU { g := measured; g.DRAM = v(.8); return g }()}, "its memory moved 9.60 GB/s of 12.0 GB/s, measured by the driver"},
+	} {
+		p := newSessionWithTargets(Targets{})
+		p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Caps: event.CapSteps, State: event.EngineReady, Device: event.Device{Name: "GPU"}}})
+		p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", WeightBytes: 1e9, KVBytes: 1}})
+		p.state(0, 1, event.StateQueued, nil)
+		p.state(0, 1, event.StateDispatched, nil)
+		evidence := ""
+		for at := int64(0); at < 4*sec; {
+			p.step(100*ms, 1, 0)
+			p.token(0, 1, 1)
+			if at += 100 * ms; at%sec == 0 {
+				p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{Interval: sec, GPUs: c.gpus}})
+				evidence = p.store.Snapshot().Losses.Worst[verdict.GPUMemory].Evidence
+			}
+		}
+		if evidence != c.want {
+			t.Errorf("%s: %q, want %q", name, evidence, c.want)
+		}
+	}
+}
+
 // TestSlowSecondsOfServers polls a server that reports two running requests, and no token, while its threads do or do not
 // wait for a core.
 func TestSlowSecondsOfServers(t *testing.T) {

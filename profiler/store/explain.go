@@ -204,7 +204,10 @@ func (s *state) addGPUs(i *verdict.Interval, p *event.Host) {
 		}
 		worst.Span = p.Interval
 		if g.DRAM.OK() {
-			worst.DRAM = max(worst.DRAM, part(g.DRAM.V))
+			worst.Measured = true
+			if dram := part(g.DRAM.V); dram >= worst.DRAM {
+				worst.DRAM, worst.Bandwidth = dram, max(g.MemBandwidth.V, 0)
+			}
 		}
 		const saturated = 0.9
 		if g.EngineUtil.OK() && g.OthersUtil.OK() && g.EngineUtil.V+g.OthersUtil.V >= saturated {
@@ -227,7 +230,25 @@ func (s *state) addGPUs(i *verdict.Interval, p *event.Host) {
 	sum := &i.GPU
 	sum.Span, sum.Capped, sum.Hot = event.Add(sum.Span, worst.Span), event.Add(sum.Capped, worst.Capped), event.Add(sum.Hot, worst.Hot)
 	sum.Others, sum.Gaps, sum.DRAM = event.Add(sum.Others, worst.Others), event.Add(sum.Gaps, worst.Gaps), event.Add(sum.DRAM, worst.DRAM)
-	sum.Graphs = sum.Graphs || worst.Graphs
+	sum.Graphs, sum.Measured = sum.Graphs || worst.Graphs, sum.Measured || worst.Measured
+	sum.Bandwidth = max(sum.Bandwidth, worst.Bandwidth)
+}
+
+// gpuReads sets what decoding reads of the memory of the GPUs, if that holds all weights, and their bandwidth in all: of
+// GPUs that compute one after another, the share is then too low, and names no cause.
+func (s *state) gpuReads(g *verdict.GPUTime, w *secondWork) {
+	h, held, all := s.machine.last(), 0., 0.
+	for i := range h.GPUs {
+		if u := &h.GPUs[i]; u.EngineMem.OK() && u.EngineMem.V > 0 {
+			if !u.MemBandwidth.OK() || u.DRAM.OK() {
+				return
+			}
+			held, all = held+u.EngineMem.V, all+u.MemBandwidth.V
+		}
+	}
+	if rate := s.readRate(w); !s.engine.Device.Host && rate.OK() && held >= float64(s.model.WeightBytes) {
+		g.Reads, g.Bandwidth = rate.V, all
+	}
 }
 
 // busyClock returns the frequency of the cores, weighted by their use, as a share of the highest.
@@ -371,6 +392,7 @@ func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
 	i.Wall = span
 	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && sized(s) {
 		i.Bandwidth = shareOf(s.readRate(t), s.readBandwidth())
+		s.gpuReads(&i.GPU, t)
 	}
 	x = verdict.Explain(&i, limits)
 	x.Lost, x.Explains = int64(share*float64(took)), int64(float64(took)*share*metric.Share(float64(x.Explains), float64(x.Lost)))

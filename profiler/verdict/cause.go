@@ -242,14 +242,22 @@ var Causes = [NumCauses]CauseRow{
 	},
 	GPUMemory: {
 		Key: "gpu_memory_bandwidth", Text: "the model needs the bandwidth of the GPU's memory", Remedy: "a smaller quantisation, or more requests in a batch",
-		Supports: "DRAM bandwidth, measured by GPM", Excludes: "below the limit, the time is not a slow second, or a cause above explains as much",
+		Supports: "DRAM bandwidth, measured by GPM; else decode bandwidth / highest bandwidth of the GPUs, marked as computed",
+		Excludes: "below the limit, the time is not a slow second, weights are not on the GPU, or a cause above explains as much",
 		explains: func(i *Interval, l *Limits) int64 {
-			if share := metric.Share(float64(i.GPU.DRAM), float64(i.GPU.Span)); i.Whole && share >= l.MemoryBound {
-				return int64(float64(i.Lost) * share)
+			if share, _ := i.GPU.memory(); i.Whole && share >= l.MemoryBound {
+				return int64(float64(i.Lost) * min(share, 1))
 			}
 			return 0
 		},
-		evidence: func(i *Interval) string { return "its memory moved " + i.gpuShare(i.GPU.DRAM) + " of what it can" },
+		evidence: func(i *Interval) string {
+			share, by := i.GPU.memory()
+			words := metric.Percent(share)
+			if all := i.GPU.Bandwidth; all > 0 {
+				words = metric.BytesPerSecond(share*all) + " of " + metric.BytesPerSecond(all)
+			}
+			return "its memory moved " + words + ", " + by
+		},
 	},
 }
 

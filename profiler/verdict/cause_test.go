@@ -125,7 +125,16 @@ func TestExplain(t *testing.T) {
 		{GPUPower, gpu(func(g *GPUTime) { g.Capped = 500 * milli }), gpu(func(g *GPUTime) { g.Capped = 499 * milli })},
 		{GPUOthers, gpu(func(g *GPUTime) { g.Others = 500 * milli }), gpu(func(g *GPUTime) { g.Others = 499 * milli })},
 		{LaunchGaps, gpu(func(g *GPUTime) { g.Gaps = 500 * milli }), gpu(func(g *GPUTime) { g.Gaps = 499 * milli })},
-		{GPUMemory, gpu(func(g *GPUTime) { g.DRAM = 600 * milli }), gpu(func(g *GPUTime) { g.DRAM = 599 * milli })},
+		{
+			GPUMemory,
+			gpu(func(g *GPUTime) { g.DRAM, g.Measured = 600*milli, true }),
+			gpu(func(g *GPUTime) { g.DRAM, g.Measured = 599*milli, true; g.Reads, g.Bandwidth = 3e12, 3.35e12 }),
+		},
+		{ // computed
+			GPUMemory,
+			gpu(func(g *GPUTime) { g.Reads, g.Bandwidth = 2.1e12, 3.35e12 }),
+			gpu(func(g *GPUTime) { g.Reads, g.Bandwidth = 4e12, 3.35e12 }),
+		},
 		{ // a stall in a sample of a second
 			GPUPower,
 			func(i *Interval) { i.GPU = GPUTime{Span: 1000 * milli, Capped: 1000 * milli} },

@@ -46,8 +46,22 @@ type GPUTime struct {
 	Capped, Hot int64 // by which the clock was lower
 	Others      int64 // that a busy GPU computed for others
 	Gaps        int64 // between a wait for the GPU and the next launch
-	DRAM        int64 // in which its memory was fully used
+	DRAM        int64 // in which its memory was fully used, as the driver measures it
 	Graphs      bool  // CUDA graphs were launched
+
+	Reads, Bandwidth float64 // B/s that decoding reads, computed, and that the memory can move; 0: unknown
+	Measured         bool    // the driver measures DRAM
+}
+
+// memory returns the share of the bandwidth of the GPU's memory that is used, and where the number is from.
+func (g *GPUTime) memory() (share float64, by string) {
+	if g.Measured {
+		return metric.Share(float64(g.DRAM), float64(g.Span)), "measured by the driver"
+	}
+	if g.Bandwidth <= 0 || g.Reads > 1.1*g.Bandwidth { // the sizes are not those of what is read
+		return 0, ""
+	}
+	return g.Reads / g.Bandwidth, "computed: what decoding reads / the GPU's data sheet"
 }
 
 // onGPU returns a part of the time on the GPU as a part of the interval, in ns.
