@@ -5,8 +5,13 @@ package cmd
 import (
 	"bufio"
 	"encoding/json"
+	"io"
+	"log"
 	"math"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,14 +70,39 @@ func counter(t *testing.T, url, name string) int {
 	return 0
 }
 
+// startTap starts a tap in front of a server and returns its address.
+func startTap(t *testing.T, to string) (tap *peer.Tap, at string) {
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true} // no request uses a connection that is being closed
+	tap = new(peer.Tap)
+	pass := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		FlushInterval: -1, // at once
+		Transport:     tap.Over(transport),
+		ErrorLog:      log.New(io.Discard, "", 0), // clients that disconnect early are part of tests
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // an answer may start before the request was read
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+	return tap, server.URL
+}
+
 // TestBenchLlamaServer benchmarks a real llama-server. Token counts equal those of its metrics and answers; no time is
 // shorter than the server, and a third party between both, saw; and where the machine was not busy, it is hardly longer.
 func TestBenchLlamaServer(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--parallel", "1", "--ctx-size", "1024", "--threads", "1")
 	const prompts, outputs = "llamacpp:prompt_tokens_total", "llamacpp:tokens_predicted_total"
-	tap := peer.NewTap(t, server.URL)
+	tap, between := startTap(t, server.URL)
 	was := [2]int{counter(t, server.URL, prompts), counter(t, server.URL, outputs)}
-	r, _ := bencher(t, tap.URL, "--prompt-tokens", "48", "-n", "96", "--requests", "9", "--repeats", "1", "--warmup", "1")
+	r, _ := bencher(t, between, "--prompt-tokens", "48", "-n", "96", "--requests", "9", "--repeats", "1", "--warmup", "1")
 	answers := tap.Of("/v1/completions")
 	if len(r.Requests) != 10 || len(answers) != 10 || r.Bench.Failed != 0 {
 		t.Fatalf("%d requests, %d answers, %d failed", len(r.Requests), len(answers), r.Bench.Failed)
@@ -142,8 +172,8 @@ func servedIn(a *peer.Answer) served {
 // TestBenchOllama benchmarks a real Ollama, which reports token counts and times.
 func TestBenchOllama(t *testing.T) {
 	server := peer.Ollama(t)
-	tap := peer.NewTap(t, server.URL)
-	r, _ := bencher(t, tap.URL, "-p", "Once upon a time there was a whale.", "-n", "24", "--requests", "4", "--repeats", "1", "--warmup", "1")
+	tap, between := startTap(t, server.URL)
+	r, _ := bencher(t, between, "-p", "Once upon a time there was a whale.", "-n", "24", "--requests", "4", "--repeats", "1", "--warmup", "1")
 	answers := tap.Of("/api/generate")
 	if len(r.Requests) != 5 || len(answers) != 5 || r.Bench.Failed != 0 {
 		t.Fatalf("%d requests, %d answers, %d failed", len(r.Requests), len(answers), r.Bench.Failed)

@@ -92,9 +92,10 @@ func TestTap(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	tap := NewTap(t, server.URL)
+	tap := new(Tap)
+	client := http.Client{Transport: tap.Over(http.DefaultTransport)}
 	began := time.Now()
-	resp, err := http.Post(tap.URL+"/v1/x?q", "application/json", strings.NewReader("{}"))
+	resp, err := client.Post(server.URL+"/v1/x?q", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,23 +3,15 @@ package peer
 import (
 	"bytes"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 )
 
-// Tap forwards between a client and a server and keeps the answers, each piece with its time of arrival. Tests compare
-// it with other measurements of the same requests.
+// Tap keeps the answers that pass between a client and a server, each piece with its time of arrival. Tests compare it with
+// other measurements of the same requests. The zero value is ready for Over.
 type Tap struct {
-	// URL is its address, without a trailing slash.
-	URL string
-
 	mu      sync.Mutex
 	answers []*Answer
 }
@@ -47,34 +39,7 @@ type Message struct {
 	Text string
 }
 
-// NewTap starts a tap in front of a server, for the duration of a test.
-func NewTap(tb testing.TB, to string) *Tap {
-	tb.Helper()
-	target, err := url.Parse(to)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true} // no request uses a connection that is being closed
-	t := new(Tap)
-	pass := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		FlushInterval: -1, // at once
-		Transport:     t.Over(transport),
-		ErrorLog:      log.New(io.Discard, "", 0), // clients that disconnect early are part of tests
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).EnableFullDuplex() // an answer may start before the request was read
-		pass.ServeHTTP(w, r)
-	}))
-	tb.Cleanup(func() {
-		server.Close()
-		transport.CloseIdleConnections()
-	})
-	t.URL = server.URL
-	return t
-}
-
-// Over makes a tap keep the answers that a transport receives, without a hop of its own. Use it with the zero Tap.
+// Over makes a tap keep the answers that a transport receives.
 func (t *Tap) Over(next http.RoundTripper) http.RoundTripper { return over{t, next} }
 
 type over struct {
