@@ -48,6 +48,7 @@ type Reader struct {
 	Texts bool
 
 	dialect *Dialect
+	same    pattern // of the messages so far
 	form    form
 	lines   lines
 	event   Event
@@ -105,6 +106,10 @@ func (r *Reader) Next() (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m := r.same.read(v.bytes, r.Texts); m != nil && !v.failed {
+		m.At, m.Torn, m.Rest, m.texts, m.Parts[0].At = v.at, v.torn, v.rest, r.Texts, v.at
+		return m, nil
+	}
 	m := &Message{At: v.at, Torn: v.torn, Rest: v.rest, whole: !r.Streams(), texts: r.Texts}
 	if string(v.bytes) == "[DONE]" {
 		m.Done = true
@@ -119,6 +124,9 @@ func (r *Reader) Next() (*Message, error) {
 	for i := range m.Parts {
 		m.Parts[i].At = m.At
 		m.Named = m.Named || m.Parts[i].Tokens > 0
+	}
+	if r.Streams() && len(m.Parts) == 1 {
+		r.same.learn(v.bytes, r.dialect)
 	}
 	return m, err
 }
