@@ -23,6 +23,15 @@ func Wrap(dst []string, s string, w int) []string {
 	return dst
 }
 
+// Wrapped draws sanitised text from (x, y) in as many rows as it needs, and returns the row below.
+func (a Area) Wrapped(x, y int, st Style, s string) int {
+	for _, line := range Wrap(nil, s, a.W-x) {
+		a.Text(x, y, st, line)
+		y++
+	}
+	return y
+}
+
 // breakLine returns the end of the first line of s and the start of the next.
 func breakLine(s string, w int) (end, next int) {
 	cells, space := 0, -1

@@ -132,7 +132,7 @@ func candidate(a grid.Area, f *pane.Frame, y int, r *Candidate, widths [4]int) {
 	for i, cell := range []struct {
 		words string
 		st    grid.Style
-	}{{r.Name, name}, {cmp.Or(r.Model, "-"), words}, {tail(f, cmp.Or(r.Address, "-"), widths[2]-1), words}, {r.State, state}} {
+	}{{r.Name, name}, {cmp.Or(r.Model, "-"), words}, {lastOf(sanitize.Line(cmp.Or(r.Address, "-")), widths[2]-1, gl.Ellipsis), words}, {r.State, state}} {
 		a.Elide(x, y, widths[i]-1, cell.st, sanitize.Line(cell.words), gl.Ellipsis)
 		x += widths[i]
 	}
@@ -146,18 +146,6 @@ func candidate(a grid.Area, f *pane.Frame, y int, r *Candidate, widths [4]int) {
 	}
 }
 
-// tail returns the last w cells of an address: sockets often share a folder and differ at the end.
-func tail(f *pane.Frame, address string, w int) string {
-	words := []rune(sanitize.Line(address))
-	if w < 2 || grid.Width(string(words)) <= w {
-		return string(words)
-	}
-	for grid.Width(string(words)) > w-1 {
-		words = words[1:]
-	}
-	return string(f.Skin.Glyphs.Ellipsis) + string(words)
-}
-
 // builtIn draws the row of the built-in model.
 func builtIn(a grid.Area, f *pane.Frame, y int, widths [4]int) {
 	n := a.Clip(2, y, a.W-2, pane.Plain, "built-in model")
@@ -169,12 +157,7 @@ func builtIn(a grid.Area, f *pane.Frame, y int, widths [4]int) {
 // candidateDetail describes the selected candidate in full and lists sources that could not be searched.
 func candidateDetail(a grid.Area, f *pane.Frame, ch *Chooser) {
 	y := 0
-	put := func(st grid.Style, words string) {
-		for _, line := range grid.Wrap(nil, sanitize.Line(words), a.W) {
-			a.Text(0, y, st, line)
-			y++
-		}
-	}
+	put := func(st grid.Style, words string) { y = a.Wrapped(0, y, st, sanitize.Line(words)) }
 	if ch.Selected < len(ch.Candidates) {
 		r := &ch.Candidates[ch.Selected]
 		known := slices.DeleteFunc([]string{r.Name, r.Model, r.Address}, func(words string) bool { return words == "" })

@@ -29,11 +29,7 @@ func DrawHeader(a grid.Area, f *pane.Frame, rows []Row, t *chrome.Status) {
 	if t.Replay != nil {
 		chrome.ReplayState(&l, f, t.Replay)
 	}
-	words := " engines"
-	if len(rows) == 1 {
-		words = " engine"
-	}
-	l.Put(pane.Loud, strconv.Itoa(len(rows))+words).Gap(2)
+	l.Put(pane.Loud, pane.CountOf(uint64(len(rows)), "engine", "engines")).Gap(2)
 	counts, wordOf := map[string]int{}, listWord
 	if isFleet(rows) {
 		wordOf = linkWord
@@ -101,10 +97,7 @@ func engineDetail(a grid.Area, f *pane.Frame, r Row) {
 		y++
 	}
 	for _, n := range chrome.LinkWarnings(s, f) {
-		for _, line := range grid.Wrap(nil, n, a.W) {
-			a.Text(0, y, pane.Bad, line)
-			y++
-		}
+		y = a.Wrapped(0, y, pane.Bad, n)
 	}
 	if e.State == event.EngineStarting && (e.Remote.Link == event.LinkDisconnected || e.Remote.Link == event.LinkWaiting) {
 		return // never identified

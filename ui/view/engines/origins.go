@@ -108,14 +108,7 @@ func labelledNames(a grid.Area, y int, st grid.Style, word, names string) int {
 		return y
 	}
 	a.Text(0, y, st, word)
-	for _, line := range grid.Wrap(nil, names[2:], a.W-14) {
-		if y >= a.H {
-			break
-		}
-		a.Text(14, y, pane.Plain, line)
-		y++
-	}
-	return y
+	return min(a.Wrapped(14, y, pane.Plain, names[2:]), a.H)
 }
 
 // endpointNames lists the endpoints of an engine, each preceded by ", ": those in use, or the others with the reason.

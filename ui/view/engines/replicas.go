@@ -265,15 +265,20 @@ func fitName(name string, w int, ellipsis rune) string {
 	if _, rest, ok := strings.Cut(name, "://"); ok {
 		name = rest
 	}
-	cut := name
-	for grid.Width(cut) > w-1 && cut != "" {
-		_, n := utf8.DecodeRuneInString(cut)
-		cut = cut[n:]
-	}
+	return lastOf(name, w, ellipsis)
+}
+
+// lastOf returns the last w cells of a name, which tells apart those that share a beginning, after an ellipsis if it is
+// longer.
+func lastOf(name string, w int, ellipsis rune) string {
 	if grid.Width(name) <= w {
 		return name
 	}
-	return string(ellipsis) + cut
+	for grid.Width(name) > w-1 && name != "" {
+		_, n := utf8.DecodeRuneInString(name)
+		name = name[n:]
+	}
+	return string(ellipsis) + name
 }
 
 func replicaState(f *pane.Frame, r *fleet.Replica) (rune, grid.Style) {

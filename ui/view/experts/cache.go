@@ -83,22 +83,18 @@ func cacheTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	if r == nil {
 		a = tableHead(a, "Expert cache")
 		if k.running == nil {
-			explain(a, f, "no "+k.source.phase.String()+" tokens yet")
+			a.Wrapped(0, 0, pane.Dim, "no "+k.source.phase.String()+" tokens yet")
 			return
 		}
 		done, of := k.running.Done()
-		explain(a, f, "analysing picks: layer "+strconv.Itoa(done)+" of "+strconv.Itoa(of))
+		a.Wrapped(0, 0, pane.Dim, "analysing picks: layer "+strconv.Itoa(done)+" of "+strconv.Itoa(of))
 		return
 	}
 	phase := k.source.phase.String()
 	judged := ", " + metric.Count(float64(r.Judged)) + " tokens"
 	a = tableHead(a, "Expert cache", phase+judged+" judged by those before", phase+judged, phase)
 	slots := v.Budget * r.Experts / BudgetParts
-	lines := grid.Wrap(nil, verdict.Defaults().ExpertCache(r, slots), a.W)
-	for y, line := range lines {
-		a.Text(0, y, pane.Plain, line)
-	}
-	y := len(lines)
+	y := a.Wrapped(0, 0, pane.Plain, verdict.Defaults().ExpertCache(r, slots))
 	cacheShares(a.Sub(0, y, a.W, 1), r, slots)
 	y++
 	drawCurve(a.Sub(0, y, a.W, a.H-y), f, k, slots)

@@ -89,13 +89,6 @@ func matchingPicks(s *store.Snapshot) *store.Picks {
 	return nil
 }
 
-// explain writes a sentence into a table without rows.
-func explain(a grid.Area, f *pane.Frame, words string) {
-	for y, line := range grid.Wrap(nil, words, a.W) {
-		a.Text(0, y, pane.Dim, line)
-	}
-}
-
 // pairTable lists the expert pairs that tokens picked together in the selected layer.
 func pairTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	layer := "L" + strconv.Itoa(v.Layer)
@@ -108,16 +101,16 @@ func pairTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	}
 	switch {
 	case p == nil:
-		explain(a, f, noPicksReason(s, f))
+		a.Wrapped(0, 0, pane.Dim, noPicksReason(s, f))
 		return
 	case p.Used < 2:
-		explain(a, f, "top-1 routing: a token picks one expert per layer")
+		a.Wrapped(0, 0, pane.Dim, "top-1 routing: a token picks one expert per layer")
 		return
 	case p.Pairs == nil:
-		explain(a, f, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
+		a.Wrapped(0, 0, pane.Dim, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
 		return
 	case len(p.Pairs[v.Layer]) == 0:
-		explain(a, f, "no token with two picks in this layer yet")
+		a.Wrapped(0, 0, pane.Dim, "no token with two picks in this layer yet")
 		return
 	}
 	for y, pair := range p.Pairs[v.Layer][:min(len(p.Pairs[v.Layer]), max(a.H, 0))] {
@@ -147,7 +140,7 @@ func kindTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	layer := "L" + strconv.Itoa(v.Layer)
 	a = tableHead(a, name, layer+", generated tokens, session", layer+", session", layer)
 	if p == nil {
-		explain(a, f, noPicksReason(s, f))
+		a.Wrapped(0, 0, pane.Dim, noPicksReason(s, f))
 		return
 	}
 	const names, tokens, hot, diff = 11, 6, 5, 6
@@ -207,7 +200,7 @@ func drawExpertStrip(a grid.Area, f *pane.Frame, h *store.Hits, experts, layer i
 func driftTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	if v.mark == nil {
 		a = tableHead(a, "Drift")
-		explain(a, f, "press m to set a mark; the routing drift of each layer since the mark shows here")
+		a.Wrapped(0, 0, pane.Dim, "press m to set a mark; the routing drift of each layer since the mark shows here")
 		return
 	}
 	since := f.Mark().Name
@@ -218,7 +211,7 @@ func driftTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	}
 	m := &v.sums
 	if !m.comparable {
-		explain(a, f, "no "+f.Phase.String()+" tokens to compare yet")
+		a.Wrapped(0, 0, pane.Dim, "no "+f.Phase.String()+" tokens to compare yet")
 		return
 	}
 	l := a.Line(0, 0)

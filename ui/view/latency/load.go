@@ -161,9 +161,7 @@ func drawStartup(a grid.Area, s *store.Snapshot, f *pane.Frame, below string) bo
 	if len(list) == 1 {
 		words = "reported by the engine" + below
 	}
-	for i, line := range grid.Wrap(nil, words, a.W) {
-		a.Text(0, len(list)+1+i, pane.Dim, line)
-	}
+	a.Wrapped(0, len(list)+1, pane.Dim, words)
 	return true
 }
 

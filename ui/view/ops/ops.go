@@ -117,10 +117,8 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		return
 	}
 	t := newOpsTable(s.Ops)
-	for _, line := range grid.Wrap(nil, opsCost(s.Ops), in.W) {
-		in.Text(0, 0, pane.Dim, line)
-		in = in.Sub(0, 1, in.W, in.H-1)
-	}
+	n := in.Wrapped(0, 0, pane.Dim, opsCost(s.Ops))
+	in = in.Sub(0, n, in.W, in.H-n)
 	rows := 3 + len(t.layers)
 	if in.H > rows+leastKinds+3 {
 		opsMatrix(in.Sub(0, 1, in.W, rows), f, t, &v.first)

@@ -90,11 +90,7 @@ func drawNoVerdicts(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 		f.Absent(in, pane.Dim, why, "")
 		return
 	}
-	y := 0
-	for _, line := range grid.Wrap(nil, why, in.W) {
-		in.Text(0, y, pane.Dim, line)
-		y++
-	}
+	y := in.Wrapped(0, 0, pane.Dim, why)
 	pane.DrawLog(in.Sub(0, y+1, in.W, in.H-y-1), s, f)
 }
 
@@ -125,11 +121,7 @@ func drawFailure(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
 	if s.Engine.State != event.EngineFailed {
 		return false
 	}
-	y := 0
-	for _, line := range grid.Wrap(nil, string(f.Skin.Glyphs.Failed)+" engine failed: "+sanitize.Line(s.Engine.Reason), a.W) {
-		a.Text(0, y, pane.Bad, line)
-		y++
-	}
+	y := a.Wrapped(0, 0, pane.Bad, string(f.Skin.Glyphs.Failed)+" engine failed: "+sanitize.Line(s.Engine.Reason))
 	for i := len(s.Log) - 1; i >= 0 && y < a.H; i-- {
 		a.Elide(0, y, a.W, pane.Dim, sanitize.Line(s.Log[i].Text), f.Skin.Glyphs.Ellipsis)
 		y++

@@ -51,11 +51,7 @@ func fact(a grid.Area, f *pane.Frame, y int, name string, st grid.Style, words s
 		return y
 	}
 	a.Text(0, y, pane.Dim, name)
-	for _, line := range grid.Wrap(nil, words, a.W-factNames) {
-		a.Text(factNames, y, st, line)
-		y++
-	}
-	return y
+	return a.Wrapped(factNames, y, st, words)
 }
 
 // tokenGap writes the gap before the token, and its cause if it is long.

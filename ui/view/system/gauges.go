@@ -1,6 +1,7 @@
 package system
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -40,14 +41,19 @@ var gaugeRows = func() (rows [event.NumGauges]gaugeRow) {
 	} {
 		rows[g].first = true
 	}
-	for g, detail := range map[event.Gauge]func(*store.Snapshot, *pane.Frame) string{
-		event.GaugeCPU: machineCores, event.GaugeThrottled: grantedCores, event.GaugeEngineCPU: engineThreads, event.GaugeMemory: memoryLimit, event.GaugeRSS: peakRSS,
-		event.GaugePSS: ageOfPSS, event.GaugeModelCached: modelFile, event.GaugeRead: readOps, event.GaugeWrite: writeOps, event.GaugePower: perToken,
-		event.GaugeGPU: gpuName, event.GaugeGPUEngine: gpuDetail("others %s", "gpu_others", metric.Percent), event.GaugeGPUMemory: gpuDetail("of %s", "gpu_memory_limit", metric.Bytes),
+	for g, words := range map[event.Gauge]func(*store.Snapshot, *pane.Frame) string{
+		event.GaugeCPU: machineCores, event.GaugeThrottled: grantedCores, event.GaugeEngineCPU: engineThreads, event.GaugeMemory: memoryLimit,
+		event.GaugePSS: ageOfPSS, event.GaugeModelCached: modelFile, event.GaugePower: perToken, event.GaugeGPU: gpuName,
+		event.GaugeGPUEngine: gpuDetail("others %s", "gpu_others", metric.Percent), event.GaugeGPUMemory: gpuDetail("of %s", "gpu_memory_limit", metric.Bytes),
 		event.GaugeGPUDRAM: gpuDRAM, event.GaugeGPUPower: gpuDetail("of %s", "gpu_power_limit", watts), event.GaugeGPUClock: gpuClock,
-		event.GaugeGPUTemperature: gpuDetail("memory %s", "gpu_memory_temperature", celsius), event.GaugeSelfCPU: selfShare, event.GaugeGCPause: collections,
+		event.GaugeGPUTemperature: gpuDetail("memory %s", "gpu_memory_temperature", celsius), event.GaugeSelfCPU: selfShare,
+		event.GaugeRSS:     detail("peak %s", func(h *event.Host) event.Reading { return h.Engine.Peak }, metric.Bytes),
+		event.GaugeGCPause: detail("collections: %s", func(h *event.Host) event.Reading { return h.Self.GCCount }, metric.Count),
+		// Calls are most often not for a disk: for pipes and the page cache.
+		event.GaugeRead:  detail("%s read calls/s", func(h *event.Host) event.Reading { return h.Engine.ReadOps }, metric.Rate),
+		event.GaugeWrite: detail("%s write calls/s", func(h *event.Host) event.Reading { return h.Engine.WriteOps }, metric.Rate),
 	} {
-		rows[g].detail = detail
+		rows[g].detail = words
 	}
 	for g := range event.NumGauges {
 		info := g.Info()
@@ -100,6 +106,16 @@ func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 	return list
 }
 
+// detail returns a detail that names a reading; "" if it is absent.
+func detail(words string, of func(*event.Host) event.Reading, f func(float64) string) func(*store.Snapshot, *pane.Frame) string {
+	return func(s *store.Snapshot, _ *pane.Frame) string {
+		if r := of(s.Host.Host); r.OK() {
+			return fmt.Sprintf(words, f(r.V))
+		}
+		return ""
+	}
+}
+
 func machineCores(s *store.Snapshot, _ *pane.Frame) string {
 	words := strconv.Itoa(len(s.Host.Cores)) + " cores"
 	if s.Host.Load1.OK() {
@@ -141,13 +157,6 @@ func memoryLimit(s *store.Snapshot, _ *pane.Frame) string {
 		return "limit " + metric.Bytes(s.Host.MemTotal.V)
 	}
 	return "of " + metric.Bytes(s.Host.MemTotal.V)
-}
-
-func peakRSS(s *store.Snapshot, _ *pane.Frame) string {
-	if !s.Host.Engine.Peak.OK() {
-		return ""
-	}
-	return "peak " + metric.Bytes(s.Host.Engine.Peak.V)
 }
 
 // enginePSS returns the last measured PSS of the engine, or how to measure it where that is possible.
@@ -192,22 +201,6 @@ func modelFile(s *store.Snapshot, _ *pane.Frame) string {
 	return "of " + metric.Bytes(s.Host.ModelBytes.V) + ", " + age(s, s.Host.ModelAt)
 }
 
-func readOps(s *store.Snapshot, _ *pane.Frame) string {
-	return formatCalls(s.Host.Engine.ReadOps, "read")
-}
-
-func writeOps(s *store.Snapshot, _ *pane.Frame) string {
-	return formatCalls(s.Host.Engine.WriteOps, "write")
-}
-
-// formatCalls returns how often the engine called read or write, most often not for a disk: for pipes and the page cache.
-func formatCalls(r event.Reading, name string) string {
-	if !r.OK() {
-		return ""
-	}
-	return metric.Rate(r.V) + " " + name + " calls/s"
-}
-
 // perToken returns the CPU energy per token over the last sample interval.
 func perToken(s *store.Snapshot, _ *pane.Frame) string {
 	pts := s.Host.Series
@@ -224,13 +217,6 @@ func perToken(s *store.Snapshot, _ *pane.Frame) string {
 // selfShare returns llmtop's own share of the machine, without the engine.
 func selfShare(s *store.Snapshot, _ *pane.Frame) string {
 	return shareOfMachine(event.GaugeSelfCPU.Reading(s.Host.Host), s)
-}
-
-func collections(s *store.Snapshot, _ *pane.Frame) string {
-	if !s.Host.Self.GCCount.OK() {
-		return ""
-	}
-	return "collections: " + metric.Count(s.Host.Self.GCCount.V)
 }
 
 // gaugeSums holds statistics of the gauges over a window; update recomputes them when a sample arrives.
