@@ -20,11 +20,11 @@ const (
 	KindEngine      Kind = iota // Data *EngineInfo: first event of a source, repeated when it changes
 	KindModel                   // Data *Model: the loaded model; Dur: load time
 	KindRequest                 // Req, State; Data: *Request when queued, *Outcome when finished, cancelled or failed
-	KindStage                   // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens
+	KindStage                   // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens; Data *Calls or nil
 	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Reasoning, Lost, Handover, Step, Text, LogP, Top, Picks, Split
 	KindExperts                 // Data *Experts: cumulative router picks per layer and expert
 	KindKV                      // Data *KV: cells used and total, pins
-	KindStep                    // one forward pass: Step, Dur, N decode tokens, Prompt tokens, Split; Data *Pass or nil
+	KindStep                    // one forward pass: Step, Dur, N decode tokens, Prompt tokens, Split; Data *Pass, *Calls or nil
 	KindHost                    // Data *Host: sample of the machine and the engine process
 	KindLog                     // Text: one line of the engine's log
 	KindDrops                   // Data *Drops: cumulative counts of events that a source dropped

@@ -80,6 +80,7 @@ type Process struct {
 	Launches, Graphs Reading // kernels/s and graphs/s that it launched on the GPU
 	ToGPU, FromGPU   Reading // B/s that it copied
 	GPUWait          Reading // share of wall time that it waited for the GPU, summed over threads
+	Copying          Reading // share of wall time in copies to and from the GPU
 	LaunchGap        Reading // share of wall time from the end of a wait for the GPU to the next launch
 	Counted          Reading // share of the time in which the calls for these were counted
 	GCPause, GCCount Reading // Self only: ns of stop-the-world, and collections, within Interval
@@ -125,6 +126,7 @@ const (
 	GaugeToGPU
 	GaugeFromGPU
 	GaugeGPUWait
+	GaugeCopying
 	GaugeLaunchGap
 	GaugeCounted
 	GaugePower
@@ -366,9 +368,15 @@ var (
 			Own: Series{GaugeGPUWait, "waits for GPU", "gpu_wait"}, At: func(p *Process) *Reading { return &p.GPUWait },
 		},
 		{
+			Key: "copying", JSON: "gpu_copy_share", Metric: "llmtop.process.gpu_copying", Unit: "1",
+			Name: "copying to and from the GPU", Help: "time that threads of the process spent in copies between memory and the GPU / wall clock",
+			Detail: "The calls, and waits for nothing else. A copy that waits for what the GPU computes counts as *waiting*",
+			Own:    Series{GaugeCopying, "copy time", "gpu_copying"}, At: func(p *Process) *Reading { return &p.Copying },
+		},
+		{
 			Key: "launch_gap", JSON: "gpu_launch_gap_share", Metric: "llmtop.process.gpu_launch_gap", Unit: "1",
 			Name: "GPU waiting for launches", Help: "time from the end of a wait for all work of a stream to the next launch / wall clock",
-			Detail: "Gaps above 50 ms are no work, and do not count. Not reported if several threads launch. Other streams may have work meanwhile",
+			Detail: "Without copies. Gaps above 50 ms are no work, and do not count. Not reported if several threads launch. Other streams may have work meanwhile",
 			Own:    Series{GaugeLaunchGap, "launch gaps", "gpu_launch_gap"}, At: func(p *Process) *Reading { return &p.LaunchGap },
 		},
 		{

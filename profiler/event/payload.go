@@ -11,6 +11,8 @@ type Device struct {
 	Kernels string `wire:"kernels"` // instruction set or backend in use, for example "avx512-vnni"
 	Host    bool   `wire:"host"`    // the engine computes on the host: transfers read "no device"
 	Threads int    `wire:"threads"` // worker threads; 0 unknown
+	// HostExperts is set if the process was told to compute experts on the CPU, while another device computes the rest.
+	HostExperts bool `wire:"host_experts"`
 }
 
 // EngineInfo identifies a source. Its capabilities say what it can report; everything else reads "not reported".
@@ -309,6 +311,24 @@ type PassLoad struct {
 	Decodes        Reading `wire:"num_decode_requests,bare"`
 	DecodeKV       Reading `wire:"sum_decode_kv_tokens,bare"`
 	DecodeVariance Reading `wire:"var_decode_kv_tokens,bare"`
+}
+
+// Calls is what the thread of a forward pass called of CUDA meanwhile; of a stage, in all passes of the prompt. Times are ns.
+type Calls struct {
+	Launches Reading `wire:"launches"` // kernels
+	Graphs   Reading `wire:"graphs"`
+	To       Reading `wire:"to_bytes"`   // copied to the device
+	From     Reading `wire:"from_bytes"` // copied to the host
+	ToTime   Reading `wire:"to_time"`    // in copies to the device that did not wait for what it computes
+	FromTime Reading `wire:"from_time"`  // the same to the host
+	Wait     Reading `wire:"wait"`       // waiting for what the device computes
+	Gap      Reading `wire:"gap"`        // from the end of a wait to the next launch, without copies
+	Pass     Reading `wire:"pass"`       // length of the pass, or sum of the passes
+}
+
+// Readings returns its readings in the order of the fields.
+func (c *Calls) Readings() [9]*Reading {
+	return [...]*Reading{&c.Launches, &c.Graphs, &c.To, &c.From, &c.ToTime, &c.FromTime, &c.Wait, &c.Gap, &c.Pass}
 }
 
 // Drops are cumulative counts of events that a source dropped, per kind.

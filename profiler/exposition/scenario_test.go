@@ -76,6 +76,10 @@ func (p *scenario) request(id event.RequestID, r event.Request, n int) {
 	p.stage(id, event.StageQueue, 0, 0)
 	p.stage(id, event.StageTokenize, 100*us, 10)
 	p.stage(id, event.StagePrompt, 3*ms, 10)
+	calls := new(event.Calls)
+	for _, r := range calls.Readings() {
+		*r = event.MeasuredValue(1e6)
+	}
 	p.emit(0, event.Event{Kind: event.KindStep, Dur: 3 * ms, Prompt: 10})
 	p.stage(id, event.StageFirst, 400*us, 1)
 	first := event.Event{Kind: event.KindToken, Req: id, N: 1}
@@ -84,7 +88,7 @@ func (p *scenario) request(id event.RequestID, r event.Request, n int) {
 	}
 	p.emit(0, first)
 	for range n - 1 {
-		p.emit(ms, event.Event{Kind: event.KindStep, Dur: ms, N: 1})
+		p.emit(ms, event.Event{Kind: event.KindStep, Dur: ms, N: 1, Data: calls})
 		p.token(0, id, 1)
 	}
 	p.state(0, id, event.StateFinished, &event.Outcome{Reason: "stop", Prompt: 10, Cached: 4, Generated: n})

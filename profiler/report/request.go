@@ -57,6 +57,7 @@ type Request struct {
 	Dominant  *string           `json:"dominant_component"`
 	Inferred  bool              `json:"queue_inferred,omitempty"` // STIL is known by Waits only: not in percentiles
 	Waits     []Wait            `json:"waits,omitempty"`          // what held it up before its first token, the longest first
+	Calls     *Calls            `json:"cuda,omitempty"`           // what the passes of its prompt called of CUDA, if it was counted
 	Miss      *CacheMiss        `json:"cache_miss,omitempty"`     // null if a prompt cache could not have kept more, or if it is not known
 	Layers    []Layer           `json:"layers"`
 	ITL       *Distribution     `json:"itl_s"`
@@ -174,6 +175,31 @@ type Token struct {
 	LogProb  event.Reading `json:"logprob"`
 	Top      []Candidate   `json:"top_logprobs"`
 	Experts  []uint16      `json:"experts,omitempty"` // picks, layer by layer
+	Calls    *Calls        `json:"cuda,omitempty"`    // what its forward pass called of CUDA, if it was counted
+}
+
+// Calls is what forward passes called of CUDA.
+type Calls struct {
+	Launches event.Reading `json:"launches"`
+	Graphs   event.Reading `json:"graphs"`
+	To       event.Reading `json:"copied_to_gpu_bytes"`
+	From     event.Reading `json:"copied_from_gpu_bytes"`
+	ToTime   event.Reading `json:"copy_to_gpu_s"`
+	FromTime event.Reading `json:"copy_from_gpu_s"`
+	Wait     event.Reading `json:"gpu_wait_s"`
+	Gap      event.Reading `json:"launch_gap_s"`
+	Pass     event.Reading `json:"pass_s"`
+}
+
+func calls(c *event.Calls) *Calls {
+	if c == nil {
+		return nil
+	}
+	out := Calls(*c)
+	for _, r := range []*event.Reading{&out.ToTime, &out.FromTime, &out.Wait, &out.Gap, &out.Pass} {
+		r.V /= 1e9
+	}
+	return &out
 }
 
 // Candidate is an alternative for a token.
@@ -245,7 +271,7 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 		}
 		out.Waits = append(out.Waits, part)
 	}
-	out.Miss = cacheMiss(f)
+	out.Miss, out.Calls = cacheMiss(f), calls(f.Calls)
 	for _, l := range f.Layers {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}
@@ -281,6 +307,7 @@ func (q *Request) addTokens(f *store.Request) {
 		if t.Handover > 0 {
 			out.Handover = nanos(int64(t.Handover))
 		}
+		out.Calls = calls(t.Calls)
 		if t.HasLP {
 			out.LogProb = event.MeasuredValue(float64(t.LogP))
 		}

@@ -24,8 +24,12 @@ type state struct {
 	sourceDrops event.Drops // reported by the sources
 	queueDrops  event.Drops // dropped by the queue
 
-	counts      counts
-	rates       rates
+	counts counts
+	rates  rates
+	calls  [keptCalls]struct { // of the last passes, by number
+		step  uint64
+		calls *event.Calls
+	}
 	kv          kvCache
 	machine     machine
 	ops         *event.Ops
@@ -81,6 +85,7 @@ func (s *state) apply(e *event.Event) {
 	case event.KindStep:
 		s.counts.Steps++
 		s.rates.addStep(e)
+		addCalls(s, e)
 		s.routing.pass.begin(e)
 		if e.Prompt > 0 {
 			s.causes.keepPass(e.At, e.Dur, 0)

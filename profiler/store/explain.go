@@ -224,12 +224,17 @@ func (s *state) addGPUs(i *verdict.Interval, p *event.Host) {
 			worst.Capped = max(worst.Capped, slower)
 		}
 	}
-	if e := &p.Engine; e.LaunchGap.OK() {
+	e := &p.Engine
+	if e.LaunchGap.OK() {
 		worst.Span, worst.Gaps, worst.Graphs = p.Interval, part(e.LaunchGap.V), e.Graphs.V > 0
+	}
+	if e.Copying.OK() {
+		worst.Span, worst.Copies = p.Interval, part(e.Copying.V)
 	}
 	sum := &i.GPU
 	sum.Span, sum.Capped, sum.Hot = event.Add(sum.Span, worst.Span), event.Add(sum.Capped, worst.Capped), event.Add(sum.Hot, worst.Hot)
 	sum.Others, sum.Gaps, sum.DRAM = event.Add(sum.Others, worst.Others), event.Add(sum.Gaps, worst.Gaps), event.Add(sum.DRAM, worst.DRAM)
+	sum.Copies, sum.HostExperts = event.Add(sum.Copies, worst.Copies), s.engine.Device.HostExperts
 	sum.Graphs, sum.Measured = sum.Graphs || worst.Graphs, sum.Measured || worst.Measured
 	sum.Bandwidth = max(sum.Bandwidth, worst.Bandwidth)
 }

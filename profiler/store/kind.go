@@ -23,6 +23,11 @@ func (s *Snapshot) AggregateOnly() bool {
 	return s.Aggregates.At != 0 && !s.Engine.Caps.Has(event.CapTokens)
 }
 
+// CallsOnly reports whether all that is seen of an engine is its process, and what it calls of CUDA.
+func (s *Snapshot) CallsOnly() bool {
+	return s.Engine.Caps == event.CapHost && s.Host.Engine.Counted.Origin != event.NotReported
+}
+
 // Polled reports whether the engine has aggregate metrics, announced or reported.
 func (s *Snapshot) Polled() bool {
 	return s.Aggregates.At != 0 || s.Engine.Caps.Has(event.CapAggregates)

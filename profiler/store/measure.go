@@ -264,7 +264,7 @@ func (l *liveRequest) splitTTFT(with *settings, ttft, loadBefore int64) {
 		case stage == event.StageQueue && v.STIL.OK():
 			ns = nanos(v.STIL)
 		case stage == event.StagePrompt:
-			ns = l.prefillTime(with)
+			ns = max(l.prefillTime(with)-copiesInPrompt(v), 0)
 		}
 		if ns > 0 {
 			ns = min(ns, rest) // overlapping stages: clamp to what is left
@@ -279,6 +279,19 @@ func (l *liveRequest) splitTTFT(with *settings, ttft, loadBefore int64) {
 	if !slices.Equal(parts, v.Parts) { // snapshots share the old slice
 		v.Parts = slices.Clone(parts)
 	}
+}
+
+// copiesInPrompt returns the time of copies to and from the device that lie within stamped prompt processing, in ns.
+func copiesInPrompt(r *Request) (ns int64) {
+	for i := range r.Spans {
+		for k := range r.Spans {
+			c, p := &r.Spans[i], &r.Spans[k]
+			if (c.Stage == event.StageHostToDevice || c.Stage == event.StageDeviceToHost) && p.Stage == event.StagePrompt {
+				ns += max(int64(min(c.End, p.End)-max(c.Start, p.Start)), 0)
+			}
+		}
+	}
+	return ns
 }
 
 // measureDecode computes what follows the first token, without pacing: E2EL is TTFT + decode time.

@@ -78,6 +78,44 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.PassExperts },
 	},
 	{
+		Name: "launches per token", Title: "launches", JSON: "throughput.launches_per_token", Metric: "llmtop.launches.token", Alert: "token_launches", Unit: "{call}",
+		Help:   "kernels launched on the GPU per generated token, of the decode passes of the last 10 s",
+		Detail: "by [probes](gpu.md#per-pass-and-token) at the CUDA of llama.cpp, like the six rows below, of the passes of which all calls were counted", Absent: "no such pass",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.Launches },
+	},
+	{
+		Name: "graphs per token", Title: "graphs", JSON: "throughput.graphs_per_token", Metric: "llmtop.graphs.token", Alert: "token_graphs", Unit: "{call}",
+		Help: "CUDA graphs launched per generated token; 0: a launch for each kernel", Absent: "no such pass",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.Graphs },
+	},
+	{
+		Name: "copies to the GPU per token", Title: "H2D", JSON: "throughput.copied_to_gpu_bytes_per_token", Metric: "llmtop.copied_to_gpu.token", Alert: "token_copied_to_gpu", Unit: "By",
+		Help: "bytes copied from memory to the GPU per generated token", Absent: "no such pass; the direction of a copy is unknown",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.To },
+	},
+	{
+		Name: "copies from the GPU per token", Title: "D2H", JSON: "throughput.copied_from_gpu_bytes_per_token", Metric: "llmtop.copied_from_gpu.token", Alert: "token_copied_from_gpu", Unit: "By",
+		Help: "bytes copied from the GPU to memory per generated token", Absent: "as above",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.From },
+	},
+	{
+		Name: "copying in a pass", Title: "copying", JSON: "throughput.pass_copy_share", Metric: "llmtop.pass.copying", Alert: "pass_copying", Unit: "1",
+		Help:   "time in copies between memory and the GPU / time of the decode passes",
+		Detail: "without copies that wait for what the GPU computes", Absent: "as above",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.Copying },
+	},
+	{
+		Name: "CPU waiting for the GPU", Title: "CPU waits", JSON: "throughput.pass_gpu_wait_share", Metric: "llmtop.pass.gpu_wait", Alert: "pass_gpu_wait", Unit: "1",
+		Help: "time that the CPU waited for what the GPU computes / time of the decode passes", Absent: "no such pass",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.Wait },
+	},
+	{
+		Name: "GPU waiting for the CPU", Title: "GPU waits", JSON: "throughput.pass_launch_gap_share", Metric: "llmtop.pass.launch_gap", Alert: "pass_launch_gap", Unit: "1",
+		Help:   "time from the end of a wait for the GPU to the next launch / time of the decode passes",
+		Detail: "in the passes, without copies", Absent: "no such pass; several threads launch",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Calls.Gap },
+	},
+	{
 		Name: "read bandwidth", JSON: "throughput.read_bandwidth_bytes_per_s", Metric: "llmtop.memory.read_bandwidth", Unit: "By/s",
 		Help:   "bytes/s that as many threads as the engine has read from memory",
 		Detail: "measured once, after the first second in which the machine was at most 20 % busy", Absent: "until it was measured; the engine does not say that it computes on the CPU",

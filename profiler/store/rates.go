@@ -28,6 +28,7 @@ type secondWork struct {
 	decodeTokens, decodePasses    uint64 // of the passes in decodeBusy
 	batchPasses, countedPasses    uint64 // decode passes of several tokens, and those of them whose picks are known
 	distinctPicks, singlePicks    uint64 // of countedPasses: experts of all tokens, and of one
+	calls                         callSums
 }
 
 // at returns the slot of a time. Times that run backwards count in the current second.
@@ -132,6 +133,7 @@ func (r *rates) sum(now event.Time, n int64) (total secondWork) {
 			total.countedPasses += w.countedPasses
 			total.distinctPicks += w.distinctPicks
 			total.singlePicks += w.singlePicks
+			total.calls.add(&w.calls)
 		}
 	}
 	return total

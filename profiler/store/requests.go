@@ -282,6 +282,9 @@ func (s *state) applyStage(e *event.Event) {
 	if e.At != beforeClock {
 		l.addSpan(e, s.requests.bound(MaxSpans))
 	}
+	if c, _ := e.Data.(*event.Calls); c != nil {
+		l.view.Calls = c
+	}
 	if e.Stage == event.StageNone || e.Stage > event.StageSend || e.Stage == event.StageSend && l.view.First != 0 { // part of "other"; of a component; too late for TTFT
 		return
 	}

@@ -132,6 +132,7 @@ type Request struct {
 	TextCut       bool   // the beginning of Text is missing
 	HitTarget     bool   // TTFT met its target
 	Slim          bool   // Gaps, Text and Prompt are no longer kept, nor Layers and Tokens unless Options.Keep has room
+	idle          bool   // it came to an idle engine, which began with it at once
 	Choices       int    // answers that were generated together; 0 and 1: one
 	Slot          int    // of a polled request; else -1
 
@@ -161,9 +162,9 @@ type Request struct {
 	Parts    []Part     // stamped TTFT components in drawing order, "other" last; they add up to TTFT
 	Dominant Part       // the largest part; Share is 0 if TTFT is unknown
 	handed   event.Time // when it got the slot of another, see handedOver; 0: unknown
-	idle     bool       // it came to an idle engine, which began with it at once
 	Waits    []Wait     // what held it up before its first token, the longest first; see Snapshot.WaitsOf
 	Reuse    event.Reuse
+	Calls    *event.Calls // what the passes of its prompt called of CUDA; nil: not known
 	Layers   []LayerPart
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 	Stages   []StageSum  // all stages that have a number, in order of their first arrival
@@ -246,6 +247,7 @@ type Throughput struct {
 	PassExperts     event.Reading // experts that a decode pass reads, of all layers
 	ReadBandwidth   event.Reading // B/s that as many threads as the engine has read from memory; NotReported if it computes elsewhere
 	ReadShare       event.Reading // Bandwidth / ReadBandwidth: 1 is the wall
+	Calls           CallRates
 	Series          Trend
 }
 

@@ -161,14 +161,17 @@ var Components = [...]Term{
 	{Name: "embedding lookup", Title: "embed", JSON: "`embed`", Unit: "s", Help: "looking up the embeddings of the prompt's tokens"},
 	{
 		Name: "prompt processing", Title: "prompt", JSON: "`prompt`", Unit: "s", Help: "prefill: the forward pass of the prompt through all layers",
-		Detail: "The time of a batch counts for each request with prompt tokens in it, since each waited for all of it",
+		Detail: "Without copies to and from the GPU. The time of a batch counts for each request with prompt tokens in it, since each waited for all of it",
 	},
 	{Name: "first token", Title: "first", JSON: "`first_token`", Unit: "s", Help: "LM head and sampling of the first token"},
 	{
-		Name: "transfer to the device", Title: "to device", JSON: "`host_to_device`", Unit: "s", Help: "copying from memory to the GPU",
-		Detail: "An engine on the CPU has no transfers: the screen says \"no device\"",
+		Name: "transfer to the device", Title: "H2D copies", JSON: "`host_to_device`", Unit: "s", Help: "copying from memory to the GPU (host to device); not in *prompt*",
+		Detail: "By [probes](gpu.md#per-pass-and-token): the sum over the passes of the prompt. An engine on the CPU has no transfers: the screen says \"no device\"",
 	},
-	{Name: "transfer from the device", Title: "from device", JSON: "`device_to_host`", Unit: "s", Help: "copying from the GPU to memory"},
+	{
+		Name: "transfer from the device", Title: "D2H copies", JSON: "`device_to_host`", Unit: "s", Help: "copying from the GPU to memory (device to host); not in *prompt*",
+		Detail: "Without what waits for the end of the computation",
+	},
 	{
 		Name: "sending", Title: "send", JSON: "`send`", Unit: "s", Help: "from the first token to the next byte of its answer that leaves the process",
 		Detail: "By [probes](probes.md), for streamed answers; TTFT then ends with that byte",

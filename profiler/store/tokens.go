@@ -32,13 +32,14 @@ type Token struct {
 	Split event.Split
 	// Reasoning is how many of the N tokens are reasoning, the first ones.
 	Reasoning int32
+	HasLP     bool
 	Text      string
 	LogP      float32 // natural log of the probability; see HasLP
 	// Handover is when its text was handed over to whoever reads it, in ns after At; 0 unknown.
 	Handover uint32
-	HasLP    bool
 	Top      []event.TopProb // alternatives
 	Picks    []uint16        // experts picked, layer by layer
+	Calls    *event.Calls    // what its pass called of CUDA; nil: not known
 	Read     float64         // bytes of weights and KV cache that its pass read; 0: unknown, or a pass of several tokens
 }
 
@@ -118,7 +119,7 @@ func (s *state) applyToken(e *event.Event) {
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: int32(k), Nth: int32(v.Generated - k), Index: max(e.Index, -1), At: at, Gap: gap, Paced: paced, Handover: e.Handover, Step: e.Step, Split: e.Split,
 		Reasoning: min(max(e.Reasoning, 0), int32(k)),
-		Text:      clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Read: read,
+		Text:      clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks, Calls: callsOf(s, e.Step), Read: read,
 	})
 }
 

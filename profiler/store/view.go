@@ -266,6 +266,7 @@ func (s *state) viewRates(v *Snapshot) {
 		}
 	}
 	t.PassExperts, _ = readsOf(s, &recent)
+	t.Calls = recent.calls.rates()
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
 	s.aggregates.fillThroughput(t)
 	t.ReadBandwidth = s.readBandwidth()

@@ -26,6 +26,7 @@ const (
 	GPUPower
 	GPUOthers
 	LaunchGaps
+	Copies
 	PromptOfOther
 	Pacing
 	Queue
@@ -173,12 +174,38 @@ var Causes = [NumCauses]CauseRow{
 	},
 	LaunchGaps: {
 		Key: "launch_gaps", Text: "the GPU waited for the CPU", Remedy: "use CUDA graphs, or larger batches",
-		Supports: "launch gaps, by probes at CUDA", Excludes: "no probes, or several threads launch",
-		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Gaps) },
+		Supports: "launch gaps, by probes at CUDA", Excludes: "no probes, several threads launch, or the experts are on the CPU",
+		explains: func(i *Interval, _ *Limits) int64 {
+			if i.GPU.HostExperts {
+				return 0
+			}
+			return i.onGPU(i.GPU.Gaps)
+		},
 		evidence: func(i *Interval) string {
 			words := i.gpuShare(i.GPU.Gaps) + " of the time from the end of a wait for the GPU to the next launch"
 			if !i.GPU.Graphs {
 				words += "; CUDA graphs are off"
+			}
+			return words
+		},
+	},
+	Copies: {
+		Key: "gpu_copies", Text: "copies between memory and the GPU", Remedy: "keep on the GPU what is copied: all layers, and the experts that are picked most (llmtop experts plan)",
+		Supports: "time in copies, by probes at CUDA; with experts on the CPU (options of llama.cpp) also launch gaps", Excludes: "no probes",
+		explains: func(i *Interval, _ *Limits) int64 {
+			if i.GPU.Copies == 0 {
+				return 0
+			}
+			handed := i.GPU.Copies
+			if i.GPU.HostExperts {
+				handed += i.GPU.Gaps
+			}
+			return i.onGPU(handed)
+		},
+		evidence: func(i *Interval) string {
+			words := "copies took " + i.gpuShare(i.GPU.Copies) + " of the time"
+			if i.GPU.HostExperts {
+				words += "; the experts are on the CPU, for which the GPU waited " + i.gpuShare(i.GPU.Gaps)
 			}
 			return words
 		},

@@ -135,6 +135,12 @@ func TestExplain(t *testing.T) {
 			gpu(func(g *GPUTime) { g.Reads, g.Bandwidth = 2.1e12, 3.35e12 }),
 			gpu(func(g *GPUTime) { g.Reads, g.Bandwidth = 4e12, 3.35e12 }),
 		},
+		{Copies, gpu(func(g *GPUTime) { g.Copies = 500 * milli }), gpu(func(g *GPUTime) { g.Copies = 499 * milli })},
+		{ // what the GPU waits for is the experts
+			Copies,
+			gpu(func(g *GPUTime) { g.Copies, g.Gaps, g.HostExperts = 50*milli, 450*milli, true }),
+			gpu(func(g *GPUTime) { g.Gaps, g.HostExperts = 900*milli, true }),
+		},
 		{ // a stall in a sample of a second
 			GPUPower,
 			func(i *Interval) { i.GPU = GPUTime{Span: 1000 * milli, Capped: 1000 * milli} },

@@ -46,8 +46,10 @@ type GPUTime struct {
 	Capped, Hot int64 // by which the clock was lower
 	Others      int64 // that a busy GPU computed for others
 	Gaps        int64 // between a wait for the GPU and the next launch
+	Copies      int64 // in copies between memory and the GPU
 	DRAM        int64 // in which its memory was fully used, as the driver measures it
 	Graphs      bool  // CUDA graphs were launched
+	HostExperts bool  // experts are computed on the CPU
 
 	Reads, Bandwidth float64 // B/s that decoding reads, computed, and that the memory can move; 0: unknown
 	Measured         bool    // the driver measures DRAM

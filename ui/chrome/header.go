@@ -84,7 +84,7 @@ func EngineState(s *store.Snapshot, f *pane.Frame) (mark rune, word string, st g
 		mark, word, st = gl.Idle, "stopped", pane.Dim
 	case s.Engine.State == event.EnginePaused:
 		mark, word, st = gl.Paused, cmp.Or(sanitize.Line(s.Engine.Reason), "engine paused"), pane.Watch
-	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && s.Totals().Running.OK():
+	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && s.Totals().Running.OK() && !s.CallsOnly():
 		mark, word, st = gl.Idle, "idle", pane.Good
 	}
 	return mark, word, st

@@ -116,6 +116,8 @@ func unjudged(s *store.Snapshot, f *pane.Frame) string {
 		return "no verdict: not connected"
 	case s.Health.Status != verdict.Unjudged:
 		return ""
+	case s.CallsOnly():
+		return "no verdict: requests are not seen; calls of CUDA are counted"
 	case s.ReportsTooLittle():
 		return "no verdict: this server reports too little about its requests"
 	case s.Totals().Finished.V >= float64(verdict.Defaults().ServedRequests):

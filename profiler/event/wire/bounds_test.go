@@ -61,7 +61,7 @@ func extremeOf(r *rapid.T, kind event.Kind) event.Event {
 		e.State %= event.NumStates
 	}
 	payloads := map[event.Kind][]any{
-		event.KindStep: {nil, new(event.Pass)}, event.KindRequest: {nil, new(event.Request), new(event.Outcome)},
+		event.KindStep: {nil, new(event.Pass), new(event.Calls)}, event.KindStage: {nil, new(event.Calls)}, event.KindRequest: {nil, new(event.Request), new(event.Outcome)},
 		event.KindEngine: {new(event.EngineInfo)}, event.KindModel: {new(event.Model)}, event.KindExperts: {new(event.Experts)},
 		event.KindKV: {new(event.KV)}, event.KindHost: {new(event.Host)}, event.KindDrops: {new(event.Drops)},
 		event.KindCounters: {new(event.Counters)}, event.KindAggregates: {new(event.Aggregates)}, event.KindOps: {new(event.Ops)},

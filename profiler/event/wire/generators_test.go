@@ -24,14 +24,20 @@ func anyOfKind(r *rapid.T, kind event.Kind) event.Event {
 		anyToken(r, &e)
 	case event.KindStep:
 		e.Dur, e.Step, e.N, e.Prompt, e.Split = anyCount(r), uint64(anyCount(r)), anyInt32(r), anyInt32(r), anySplit(r)
-		if rapid.Bool().Draw(r, "pass") {
+		switch rapid.IntRange(0, 2).Draw(r, "payload") {
+		case 0:
 			e.Data = anyPass(r)
+		case 1:
+			e.Data = anyCalls(r)
 		}
 	case event.KindStage:
 		e.Dur, e.Req, e.N, e.Layer = anyCount(r), event.RequestID(rapid.Uint64().Draw(r, "req")), anyInt32(r), int16(anyInt32(r)%512)-1
 		e.Stage = event.Stage(rapid.IntRange(0, int(event.NumStages)-1).Draw(r, "stage"))
 		if e.Stage == event.StageNone || rapid.Bool().Draw(r, "named") {
 			e.Text = "own_" + anyString(r)
+		}
+		if c := anyCalls(r); *c != (event.Calls{}) {
+			e.Data = c
 		}
 	case event.KindRequest:
 		anyRequest(r, &e)
@@ -283,6 +289,14 @@ func anyPass(r *rapid.T) *event.Pass {
 	anyReported(r, &p.Scheduled)
 	anyReported(r, &p.Queued)
 	return p
+}
+
+func anyCalls(r *rapid.T) *event.Calls {
+	c := new(event.Calls)
+	for _, reading := range c.Readings() {
+		anyReading(r, reading)
+	}
+	return c
 }
 
 // anyReported fills some of the readings of a struct with values that the engine reported.

@@ -226,6 +226,8 @@ func seeds() []event.Event {
 		{Kind: event.KindStep, At: -5, Dur: 100, Step: 9, N: 3, Prompt: 4, Split: split, Data: &event.Pass{Worker: "w", Wall: event.MeasuredValue(0.5)}},
 		{Kind: event.KindStage, Stage: event.StagePrompt, Req: 3, Layer: 2, Dur: 7, N: 12},
 		{Kind: event.KindStage, Text: "cache_lookup", Layer: -1},
+		{Kind: event.KindStep, Dur: 9, Data: &event.Calls{Graphs: event.MeasuredValue(1), Gap: event.Absent(event.NotPermitted)}},
+		{Kind: event.KindStage, Stage: event.StageHostToDevice, Req: 3, Layer: -1, Data: &event.Calls{To: event.MeasuredValue(4e6)}},
 		{Kind: event.KindRequest, Req: math.MaxUint64, State: event.StateQueued, Data: &event.Request{Group: "g", Prompt: "\xf0\x9f", Cold: true}},
 		{Kind: event.KindRequest, Req: 3, State: event.StateDispatched},
 		{Kind: event.KindRequest, Req: 3, State: event.StateFinished, Data: &event.Outcome{Reason: "stop", Prompt: 3, Generated: 4}},

@@ -130,10 +130,14 @@ type stageLine struct {
 	Req   event.RequestID `wire:"r"`
 	Layer int32           `wire:"l,optional"`
 	N     int32           `wire:"n"`
+	Calls event.Calls     `wire:"cuda"`
 }
 
 func stageOf(e *event.Event) *stageLine {
-	p := &stageLine{max(e.Dur, 0), e.Text, "", e.Req, int32(e.Layer), e.N}
+	p := &stageLine{Dur: max(e.Dur, 0), Stage: e.Text, Req: e.Req, Layer: int32(e.Layer), N: e.N}
+	if c := dataOf[event.Calls](e); c != nil {
+		p.Calls = *c
+	}
 	if e.Stage != event.StageNone {
 		p.Stage, p.Name = e.Stage.String(), e.Text
 	}
@@ -149,6 +153,9 @@ func setStage(d *Decoder, p *stageLine) string {
 		p.Name = p.Stage
 	}
 	e.Dur, e.Text, e.Req, e.N = p.Dur, p.Name, p.Req, p.N
+	if p.Calls != (event.Calls{}) {
+		e.Data = &p.Calls
+	}
 	if p.Layer <= math.MaxInt16 {
 		e.Layer = int16(p.Layer)
 	}

@@ -36,6 +36,7 @@ var (
 		numbers("m", func(e *event.Event) int64 { return unless(max(e.Prompt, 0), 0) }, func(e *event.Event, v int64) { e.Prompt = clamp(v) }),
 		{"x", numberArray, nil, putSplit, readSplit},
 		{"fpm", scalarValue, nil, putPass, readPass},
+		{"cuda", scalarValue, nil, putCalls, readCalls},
 	}
 	stepColumn = deltas("s", func(e *event.Event) int64 { return unless(min(e.Step, event.MaxNumber), 0) }, func(e *event.Event, v int64) { e.Step = uint64(v) })
 )
@@ -67,7 +68,7 @@ func AppendTokens(dst []byte, tokens []event.Event, steps []event.Event) ([]byte
 	return appendColumns(dst, "tok", tokenColumns, tokens, steps)
 }
 
-// AppendSteps appends forward passes without a *event.Pass as one line without its end.
+// AppendSteps appends forward passes without a payload as one line without its end.
 func AppendSteps(dst []byte, steps []event.Event) ([]byte, error) {
 	return appendColumns(dst, "step", stepColumns, steps, nil)
 }
@@ -281,6 +282,19 @@ func putPass(_ batch, dst []byte, e *event.Event) []byte {
 		return appendObject(dst, p)
 	}
 	return dst
+}
+
+func putCalls(_ batch, dst []byte, e *event.Event) []byte {
+	if p := dataOf[event.Calls](e); p != nil {
+		return appendObject(dst, p)
+	}
+	return dst
+}
+
+func readCalls(d *Decoder, e *event.Event) {
+	p := new(event.Calls)
+	d.readObject(p)
+	e.Data = p
 }
 
 func readPass(d *Decoder, e *event.Event) {

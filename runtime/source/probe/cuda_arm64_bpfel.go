@@ -17,38 +17,77 @@ type cudaCounters struct {
 	_         structs.HostLayout
 	Copies    [5]uint64
 	Bytes     [5]uint64
+	Copying   [2]uint64
 	Launches  uint64
 	Graphs    uint64
 	Syncs     uint64
 	Waited    uint64
+	Copywaits uint64
 	Gaps      uint64
 	Launchers uint64
 }
 
-type cudaThread struct {
+type cudaStream struct {
 	_        structs.HostLayout
+	Computes uint64
+	Copied   [2]uint64
+	Launches uint64
+}
+
+type cudaThread struct {
+	_   structs.HostLayout
+	Sum struct {
+		_         structs.HostLayout
+		Copies    [5]uint64
+		Bytes     [5]uint64
+		Copying   [2]uint64
+		Launches  uint64
+		Graphs    uint64
+		Syncs     uint64
+		Waited    uint64
+		Copywaits uint64
+		Gaps      uint64
+		Launchers uint64
+	}
 	Waits    uint64
+	Stream   uint64
+	Copies   uint64
+	Kind     uint64
 	Done     uint64
+	Begun    uint64
+	Gaps     uint64
 	Launched uint64
+	First    uint64
+	Last     uint64
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	cudaMapThreads      = "threads"
-	cudaProgAnyEntry    = "any_entry"
-	cudaProgCopyEntry   = "copy_entry"
-	cudaProgDtodEntry   = "dtod_entry"
-	cudaProgDtohEntry   = "dtoh_entry"
-	cudaProgEventReturn = "event_return"
-	cudaProgGraphEntry  = "graph_entry"
-	cudaProgHtodEntry   = "htod_entry"
-	cudaProgLaunchEntry = "launch_entry"
-	cudaProgPeerEntry   = "peer_entry"
-	cudaProgWaitEntry   = "wait_entry"
-	cudaProgWaitReturn  = "wait_return"
-	cudaVarCounters     = "counters"
+	cudaMapStreams        = "streams"
+	cudaMapThreads        = "threads"
+	cudaProgAnyEntry      = "any_entry"
+	cudaProgCopyEntry     = "copy_entry"
+	cudaProgCopyReturn    = "copy_return"
+	cudaProgCopynowEntry  = "copynow_entry"
+	cudaProgCopyrowsEntry = "copyrows_entry"
+	cudaProgCulaunchEntry = "culaunch_entry"
+	cudaProgDtodEntry     = "dtod_entry"
+	cudaProgDtohEntry     = "dtoh_entry"
+	cudaProgDtohnowEntry  = "dtohnow_entry"
+	cudaProgEventReturn   = "event_return"
+	cudaProgGraphEntry    = "graph_entry"
+	cudaProgHtodEntry     = "htod_entry"
+	cudaProgHtodnowEntry  = "htodnow_entry"
+	cudaProgJoinEntry     = "join_entry"
+	cudaProgLaunchEntry   = "launch_entry"
+	cudaProgLaunchexEntry = "launchex_entry"
+	cudaProgPeerEntry     = "peer_entry"
+	cudaProgWaitEntry     = "wait_entry"
+	cudaProgWaitReturn    = "wait_return"
+	cudaProgWaitallEntry  = "waitall_entry"
+	cudaVarCounters       = "counters"
 )
 
 // loadCuda returns the embedded CollectionSpec for cuda.
@@ -93,23 +132,33 @@ type cudaSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type cudaProgramSpecs struct {
-	AnyEntry    *ebpf.ProgramSpec `ebpf:"any_entry"`
-	CopyEntry   *ebpf.ProgramSpec `ebpf:"copy_entry"`
-	DtodEntry   *ebpf.ProgramSpec `ebpf:"dtod_entry"`
-	DtohEntry   *ebpf.ProgramSpec `ebpf:"dtoh_entry"`
-	EventReturn *ebpf.ProgramSpec `ebpf:"event_return"`
-	GraphEntry  *ebpf.ProgramSpec `ebpf:"graph_entry"`
-	HtodEntry   *ebpf.ProgramSpec `ebpf:"htod_entry"`
-	LaunchEntry *ebpf.ProgramSpec `ebpf:"launch_entry"`
-	PeerEntry   *ebpf.ProgramSpec `ebpf:"peer_entry"`
-	WaitEntry   *ebpf.ProgramSpec `ebpf:"wait_entry"`
-	WaitReturn  *ebpf.ProgramSpec `ebpf:"wait_return"`
+	AnyEntry      *ebpf.ProgramSpec `ebpf:"any_entry"`
+	CopyEntry     *ebpf.ProgramSpec `ebpf:"copy_entry"`
+	CopyReturn    *ebpf.ProgramSpec `ebpf:"copy_return"`
+	CopynowEntry  *ebpf.ProgramSpec `ebpf:"copynow_entry"`
+	CopyrowsEntry *ebpf.ProgramSpec `ebpf:"copyrows_entry"`
+	CulaunchEntry *ebpf.ProgramSpec `ebpf:"culaunch_entry"`
+	DtodEntry     *ebpf.ProgramSpec `ebpf:"dtod_entry"`
+	DtohEntry     *ebpf.ProgramSpec `ebpf:"dtoh_entry"`
+	DtohnowEntry  *ebpf.ProgramSpec `ebpf:"dtohnow_entry"`
+	EventReturn   *ebpf.ProgramSpec `ebpf:"event_return"`
+	GraphEntry    *ebpf.ProgramSpec `ebpf:"graph_entry"`
+	HtodEntry     *ebpf.ProgramSpec `ebpf:"htod_entry"`
+	HtodnowEntry  *ebpf.ProgramSpec `ebpf:"htodnow_entry"`
+	JoinEntry     *ebpf.ProgramSpec `ebpf:"join_entry"`
+	LaunchEntry   *ebpf.ProgramSpec `ebpf:"launch_entry"`
+	LaunchexEntry *ebpf.ProgramSpec `ebpf:"launchex_entry"`
+	PeerEntry     *ebpf.ProgramSpec `ebpf:"peer_entry"`
+	WaitEntry     *ebpf.ProgramSpec `ebpf:"wait_entry"`
+	WaitReturn    *ebpf.ProgramSpec `ebpf:"wait_return"`
+	WaitallEntry  *ebpf.ProgramSpec `ebpf:"waitall_entry"`
 }
 
 // cudaMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type cudaMapSpecs struct {
+	Streams *ebpf.MapSpec `ebpf:"streams"`
 	Threads *ebpf.MapSpec `ebpf:"threads"`
 }
 
@@ -140,11 +189,13 @@ func (o *cudaObjects) Close() error {
 //
 // It can be passed to loadCudaObjects or ebpf.CollectionSpec.LoadAndAssign.
 type cudaMaps struct {
+	Streams *ebpf.Map `ebpf:"streams"`
 	Threads *ebpf.Map `ebpf:"threads"`
 }
 
 func (m *cudaMaps) Close() error {
 	return _CudaClose(
+		m.Streams,
 		m.Threads,
 	)
 }
@@ -160,32 +211,50 @@ type cudaVariables struct {
 //
 // It can be passed to loadCudaObjects or ebpf.CollectionSpec.LoadAndAssign.
 type cudaPrograms struct {
-	AnyEntry    *ebpf.Program `ebpf:"any_entry"`
-	CopyEntry   *ebpf.Program `ebpf:"copy_entry"`
-	DtodEntry   *ebpf.Program `ebpf:"dtod_entry"`
-	DtohEntry   *ebpf.Program `ebpf:"dtoh_entry"`
-	EventReturn *ebpf.Program `ebpf:"event_return"`
-	GraphEntry  *ebpf.Program `ebpf:"graph_entry"`
-	HtodEntry   *ebpf.Program `ebpf:"htod_entry"`
-	LaunchEntry *ebpf.Program `ebpf:"launch_entry"`
-	PeerEntry   *ebpf.Program `ebpf:"peer_entry"`
-	WaitEntry   *ebpf.Program `ebpf:"wait_entry"`
-	WaitReturn  *ebpf.Program `ebpf:"wait_return"`
+	AnyEntry      *ebpf.Program `ebpf:"any_entry"`
+	CopyEntry     *ebpf.Program `ebpf:"copy_entry"`
+	CopyReturn    *ebpf.Program `ebpf:"copy_return"`
+	CopynowEntry  *ebpf.Program `ebpf:"copynow_entry"`
+	CopyrowsEntry *ebpf.Program `ebpf:"copyrows_entry"`
+	CulaunchEntry *ebpf.Program `ebpf:"culaunch_entry"`
+	DtodEntry     *ebpf.Program `ebpf:"dtod_entry"`
+	DtohEntry     *ebpf.Program `ebpf:"dtoh_entry"`
+	DtohnowEntry  *ebpf.Program `ebpf:"dtohnow_entry"`
+	EventReturn   *ebpf.Program `ebpf:"event_return"`
+	GraphEntry    *ebpf.Program `ebpf:"graph_entry"`
+	HtodEntry     *ebpf.Program `ebpf:"htod_entry"`
+	HtodnowEntry  *ebpf.Program `ebpf:"htodnow_entry"`
+	JoinEntry     *ebpf.Program `ebpf:"join_entry"`
+	LaunchEntry   *ebpf.Program `ebpf:"launch_entry"`
+	LaunchexEntry *ebpf.Program `ebpf:"launchex_entry"`
+	PeerEntry     *ebpf.Program `ebpf:"peer_entry"`
+	WaitEntry     *ebpf.Program `ebpf:"wait_entry"`
+	WaitReturn    *ebpf.Program `ebpf:"wait_return"`
+	WaitallEntry  *ebpf.Program `ebpf:"waitall_entry"`
 }
 
 func (p *cudaPrograms) Close() error {
 	return _CudaClose(
 		p.AnyEntry,
 		p.CopyEntry,
+		p.CopyReturn,
+		p.CopynowEntry,
+		p.CopyrowsEntry,
+		p.CulaunchEntry,
 		p.DtodEntry,
 		p.DtohEntry,
+		p.DtohnowEntry,
 		p.EventReturn,
 		p.GraphEntry,
 		p.HtodEntry,
+		p.HtodnowEntry,
+		p.JoinEntry,
 		p.LaunchEntry,
+		p.LaunchexEntry,
 		p.PeerEntry,
 		p.WaitEntry,
 		p.WaitReturn,
+		p.WaitallEntry,
 	)
 }
 

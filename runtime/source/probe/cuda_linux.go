@@ -29,8 +29,9 @@ var cudaCalls = []struct {
 }{
 	{cudart, launches, []string{"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel"}},
 	{cudart, graphs, []string{"cudaGraphLaunch"}},
-	{cudart, copies, []string{"cudaMemcpyAsync", "cudaMemcpy"}},
+	{cudart, copies, []string{"cudaMemcpyAsync", "cudaMemcpy2DAsync", "cudaMemcpy"}},
 	{cudart, peers, []string{"cudaMemcpyPeerAsync"}},
+	{cudart, joins, []string{"cudaStreamWaitEvent"}},
 	{cudart, waits, []string{"cudaStreamSynchronize", "cudaDeviceSynchronize"}},
 	{cudart, events, []string{"cudaEventSynchronize"}},
 	{libcuda, launches, []string{"cuLaunchKernel", "cuLaunchKernelEx"}},
@@ -39,8 +40,27 @@ var cudaCalls = []struct {
 	{libcuda, fromDevice, []string{"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoH_v2"}},
 	{libcuda, onDevice, []string{"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoD_v2"}},
 	{libcuda, anywhere, []string{"cuMemcpyAsync", "cuMemcpy"}},
+	{libcuda, joins, []string{"cuStreamWaitEvent"}},
 	{libcuda, waits, []string{"cuStreamSynchronize", "cuCtxSynchronize"}},
 	{libcuda, events, []string{"cuEventSynchronize"}},
+}
+
+// programsAt returns the programs at the entry and the return of a function of cudaCalls.
+func (o *cudaObjects) programsAt(name string) [2]*ebpf.Program {
+	return map[string][2]*ebpf.Program{
+		"cudaLaunchKernel": {o.LaunchEntry}, "cudaLaunchKernelExC": {o.LaunchexEntry}, "cudaLaunchCooperativeKernel": {o.LaunchEntry},
+		"cudaGraphLaunch": {o.GraphEntry}, "cudaStreamWaitEvent": {o.JoinEntry}, "cudaMemcpyPeerAsync": {o.PeerEntry},
+		"cudaMemcpyAsync": {o.CopyEntry, o.CopyReturn}, "cudaMemcpy": {o.CopynowEntry, o.CopyReturn}, "cudaMemcpy2DAsync": {o.CopyrowsEntry, o.CopyReturn},
+		"cudaStreamSynchronize": {o.WaitEntry, o.WaitReturn}, "cudaDeviceSynchronize": {o.WaitallEntry, o.WaitReturn},
+		"cudaEventSynchronize": {o.WaitallEntry, o.EventReturn},
+
+		"cuLaunchKernel": {o.CulaunchEntry}, "cuLaunchKernelEx": {o.LaunchexEntry}, "cuGraphLaunch": {o.GraphEntry}, "cuStreamWaitEvent": {o.JoinEntry},
+		"cuMemcpyHtoDAsync_v2": {o.HtodEntry, o.CopyReturn}, "cuMemcpyHtoD_v2": {o.HtodnowEntry, o.CopyReturn},
+		"cuMemcpyDtoHAsync_v2": {o.DtohEntry, o.CopyReturn}, "cuMemcpyDtoH_v2": {o.DtohnowEntry, o.CopyReturn},
+		"cuMemcpyDtoDAsync_v2": {o.DtodEntry}, "cuMemcpyDtoD_v2": {o.DtodEntry}, "cuMemcpyAsync": {o.AnyEntry}, "cuMemcpy": {o.AnyEntry},
+		"cuStreamSynchronize": {o.WaitEntry, o.WaitReturn}, "cuCtxSynchronize": {o.WaitallEntry, o.WaitReturn},
+		"cuEventSynchronize": {o.WaitallEntry, o.EventReturn},
+	}[name]
 }
 
 const (
@@ -55,6 +75,7 @@ const (
 	fromDevice = "copies from the GPU"
 	onDevice   = "copies on the GPU"
 	anywhere   = "copies whose direction is unknown"
+	joins      = "streams that wait for each other"
 	waits      = "time waiting for the GPU"
 	events     = "time waiting for a part of the GPU's work"
 )
@@ -102,8 +123,9 @@ type cuda struct {
 	objects cudaObjects
 	calls   *toggle
 
-	mu    sync.Mutex    // guards the field below
-	rates event.Process // only the readings that are counted here
+	mu      sync.Mutex    // guards the fields below
+	rates   event.Process // only the readings that are counted here
+	windows []window      // in which all calls are counted
 }
 
 func openCUDA(t *Target) (_ *cuda, err error) {
@@ -116,15 +138,9 @@ func openCUDA(t *Target) (_ *cuda, err error) {
 	if err := loadCudaObjects(&c.objects, nil); err != nil {
 		return nil, fmt.Errorf("load probes of CUDA: %w", err)
 	}
-	o := &c.objects
-	programs := map[string][2]*ebpf.Program{ // at the entry and at the return
-		launches: {o.LaunchEntry}, graphs: {o.GraphEntry}, copies: {o.CopyEntry}, peers: {o.PeerEntry}, toDevice: {o.HtodEntry},
-		fromDevice: {o.DtohEntry}, onDevice: {o.DtodEntry}, anywhere: {o.AnyEntry}, waits: {o.WaitEntry, o.WaitReturn},
-		events: {o.WaitEntry, o.EventReturn},
-	}
 	var probes []switched
 	for _, s := range t.CUDA {
-		at := programs[s.Purpose]
+		at := c.objects.programsAt(s.Name)
 		probes = append(probes, switched{at[0], s, false}) // before the return: that finds when the wait began
 		if at[1] != nil {
 			probes = append(probes, switched{at[1], s, true})
@@ -152,7 +168,7 @@ func (c *cuda) run(ctx context.Context) error {
 		}
 	}
 	for ctx.Err() == nil && c.target.Alive() != 0 { // another process may get its number
-		if err := c.calls.set(true); err != nil {
+		if err := c.attach(true); err != nil {
 			return err
 		}
 		last, at := c.read(), time.Now()
@@ -164,12 +180,12 @@ func (c *cuda) run(ctx context.Context) error {
 				break
 			}
 			c.publish(now.since(&last, span), 1)
-			if err := c.calls.set(true); err != nil { // renews the lease
+			if err := c.attach(false); err != nil {
 				return err
 			}
 			last, at = now, at.Add(span)
 		}
-		if err := c.calls.set(false); err != nil {
+		if err := c.detach(); err != nil {
 			return err
 		}
 		end := c.read()
@@ -182,6 +198,50 @@ func (c *cuda) run(ctx context.Context) error {
 	return nil
 }
 
+// attach attaches the probes, at the begin of a window, or renews their lease.
+func (c *cuda) attach(begins bool) error {
+	asked, err := monotonic()
+	if err != nil {
+		return err
+	}
+	if err := c.calls.set(true); err != nil {
+		return err
+	}
+	at, err := monotonic()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if begins {
+		if len(c.windows) == keptWindows {
+			c.windows = slices.Delete(c.windows, 0, 1)
+		}
+		c.windows = append(c.windows, window{from: at})
+	}
+	c.windows[len(c.windows)-1].to = asked + pickLease
+	return err
+}
+
+// detach detaches the probes, at the end of a window.
+func (c *cuda) detach() error {
+	at, err := monotonic()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	last := &c.windows[len(c.windows)-1]
+	last.to = min(last.to, at)
+	c.mu.Unlock()
+	return c.calls.set(false)
+}
+
+// counts reports whether all calls were counted between two times, in ns of CLOCK_MONOTONIC, and whether a single thread
+// launches.
+func (c *cuda) counts(from, to int64) (all, alone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = slices.ContainsFunc(c.windows, func(w window) bool { return from >= w.from && to <= w.to })
+	return all, c.read().Launchers <= 1
+}
+
 func (c *cuda) read() (all cudaCounters) {
 	_ = c.objects.Counters.Get(&all)
 	return all
@@ -191,7 +251,7 @@ func (c *cuda) read() (all cudaCounters) {
 func (c *cudaCounters) cost(before *cudaCounters) time.Duration {
 	hits := c.Launches - before.Launches + c.Graphs - before.Graphs + 2*(c.Syncs-before.Syncs)
 	for kind := range c.Copies {
-		hits += c.Copies[kind] - before.Copies[kind]
+		hits += 2 * (c.Copies[kind] - before.Copies[kind])
 	}
 	return time.Duration(hits) * cudaTrap
 }
@@ -204,11 +264,11 @@ func (c *cudaCounters) since(before *cudaCounters, span time.Duration) *event.Pr
 	p := &event.Process{
 		Launches: per(c.Launches - before.Launches), Graphs: per(c.Graphs - before.Graphs),
 		ToGPU: per(c.Bytes[1] - before.Bytes[1]), FromGPU: per(c.Bytes[2] - before.Bytes[2]),
-		GPUWait: share(c.Waited - before.Waited), LaunchGap: share(c.Gaps - before.Gaps),
+		GPUWait: share(c.Waited - before.Waited), Copying: share(c.Copying[0] + c.Copying[1] - before.Copying[0] - before.Copying[1]), LaunchGap: share(c.Gaps - before.Gaps),
 	}
 	const unknown = 4
 	if c.Copies[unknown] > before.Copies[unknown] {
-		p.ToGPU, p.FromGPU = event.Absent(event.NotReported), event.Absent(event.NotReported)
+		p.ToGPU, p.FromGPU, p.Copying = event.Absent(event.NotReported), event.Absent(event.NotReported), event.Absent(event.NotReported)
 	}
 	if c.Launchers > 1 {
 		p.LaunchGap = event.Absent(event.NotReported)
@@ -232,7 +292,7 @@ func (c *cuda) set(p *event.Process, counted event.Reading) {
 }
 
 func cudaReadings(p *event.Process) []*event.Reading {
-	return []*event.Reading{&p.Launches, &p.Graphs, &p.ToGPU, &p.FromGPU, &p.GPUWait, &p.LaunchGap, &p.Counted}
+	return []*event.Reading{&p.Launches, &p.Graphs, &p.ToGPU, &p.FromGPU, &p.GPUWait, &p.Copying, &p.LaunchGap, &p.Counted}
 }
 
 // words says of which part of the time calls are counted, once that is known.

@@ -13,23 +13,25 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// cudaProgram starts testdata/cuda/tokens.c with a stand-in for libcudart, and returns its number.
-func cudaProgram(t *testing.T, kernels, pause int) int {
+// cudaProgram starts a program of testdata/cuda with a stand-in for libcudart, and returns its number.
+func cudaProgram(t *testing.T, name string, args ...string) int {
 	t.Helper()
 	dir := t.TempDir()
-	lib, program := filepath.Join(dir, "libcudart.so.13"), filepath.Join(dir, "tokens")
+	lib, driver, program := filepath.Join(dir, "libcudart.so.13"), filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, name)
 	for _, args := range [][]string{
+		{"-shared", "-fPIC", "-o", driver, "-x", "c", "/dev/null"},
 		{"-shared", "-fPIC", "-o", lib, "testdata/cuda/cudart.c"},
-		{"-o", program, "testdata/cuda/tokens.c", lib, "-Wl,-rpath," + dir},
+		{"-O1", "-o", program, "testdata/cuda/" + name + ".c", "-Wl,--no-as-needed", lib, driver, "-Wl,-rpath," + dir},
 	} {
 		if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 			t.Skipf("no C compiler: %v %s", err, out)
 		}
 	}
-	cmd := exec.Command(program, strconv.Itoa(kernels), strconv.Itoa(pause))
+	cmd := exec.Command(program, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestCUDA(t *testing.T) {
 		{kernels: 0, pause: 2000},
 		{kernels: 500, pause: 2000, sampled: true},
 	} {
-		pid := cudaProgram(t, tt.kernels, tt.pause)
+		pid := cudaProgram(t, "tokens", strconv.Itoa(tt.kernels), strconv.Itoa(tt.pause))
 		if _, err := Inspect(pid); err == nil || !strings.Contains(err.Error(), ErrAbsent.Error()) {
 			t.Fatalf("%v, want that it does not link llama.cpp", err)
 		}
@@ -116,6 +118,105 @@ func TestCUDA(t *testing.T) {
 	}
 }
 
+// TestCUDAPasses: the passes and tokens of llama.cpp have what they called of CUDA, and its prompts their copies, which add
+// up with the other parts of TTFT. What is in another stream, or waits for the computation, is no copy.
+func TestCUDAPasses(t *testing.T) {
+	needProbes(t)
+	for name, handed := range map[string]float64{"on the GPU": 0, "experts on the CPU": 400000} {
+		t.Run(name, func(t *testing.T) {
+			h := observe(t, cudaProgram(t, "llama", strconv.Itoa(int(handed)), "--cpu-moe"), engine.NewClock(), engine.Hooks{})
+			counted := func(e event.Event) bool {
+				c, ok := e.Data.(*event.Calls)
+				return ok && e.Kind == event.KindStage && c.To.V > 0
+			}
+			h.wait(t, "the copies of a prompt", counted)
+			ended := 0
+			all := h.wait(t, "the end", func(e event.Event) bool {
+				if ended == 0 && counted(e) {
+					ended++
+				}
+				return ended > 0 && e.Kind == event.KindRequest && e.State == event.StateFinished
+			})
+			checkPasses(t, all, handed)
+			checkParts(t, all)
+		})
+	}
+}
+
+func checkPasses(t *testing.T, all []event.Event, handed float64) {
+	t.Helper()
+	decoded := 0
+	for _, e := range all {
+		c, ok := e.Data.(*event.Calls)
+		if !ok || e.Kind != event.KindStep {
+			continue
+		}
+		ms := func(r event.Reading) float64 { return r.V / 1e6 }
+		want := event.Calls{Launches: event.MeasuredValue(0), To: event.MeasuredValue(4), From: event.MeasuredValue(128000)}
+		copied := 0.
+		if e.Prompt > 0 {
+			want.Launches, want.To.V, want.From.V, copied = event.MeasuredValue(101), 64+4e6, 2e6+128000, 4
+		} else {
+			decoded++
+		}
+		if handed > 0 {
+			want.Launches.V, want.To.V, want.From.V, copied = want.Launches.V+8, want.To.V+8*handed, want.From.V+8*handed, copied+8*handed/1e6
+		}
+		if c.Launches != want.Launches || c.Graphs.V != 1 || c.To != want.To || c.From != want.From {
+			t.Errorf("%+v, want %+v", c, want)
+		}
+		if ms(c.ToTime) < copied || ms(c.Wait) < 1.1 || ms(c.Gap) < .3 || ms(c.ToTime)+ms(c.FromTime)+ms(c.Wait)+ms(c.Gap) > float64(e.Dur)/1e6 {
+			t.Errorf("%+v of a pass of %d ns", c, e.Dur)
+		}
+		if handed == 0 && e.Prompt == 0 && ms(c.FromTime) > 0 { // it waits for the computation
+			t.Errorf("%v ns for the logits", c.FromTime)
+		}
+	}
+	if decoded == 0 {
+		t.Error("no decode passes")
+	}
+}
+
+// checkParts checks that the parts of a TTFT with copies add up to it, and that no time is in two of them.
+func checkParts(t *testing.T, all []event.Event) {
+	t.Helper()
+	s := store.New(store.Options{Now: func() event.Time { return all[len(all)-1].At }})
+	for _, e := range all {
+		s.Emit(e)
+		s.Drain()
+	}
+	found := false
+	for _, r := range s.Snapshot().Requests {
+		if r.Calls == nil || len(r.Parts) == 0 {
+			continue
+		}
+		found = true
+		parts, sum := map[event.Stage]time.Duration{}, time.Duration(0)
+		for _, p := range r.Parts {
+			parts[p.Stage], sum = p.Dur, sum+p.Dur
+		}
+		stamped := time.Duration(0)
+		for _, p := range r.Stages {
+			if p.Stage == event.StagePrompt {
+				stamped = p.Dur
+			}
+		}
+		to, from := parts[event.StageHostToDevice], parts[event.StageDeviceToHost]
+		if to < 4*time.Millisecond || from < 2*time.Millisecond || parts[event.StagePrompt] != stamped-to-from {
+			t.Errorf("parts %v, the prompt took %v", r.Parts, stamped)
+		}
+		if d := sum - time.Duration(r.TTFT.V*1e9); d.Abs() > time.Microsecond {
+			t.Errorf("parts %v add up to %v, TTFT %v", r.Parts, sum, r.TTFT.V)
+		}
+		if r.Tokens[len(r.Tokens)-1].Calls == nil {
+			t.Error("tokens have no calls")
+		}
+	}
+	if !found {
+		t.Error("no request with copies")
+	}
+}
+
 // TestCUDARates: what is not certain is absent.
 func TestCUDARates(t *testing.T) {
 	var none cudaCounters
@@ -127,7 +228,7 @@ func TestCUDARates(t *testing.T) {
 	if r := all.since(&none, time.Second); r.ToGPU.OK() || r.FromGPU.OK() || r.LaunchGap.OK() || !r.GPUWait.OK() {
 		t.Errorf("%+v, want no directions, and no gap of several threads", r)
 	}
-	if all.cost(&none) != 7*cudaTrap {
+	if all.cost(&none) != 10*cudaTrap {
 		t.Error(all.cost(&none))
 	}
 }

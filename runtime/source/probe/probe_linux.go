@@ -98,7 +98,13 @@ func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (
 	if err := spec.Variables[probesVarTarget].Set(uint32(t.PID)); err != nil {
 		return nil, fmt.Errorf("set process: %w", err)
 	}
-	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+	var opts ebpf.CollectionOptions
+	if p.cuda != nil {
+		shared := p.cuda.objects.Threads
+		spec.Maps[probesMapThreads].MaxEntries = shared.MaxEntries()
+		opts.MapReplacements = map[string]*ebpf.Map{probesMapThreads: shared}
+	}
+	if err := spec.LoadAndAssign(&p.objects, &opts); err != nil {
 		return nil, fmt.Errorf("load probes: %w", err)
 	}
 	if err := p.attach(); err != nil {
@@ -260,11 +266,14 @@ func (p *Probe) run(ctx context.Context, sink event.Sink) error {
 	}
 	t := newTracker(sink, p.model, p.ends, shift)
 	t.sampling.every = max(p.every, 0)
+	if p.cuda != nil {
+		t.counts = p.cuda.counts
+	}
 	info := event.EngineInfo{
 		Name: "llama.cpp", Version: p.target.Version, PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
 	}
 	if t.device = p.target.has(synchronize); p.target.device {
-		info.Device.Name = p.target.gpu
+		info.Device.Name, info.Device.HostExperts = p.target.gpu, p.target.experts
 	} else {
 		info.Device = event.Device{Name: "CPU", Host: true}
 	}

@@ -22,6 +22,33 @@ type probesCall struct {
 	_  [4]byte
 }
 
+type probesThread struct {
+	_   structs.HostLayout
+	Sum struct {
+		_         structs.HostLayout
+		Copies    [5]uint64
+		Bytes     [5]uint64
+		Copying   [2]uint64
+		Launches  uint64
+		Graphs    uint64
+		Syncs     uint64
+		Waited    uint64
+		Copywaits uint64
+		Gaps      uint64
+		Launchers uint64
+	}
+	Waits    uint64
+	Stream   uint64
+	Copies   uint64
+	Kind     uint64
+	Done     uint64
+	Begun    uint64
+	Gaps     uint64
+	Launched uint64
+	First    uint64
+	Last     uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -31,6 +58,7 @@ const (
 	probesMapRing            = "ring"
 	probesMapSampling        = "sampling"
 	probesMapSyncing         = "syncing"
+	probesMapThreads         = "threads"
 	probesMapTokenizing      = "tokenizing"
 	probesMapTransfers       = "transfers"
 	probesProgClearEntry     = "clear_entry"
@@ -129,6 +157,7 @@ type probesMapSpecs struct {
 	Ring       *ebpf.MapSpec `ebpf:"ring"`
 	Sampling   *ebpf.MapSpec `ebpf:"sampling"`
 	Syncing    *ebpf.MapSpec `ebpf:"syncing"`
+	Threads    *ebpf.MapSpec `ebpf:"threads"`
 	Tokenizing *ebpf.MapSpec `ebpf:"tokenizing"`
 	Transfers  *ebpf.MapSpec `ebpf:"transfers"`
 }
@@ -167,6 +196,7 @@ type probesMaps struct {
 	Ring       *ebpf.Map `ebpf:"ring"`
 	Sampling   *ebpf.Map `ebpf:"sampling"`
 	Syncing    *ebpf.Map `ebpf:"syncing"`
+	Threads    *ebpf.Map `ebpf:"threads"`
 	Tokenizing *ebpf.Map `ebpf:"tokenizing"`
 	Transfers  *ebpf.Map `ebpf:"transfers"`
 }
@@ -178,6 +208,7 @@ func (m *probesMaps) Close() error {
 		m.Ring,
 		m.Sampling,
 		m.Syncing,
+		m.Threads,
 		m.Tokenizing,
 		m.Transfers,
 	)

@@ -21,6 +21,7 @@ const (
 	kindSent
 	kindDrafted
 	kindSynced
+	kindCalled
 	numKinds
 )
 
@@ -47,7 +48,7 @@ type record struct {
 	kind uint32
 	tid  uint32
 	at   int64
-	data any // pass, batch, picked, tokenized, sampled, removed, transfer, drafted or synced
+	data any // pass, batch, picked, tokenized, sampled, removed, transfer, drafted, synced or called
 }
 
 // pass is the begin or the end of llama_decode or llama_encode.
@@ -112,6 +113,18 @@ type drafted struct {
 // synced is the end of llama_synchronize.
 type synced struct {
 	ctx uint64
+}
+
+// called is what a thread has called of CUDA since it is counted, at the begin or the end of a pass. Times are in ns.
+type called struct {
+	ctx              uint64
+	launches, graphs uint64
+	to, from         uint64 // bytes to the device and to the host
+	unknown          uint64 // copies whose direction is unknown
+	toTime, fromTime uint64 // in copies that do not wait for what the device computes
+	waited, gaps     uint64
+	first, last      int64 // begin of the first copy to the device, and end of the last one to the host, since the pass began
+	begins           bool  // at the begin of a pass
 }
 
 var errRecord = errors.New("unexpected record")
@@ -198,6 +211,10 @@ func parse(raw []byte) (record, error) {
 		out.data = &drafted{began: r.i64(), follows: r.u64() != 0}
 	case kindSynced:
 		out.data = &synced{ctx: r.u64()}
+	case kindCalled:
+		out.data = &called{
+			r.u64(), r.u64(), r.u64(), r.u64(), r.u64(), r.u64(), r.u64(), r.u64(), r.u64(), r.u64(), r.i64(), r.i64(), r.u64() != 0,
+		}
 	default:
 		ok = false
 	}

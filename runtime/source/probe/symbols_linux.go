@@ -92,6 +92,7 @@ type Target struct {
 	CUDA    []Symbol
 	model   string // opens the file
 	facts   facts
+	experts bool   // options of llama.cpp put experts on the CPU
 	device  bool   // a GPU may compute passes, so that llama_decode returns before they end
 	gpu     string // that the process has open; "": unknown
 }
@@ -165,11 +166,47 @@ func inspect(pid int) (*Target, error) {
 		t.drop(plainSampler)
 	}
 	if t.device {
-		t.gpu = openGPUs("/", pid)
+		t.gpu, t.experts = openGPUs("/", pid), hostExperts(dir)
 	} else { // llama_decode returns at the end of a pass
 		t.drop(synchronize)
 	}
 	return t, nil
+}
+
+// hostExperts reports whether llama.cpp's options, or their variables, put experts on the CPU.
+func hostExperts(dir string) bool {
+	line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+	environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+	words := strings.Split(string(line), "\x00")
+	for _, v := range strings.Split(string(environ), "\x00") {
+		name, value, _ := strings.Cut(v, "=")
+		switch name {
+		case "LLAMA_ARG_CPU_MOE":
+			words = append(words, "--cpu-moe")
+		case "LLAMA_ARG_N_CPU_MOE":
+			words = append(words, "--n-cpu-moe", value)
+		case "LLAMA_ARG_OVERRIDE_TENSOR":
+			words = append(words, "--override-tensor", value)
+		}
+	}
+	for i, w := range words {
+		next := ""
+		if i+1 < len(words) {
+			next = words[i+1]
+		}
+		switch w {
+		case "--cpu-moe", "-cmoe":
+			return true
+		case "--n-cpu-moe", "-ncmoe":
+			n, _ := strconv.Atoi(next)
+			return n > 0
+		case "--override-tensor", "-ot":
+			if strings.Contains(next, "exps") && strings.Contains(next, "=CPU") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // drop leaves a function out.

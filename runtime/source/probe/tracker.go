@@ -50,6 +50,10 @@ type tracker struct {
 	lostEnds  uint64 // lost ends of passes
 
 	speculation speculation
+
+	// counts reports whether all calls of CUDA were counted between two times, and whether a single thread launches; nil
+	// without CUDA.
+	counts func(from, to int64) (all, alone bool)
 }
 
 // llamaContext is a llama_context: the target model, or a draft.
@@ -86,6 +90,7 @@ type request struct {
 	lastToken  int32
 	active     int64 // last record about it
 	computed   bool  // a pass works on its next token
+	calls      promptCalls
 
 	tokens []int32     // of its prompt, if its text was tokenized
 	reuse  event.Reuse // with an earlier prompt
@@ -97,10 +102,11 @@ type request struct {
 
 // forward is a forward pass.
 type forward struct {
-	tid          uint32 // of the thread that computes it
-	tokens       int    // of the batch; rows has fewer if some were lost
-	began, ended int64  // ended: of llama_decode, or the synchronisation with a device after it; 0: not yet
-	lost         uint64 // records of picks
+	tid          uint32     // of the thread that computes it
+	tokens       int        // of the batch; rows has fewer if some were lost
+	began, ended int64      // ended: of llama_decode, or the synchronisation with a device after it; 0: not yet
+	lost         uint64     // records of picks
+	calls        [2]*called // at its begin and its end; nil: not counted
 	step         uint64
 	rows         []row
 	order        []int              // rows in the order of the graph's tensors, as far as reported
@@ -188,6 +194,10 @@ func (t *tracker) apply(r record) {
 		}
 	case *drafted:
 		t.speculation.add(r, d)
+	case *called:
+		if f := t.context(d.ctx).pass; f != nil && f.tid == r.tid {
+			f.addCalls(d)
+		}
 	}
 }
 
@@ -246,6 +256,7 @@ func (t *tracker) endPass(c *llamaContext) {
 		t.lookForPicks(f, at)
 	}
 	t.speculation.addPass(f, at-f.began)
+	calls := callsOf(t, f)
 	var decode, prompt int32
 	for _, x := range f.shares {
 		r := x.r
@@ -255,8 +266,10 @@ func (t *tracker) endPass(c *llamaContext) {
 			decode += int32(len(x.tokens))
 		default:
 			prompt += int32(len(x.tokens))
+			r.calls.add(f, calls)
 			if r.promptDone {
 				t.about(r, event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Dur: at - r.began, N: int32(r.prompt - r.cached)}, at)
+				reportCopies(t, r)
 			}
 		}
 	}
@@ -264,7 +277,11 @@ func (t *tracker) endPass(c *llamaContext) {
 	for _, s := range c.sequences {
 		used += int64(s.length)
 	}
-	t.emit(event.Event{Kind: event.KindStep, Step: f.step, Dur: at - f.began, N: decode, Prompt: prompt}, at)
+	step := event.Event{Kind: event.KindStep, Step: f.step, Dur: at - f.began, N: decode, Prompt: prompt}
+	if calls != nil {
+		step.Data = calls
+	}
+	t.emit(step, at)
 	t.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: used}}, at)
 	t.countPicks(f, at)
 }
@@ -313,7 +330,7 @@ func (t *tracker) reportLost(lost [numKinds]uint64) {
 		}
 	}
 	var d event.Drops
-	d[event.KindStep] = lost[kindPassBegin] + lost[kindPassEnd] + lost[kindBatch] + t.malformed
+	d[event.KindStep] = lost[kindPassBegin] + lost[kindPassEnd] + lost[kindBatch] + lost[kindCalled] + t.malformed
 	d[event.KindToken] = lost[kindSampled]
 	d[event.KindExperts] = lost[kindPicked] + t.unread
 	d[event.KindRequest] = lost[kindTokenized] + lost[kindReceived] + lost[kindSent] + lost[kindRemoved] + lost[kindDrafted]

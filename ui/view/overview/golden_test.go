@@ -35,6 +35,14 @@ func TestGoldenStates(t *testing.T) {
 	}
 }
 
+// The overview of a process whose calls of CUDA are counted, with requests that have copies, and without requests.
+func TestGoldenCUDA(t *testing.T) {
+	for _, size := range []viewtest.Size{{W: 80, H: 24}, viewtest.Medium, viewtest.Wide} {
+		show(viewtest.NewScreen(t, viewtest.CUDA(true).Snapshot(), size)).Golden("cuda")
+		show(viewtest.NewScreen(t, viewtest.CUDA(false).Snapshot(), size)).Golden("cuda_calls")
+	}
+}
+
 // A pane that had data keeps its place while it has none. One without data for the engine has no place.
 func TestPanesStay(t *testing.T) {
 	v, body := newView(Layout{}), grid.Rect{W: 160, H: 43}

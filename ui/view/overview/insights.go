@@ -97,6 +97,8 @@ func drawNoVerdicts(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 // noVerdictReason returns why there are no verdicts.
 func noVerdictReason(s *store.Snapshot) string {
 	switch why := sanitize.Line(s.Engine.Reason); {
+	case s.CallsOnly():
+		return "no insights: " + why
 	case s.Distribution(store.MaxITL, metric.Session).Origin != event.NotReported:
 		return "no insights yet: they need a few tokens"
 	case !s.ReportsTooLittle():

@@ -39,6 +39,13 @@ type Placement struct {
 
 // fit returns the default rows of panes for a width: those without data give their place to those that have some.
 func (v *View) fit(w int, s *store.Snapshot) []layoutRow {
+	if s.CallsOnly() {
+		rows := []layoutRow{{[]ID{Throughput, Machine}, []int{2, 1}, 8, 12}, {[]ID{Insights}, []int{1}, 4, 2}}
+		if w < 80 {
+			rows[0] = layoutRow{[]ID{Throughput}, []int{1}, 8, 12}
+		}
+		return rows
+	}
 	wide := slices.DeleteFunc([]ID{Experts, Requests, Queue}, func(id ID) bool { return !v.shown[id] })
 	wide = append(wide, NumPanes, NumPanes)
 	low := wide[1]

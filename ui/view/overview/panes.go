@@ -74,6 +74,9 @@ func (v *View) Words(s *store.Snapshot, f *pane.Frame, zoomed bool) string {
 func reports(id ID, s *store.Snapshot) (has, comes bool) {
 	ours, asked, server := s.Engine.Remote.Link == event.LinkNone, len(s.Requests) > 0, s.AggregateOnly()
 	announced := func(c event.Caps) bool { return ours || asked && s.Engine.Caps.Has(c) }
+	if s.CallsOnly() {
+		return false, id == Throughput || id == Machine || id == Insights
+	}
 	switch id {
 	case Insights:
 		return false, true

@@ -19,6 +19,10 @@ func nothingYet(s *store.Snapshot) bool {
 }
 
 func drawThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	if s.CallsOnly() {
+		drawCallRates(f.Box(a, "CUDA calls per second; requests are not seen", "CUDA calls per second"), s, f)
+		return
+	}
 	in := f.Box(a, rateCovers("tokens/s", s)...)
 	if nothingYet(s) {
 		if !f.Waiting(in, s) {
@@ -47,6 +51,7 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	drawRequests(r, s)
 	drawKV(r, s, f)
 	drawLast(r, s, f, drawBandwidth)
+	drawLast(r, s, f, drawCalls)
 	drawDrafts(r, s)
 	drawCacheHits(r, s)
 	drawTotals(r, s)
@@ -191,6 +196,57 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	}
 	if t.PassExperts.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(t.PassExperts.V)}, grid.Piece{Style: pane.Dim, Words: " experts a pass"})
+	}
+}
+
+// drawCalls writes what decoding called of CUDA, per token and as shares of the passes.
+func drawCalls(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
+	c := &s.Throughput.Calls
+	if !c.Launches.OK() {
+		return
+	}
+	line := func(name string, first grid.Piece, more ...grid.Piece) {
+		l := r.Next(name).Line(1, 0)
+		l.Fit(first)
+		for more = append(more, grid.Piece{}); len(more) > 1 && l.Fit(more[0], more[1]); more = more[2:] {
+		}
+	}
+	piece := func(v event.Reading, format func(float64) string) grid.Piece {
+		return grid.Piece{Style: pane.Data, Words: metric.Reading(v, format)}
+	}
+	word := func(words string) grid.Piece { return grid.Piece{Style: pane.Dim, Words: words} }
+	line("launches", piece(c.Launches, metric.Rate), word(", graphs "), piece(c.Graphs, metric.Rate), word(" per token"))
+	line("H2D", piece(c.To, metric.Bytes), word(", D2H "), piece(c.From, metric.Bytes), word(" per token"))
+	line("GPU waits", piece(c.Gap, metric.Percent), word(", CPU "), piece(c.Wait, metric.Percent), word(", copies "), piece(c.Copying, metric.Percent), word(" of a pass"))
+}
+
+// drawCallRates draws what a process calls of CUDA per second, with the trend of each number.
+func drawCallRates(in grid.Area, s *store.Snapshot, f *pane.Frame) {
+	const names, values = 18, 12
+	pts := s.Host.Series
+	for g := event.GaugeLaunches; g <= event.GaugeCounted; g++ {
+		y, info, reading := int(g-event.GaugeLaunches), g.Info(), g.Reading(s.Host.Host)
+		in.Text(0, y, pane.Dim, info.Title)
+		x := names + values + 1
+		if reading.OK() {
+			in.Right(names+values, y, pane.Loud, metric.Format(info.Unit)(reading.V))
+		} else {
+			x = in.Text(names, y, pane.Dim, reading.Origin.String()) + 2
+		}
+		n := min(len(pts), max(in.W-x, 0))
+		at := func(i int) float64 { return pts[len(pts)-n+i].V[g] }
+		in.Spark(x, y, in.W-x, 1, n, at, pane.ScaleTop(n, at), theme.SeriesPrefill, f.Skin)
+	}
+	const waits = int(event.GaugeCounted-event.GaugeLaunches) + 2
+	if low := in.Sub(0, waits, in.W, in.H-waits); low.H > 4 && len(pts) > 1 {
+		low.Text(0, 0, pane.Heading, "Time waiting for the GPU, share of the wall clock")
+		at := func(_, i int) float64 { return pts[i].V[event.GaugeGPUWait] }
+		pts = pts[max(len(pts)-in.W, 0):]
+		top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
+		grid.Curves{
+			N: len(pts), Top: top, Roles: []theme.Role{theme.SeriesPrefill}, Fill: true,
+			Label: func(v, _ float64) string { return metric.Percent(v) }, At: at,
+		}.Draw(low.Sub(0, 1, low.W, low.H-1), f.Skin)
 	}
 }
 

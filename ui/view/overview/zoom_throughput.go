@@ -15,7 +15,7 @@ import (
 
 // zoomThroughput draws all throughput numbers at the left and their charts at the right.
 func zoomThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	if nothingYet(s) {
+	if s.CallsOnly() || nothingYet(s) {
 		drawThroughput(a, s, f)
 		return
 	}

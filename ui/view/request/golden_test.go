@@ -43,6 +43,9 @@ func TestGolden(t *testing.T) {
 			show(viewtest.NewScreen(t, c.s, viewtest.Wide), selection).Press("x", "n").Golden(c.state + "_whole")
 		}
 	}
+	cuda := show(viewtest.NewScreen(t, viewtest.CUDA(true).Snapshot(), viewtest.Medium), &table.Selection{Follow: true})
+	cuda.Golden("cuda")
+	cuda.Press(slices.Repeat([]string{"right"}, 17)...).Golden("cuda_uncounted")
 	stalled := viewtest.Selection(t, crowd, "stalled id>4900")
 	show(viewtest.NewScreen(t, crowd, viewtest.Narrow), stalled).Golden("stalled")
 	show(viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII(), &table.Selection{Follow: true}).Golden("ascii")

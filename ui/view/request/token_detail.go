@@ -157,8 +157,33 @@ func tokenFacts(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, r *store.R
 		}
 		y = fact(a, f, y, name, pane.Dim, probability(top.LogP)+"  "+cmp.Or(oneLine(f, top.Text), "id "+strconv.Itoa(int(top.ID))))
 	}
+	y = tokenCalls(a, s, f, y, t)
 	y = tokenSplit(a, f, y, t)
 	return tokenPicks(a, s, f, y, t)
+}
+
+// tokenCalls writes what the token's forward pass called of CUDA.
+func tokenCalls(a grid.Area, s *store.Snapshot, f *pane.Frame, y int, t *store.Token) int {
+	c, counted := t.Calls, s.Host.Engine.Counted
+	switch {
+	case c != nil:
+	case counted.OK():
+		return fact(a, f, y, "CUDA", pane.Dim, "not counted in this pass; calls are counted in "+metric.Percent(counted.V)+" of the time")
+	default:
+		return y
+	}
+	words := func(r event.Reading, format func(float64) string) string { return metric.Reading(r, format) }
+	ns := func(v float64) string { return metric.Duration(int64(v)) }
+	y = fact(a, f, y, "launches", pane.Plain, words(c.Launches, metric.Count)+" kernels, graphs "+words(c.Graphs, metric.Count))
+	y = fact(a, f, y, "H2D", pane.Plain, words(c.To, metric.Bytes)+" in "+words(c.ToTime, ns))
+	y = fact(a, f, y, "D2H", pane.Plain, words(c.From, metric.Bytes)+" in "+words(c.FromTime, ns))
+	of := func(r event.Reading) string {
+		if r.OK() {
+			r.V = metric.Share(r.V, c.Pass.V)
+		}
+		return words(r, metric.Percent)
+	}
+	return fact(a, f, y, "waits", pane.Plain, "CPU for the GPU "+of(c.Wait)+" of the pass, GPU for the CPU "+of(c.Gap))
 }
 
 // probability formats a log probability as a percentage.

@@ -21,9 +21,10 @@ type stageRow struct {
 	name       string
 	role       theme.Role
 	fill, mark rune
-	dur        int64        // ns
-	at         [][2]float64 // intervals on the axis, 0..1
-	perToken   float64      // ns per computed prompt token; 0: none
+	dur        int64         // ns
+	at         [][2]float64  // intervals on the axis, 0..1
+	perToken   float64       // ns per computed prompt token; 0: none
+	bytes      event.Reading // that were copied
 }
 
 // axis is the time axis of a waterfall.
@@ -75,6 +76,14 @@ func waterfallRows(s *store.Snapshot, f *pane.Frame, r *store.Request, x axis) (
 	for _, p := range ttftParts(s, r) {
 		k := pane.ComponentLook(p.Stage)
 		row := stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(f, k), mark: pane.PartSwatch(f, k), dur: int64(p.Dur), perToken: p.PerToken}
+		if c := r.Calls; c != nil {
+			switch p.Stage {
+			case event.StageHostToDevice:
+				row.bytes = c.To
+			case event.StageDeviceToHost:
+				row.bytes = c.From
+			}
+		}
 		switch p.Stage {
 		case event.StageNone:
 			for _, p := range uncovered(spans, r.Enqueued, r.First) {
@@ -238,7 +247,9 @@ func waterfall(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) int {
 		if ttft := r.TTFT.V * 1e9; r.TTFT.OK() && ttft > 0 {
 			a.Right(stageNames+bars.W+right, 1+y, pane.Plain, metric.Percent(float64(p.dur)/ttft))
 		}
-		if token > 0 && p.perToken > 0 {
+		if token > 0 && p.bytes.OK() {
+			a.Right(a.W, 1+y, pane.Dim, metric.Bytes(p.bytes.V))
+		} else if token > 0 && p.perToken > 0 {
 			a.Right(a.W, 1+y, pane.Dim, metric.Duration(int64(p.perToken))+"/tok")
 		}
 		y++

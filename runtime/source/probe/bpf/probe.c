@@ -2,12 +2,11 @@
 // into the process. Each is attached to one process only. records.go decodes the records.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "calls.h"
 
 typedef __u8 u8;
 typedef __u16 u16;
-typedef __u32 u32;
 typedef __s32 s32;
-typedef __u64 u64;
 
 // Registers at the entry of a function and at its return. Sources: struct pt_regs and struct user_pt_regs of the kernel.
 #if defined(__TARGET_ARCH_x86)
@@ -52,7 +51,8 @@ enum kind {
 	SENT,
 	DRAFTED,
 	SYNCED,
-	KINDS,
+	CALLED,
+	RECORDS,
 };
 
 struct head {
@@ -147,6 +147,17 @@ struct synced {
 	u64 ctx;
 };
 
+// called is what a thread has called of CUDA so far.
+struct called {
+	struct head head;
+	u64 ctx;
+	u64 launches, graphs;
+	u64 to, from, unknown; // bytes to the device and to the host; copies whose direction is unknown
+	u64 copying[2], waited, gaps; // ns
+	u64 first, last; // begin of the first copy to the device, and end of the last one to the host, since the pass began
+	u64 begins; // at the begin of a pass
+};
+
 struct transfer {
 	struct head head;
 	s32 fd;
@@ -160,7 +171,7 @@ struct {
 } ring SEC(".maps");
 
 // lost counts the records that did not fit, by kind. Reading it needs no privilege.
-u64 lost[KINDS];
+u64 lost[RECORDS];
 
 // gathers counts the calls of ggml_compute_forward_get_rows by the first thread of a pass. Only one thread adds at a time
 // in a context.
@@ -188,6 +199,14 @@ CALLS(sampling);
 CALLS(transfers);
 CALLS(drafting);
 CALLS(syncing);
+
+// threads are those that cuda.c counts the calls of.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1); // without CUDA
+	__type(key, u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
 
 // target is the process whose system calls are recorded.
 volatile const u32 target;
@@ -219,7 +238,7 @@ static __always_inline struct call *within(void *calls) {
 static int drafts(void) { return within(&drafting) != 0; }
 
 static void lose(u32 kind) {
-	if (kind < KINDS)
+	if (kind < RECORDS)
 		__sync_fetch_and_add(&lost[kind], 1);
 }
 
@@ -341,6 +360,35 @@ int draft_return(struct pt_regs *c) {
 	return 0;
 }
 
+// report_calls records what the thread has called of CUDA.
+static void report_calls(u64 ctx, int begins) {
+	u32 tid = thread();
+	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t)
+		return;
+	if (begins) {
+		t->first = t->last = 0;
+		t->begun = bpf_ktime_get_ns();
+	}
+	struct called *r = RESERVE(CALLED, called);
+	if (!r)
+		return;
+	r->ctx = ctx;
+	r->launches = t->sum.launches;
+	r->graphs = t->sum.graphs;
+	r->to = t->sum.bytes[TO_DEVICE];
+	r->from = t->sum.bytes[TO_HOST];
+	r->unknown = t->sum.copies[KINDS - 1];
+	r->copying[0] = t->sum.copying[0];
+	r->copying[1] = t->sum.copying[1];
+	r->waited = t->sum.waited - t->sum.copywaits;
+	r->gaps = t->gaps;
+	r->first = t->first;
+	r->last = t->last;
+	r->begins = begins;
+	SUBMIT(r);
+}
+
 static void read_batch(struct fields *f) {
 	for (u32 first = 0; first < MOST; first += CHUNK)
 		if (!read_part(f, first))
@@ -374,6 +422,8 @@ int decode_entry(struct pt_regs *c) {
 		p->lost = 0;
 		SUBMIT(p);
 	}
+	if (!drafted)
+		report_calls(call->a, 1);
 	if (n > 0 && !drafted) {
 		struct fields f = {};
 		f.n = n;
@@ -392,6 +442,8 @@ int decode_return(struct pt_regs *c) {
 	struct call *call = within(&passes);
 	if (!call)
 		return 0;
+	if (!drafts())
+		report_calls(call->a, 0);
 	struct pass *p = RESERVE(PASS_END, pass);
 	if (p) {
 		p->ctx = call->a;
@@ -419,6 +471,7 @@ int sync_return(struct pt_regs *c) {
 	struct call *call = within(&syncing);
 	if (!call)
 		return 0;
+	report_calls(call->a, 0);
 	struct synced *s = RESERVE(SYNCED, synced);
 	if (s) {
 		s->ctx = call->a;
