@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -209,5 +210,83 @@ func TestProbeEnds(t *testing.T) {
 		if want := fmt.Sprintf(c.want, pid); watching.ProcessState.ExitCode() != c.code || !strings.Contains(string(rest), want) {
 			t.Errorf("%q %s: exit code %d, it says %q, want %d and %q", c.command, c.tokens, watching.ProcessState.ExitCode(), rest, c.code, want)
 		}
+	}
+}
+
+// besideSDK is a process with the Python SDK that computes with CUDA, its arguments are the folder of the SDK, a stand-in
+// for libcudart and a socket: it generates tokens, each with a CUDA graph.
+const besideSDK = `
+import ctypes, sys, time
+sys.path.insert(0, sys.argv[1])
+import llmtop
+cuda = ctypes.CDLL(sys.argv[2])
+top = llmtop.serve("beside", listen="unix:" + sys.argv[3])
+print("ready", flush=True)
+while True:
+    with top.request(prompt_tokens=4) as r:
+        for token in range(20):
+            with top.step(decode=1, request=r) as s:
+                cuda.cudaMemcpyAsync(None, None, ctypes.c_size_t(4000), 1, None)
+                cuda.cudaGraphLaunch(None, None)
+                cuda.cudaStreamSynchronize(None)
+            r.token(token, step=s)
+    time.sleep(.05)
+`
+
+// TestCUDABesideSDK attaches to the event socket of a process and to the process: what its probes count is that of the
+// engine of the socket, which is the only one.
+func TestCUDABesideSDK(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("probes need root")
+	}
+	if err := probe.Permitted(); err != nil {
+		t.Skipf("probes need tracefs: %v", err)
+	}
+	dir := t.TempDir()
+	lib, at, out := filepath.Join(dir, "libcudart.so.13"), filepath.Join(dir, "a.sock"), filepath.Join(dir, "report.json")
+	if text, err := exec.Command("cc", "-shared", "-fPIC", "-o", lib, "../../runtime/source/probe/testdata/cuda/cudart.c").CombinedOutput(); err != nil {
+		t.Skipf("no C compiler: %v %s", err, text)
+	}
+	python := exec.Command("python3", "-c", besideSDK, "../../sdk/python", lib, at)
+	said, err := python.StdoutPipe()
+	if err == nil {
+		err = python.Start()
+	}
+	if err != nil {
+		t.Skipf("no Python: %v", err)
+	}
+	defer func() { _ = python.Process.Kill(); _ = python.Wait() }()
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	text, err := exec.Command(binary(t), "attach", "unix:"+at, fmt.Sprint("pid:", python.Process.Pid), "--headless", "--for", "6s", "--out", out).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var report struct {
+		Host struct {
+			Engine struct {
+				PID    int
+				Graphs float64 `json:"gpu_graphs_per_s"`
+				To     float64 `json:"copied_to_gpu_bytes_per_s"`
+			}
+		}
+		Totals struct {
+			Steps int
+			Rate  float64 `json:"ttps"`
+		}
+		Replicas []any
+	}
+	file, err := os.ReadFile(out)
+	if err == nil {
+		err = json.Unmarshal(file, &report)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := &report.Host.Engine; report.Replicas != nil || e.PID != python.Process.Pid || report.Totals.Steps == 0 ||
+		e.Graphs < report.Totals.Rate/2 || e.To < 3900*e.Graphs || e.To > 4100*e.Graphs {
+		t.Errorf("%+v, want one engine with a graph and 4000 bytes for each token", report)
 	}
 }

@@ -101,6 +101,35 @@ func AtEnd(f func(*event.EngineInfo)) event.Sink {
 	})
 }
 
+// counted returns a sink that adds to the samples of an engine what probes count of the CUDA calls of its process. Such
+// probes are then no engine of their own.
+func counted(w *watcher, sink event.Sink) event.Sink {
+	for at, p := range w.probes {
+		if !p.CallsOnly() {
+			continue
+		}
+		without, with := sink, p.In(sink)
+		sink = event.SinkFunc(func(e event.Event) {
+			if h, ok := e.Data.(*event.Host); ok && h.Engine.PID != 0 && h.Engine.PID == p.PID() {
+				merge(w, at)
+				with.Emit(e)
+				return
+			}
+			without.Emit(e)
+		})
+	}
+	return sink
+}
+
+// merge hides the engine at an address, whose process is that of another one.
+func merge(w *watcher, at string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.merged[at] {
+		w.merged[at], w.onScreen = true, nil
+	}
+}
+
 // addProbed starts to watch a process by its probes. Without a screen its end is printed, and ends the command if
 // nothing else is watched: another process never takes its place.
 func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error {

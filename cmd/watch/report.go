@@ -54,7 +54,10 @@ func (w *watcher) report(partial bool) *report.Report {
 		built.DropText()
 		members = append(members, report.Member{Name: e.at, Snapshot: s, Report: built})
 	}
-	if len(members) == 1 && !w.opt.several() {
+	w.mu.Lock()
+	merged := len(w.merged) > 0
+	w.mu.Unlock()
+	if len(members) == 1 && (merged || !w.opt.several()) {
 		return members[0].Report
 	}
 	return report.BuildFleet(meta, members)

@@ -30,7 +30,7 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 	alone := len(w.opt.Addresses) < crowdThreshold
 	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: source.Run, queue: session.ServerQueue}, func(s *session.Session) {
 		if alone && remote.IsLocal(at) {
-			w.machine.Watch(s, w.clock, w.machine.At(at), s)
+			w.machine.Watch(s, w.clock, w.machine.At(at), counted(w, s))
 		}
 	})
 	return err

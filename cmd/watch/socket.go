@@ -30,7 +30,7 @@ func (w *watcher) addSocket(ctx context.Context, at string) error {
 	if isLocalSocket(at) { // its model is a file of this machine
 		e.inspector = inspector
 	}
-	e.hosted = w.machine.Watch(e.session, w.clock, session.Known(client.PID), inspector.In(e.session))
+	e.hosted = w.machine.Watch(e.session, w.clock, session.Known(client.PID), counted(w, inspector.In(e.session)))
 	e.run = func(ctx context.Context, sink event.Sink) error {
 		return client.Run(ctx, e.session.Store.Patient(e.hosted.Engine(sink)))
 	}

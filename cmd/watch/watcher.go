@@ -45,6 +45,7 @@ type watcher struct {
 
 	mu       sync.Mutex // guards what follows
 	engines  []watched
+	merged   map[string]bool           // addresses of processes that other engines show
 	sockets  map[string]*socket.Client // by the address of the engine that each follows now
 	onScreen []ui.Session              // of the visible engines, which the screen takes once per frame; nil: outdated
 }
@@ -283,7 +284,7 @@ func (w *watcher) visible() []watched {
 func (w *watcher) visibleLocked() []watched {
 	out := make([]watched, 0, len(w.engines))
 	for _, e := range w.engines {
-		if !e.fleet {
+		if !e.fleet && !w.merged[e.at] {
 			out = append(out, e)
 		}
 	}

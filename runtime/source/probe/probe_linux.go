@@ -213,6 +213,9 @@ func (p *Probe) Close() error {
 	return errors.Join(append(errs, p.objects.Close())...)
 }
 
+// CallsOnly reports whether only calls of CUDA are seen: the process does not link llama.cpp.
+func (p *Probe) CallsOnly() bool { return len(p.target.Symbols) == 0 }
+
 // PID returns the watched process, 0 once it has ended.
 func (p *Probe) PID() int { return p.target.Alive() }
 
@@ -257,7 +260,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 }
 
 func (p *Probe) run(ctx context.Context, sink event.Sink) error {
-	if len(p.target.Symbols) == 0 {
+	if p.CallsOnly() {
 		return p.runCUDA(ctx, sink)
 	}
 	shift, err := offset(p.clock)

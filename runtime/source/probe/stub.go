@@ -56,6 +56,9 @@ func (*Probe) Run(context.Context, event.Sink) error { return errUnsupported }
 // In returns the sink.
 func (*Probe) In(sink event.Sink) event.Sink { return sink }
 
+// CallsOnly returns false.
+func (*Probe) CallsOnly() bool { return false }
+
 // PID returns 0.
 func (*Probe) PID() int { return 0 }
 
