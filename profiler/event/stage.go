@@ -55,12 +55,20 @@ func StageByName(name string) (Stage, bool) {
 	return StageNone, false
 }
 
-// Components returns the TTFT components in drawing order. The rest of TTFT is "other".
+// Components returns the TTFT components in drawing order.
 func Components() []Stage {
 	return []Stage{
 		StageLoad, StageReceive, StageQueue, StagePacedByOthers, StageTokenize, StageEmbed, StagePrompt, StageFirst,
 		StageHostToDevice, StageDeviceToHost, StageSend,
 	}
+}
+
+// Component returns the name of a TTFT component: the rest of TTFT is "other".
+func (s Stage) Component() string {
+	if s == StageNone {
+		return "other"
+	}
+	return s.String()
 }
 
 // Split is the time of one forward pass by part, in ns. Each part saturates at about 4.3 s.

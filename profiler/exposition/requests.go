@@ -95,11 +95,7 @@ func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
 		start = "cold"
 	}
 	for _, part := range r.Parts {
-		stage := "other"
-		if part.Stage != event.StageNone {
-			stage = part.Stage.String()
-		}
-		o.component.WithLabelValues(s.engine, s.model, start, stage).Add(max(part.Dur.Seconds(), 0))
+		o.component.WithLabelValues(s.engine, s.model, start, part.Stage.Component()).Add(max(part.Dur.Seconds(), 0))
 	}
 	if r.PromptTokens > 0 {
 		o.usage.WithLabelValues(append(s.genAI(), "input")...).Observe(float64(r.PromptTokens))

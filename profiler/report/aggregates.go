@@ -76,7 +76,7 @@ func aggregates(r *store.Aggregates) Aggregates {
 	}
 	if parts := r.Parts(session); !parts.Apart && !parts.Undivided() {
 		for _, p := range parts.Parts {
-			out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
+			out.Parts = append(out.Parts, Part{p.Stage.Component(), nanos(int64(p.Dur))})
 		}
 	}
 	out.Adapters, out.Ranks = r.Adapters, r.Ranks
@@ -225,7 +225,7 @@ func (e *ReportedEarlier) sections() []section {
 
 // ttftParts returns the components of the mean TTFT, nil if the server has no TTFT histogram.
 func (r *Aggregates) ttftParts() Parts {
-	if len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != partName(event.StageNone) {
+	if len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != event.StageNone.Component() {
 		return nil
 	}
 	return r.Parts

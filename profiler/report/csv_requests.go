@@ -58,7 +58,7 @@ func eachCell(s reflect.Value, path string, put func(name, cell string)) {
 			putCount(len(x))
 		case Parts:
 			for _, stage := range append(event.Components(), event.StageNone) {
-				part := partName(stage)
+				part := stage.Component()
 				cell := ""
 				if at := slices.IndexFunc(x, func(p Part) bool { return p.Name == part }); at >= 0 {
 					cell = decimal(x[at].Time)

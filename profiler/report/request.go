@@ -110,14 +110,6 @@ func (p Parts) total() (sum float64, longest Part) {
 	return sum, longest
 }
 
-// partName returns the name of a component: its stage, or "other".
-func partName(s event.Stage) string {
-	if s == event.StageNone {
-		return "other"
-	}
-	return s.String()
-}
-
 // Layer is the prefill time of one layer.
 type Layer struct {
 	Attention event.Reading `json:"attention_s"`
@@ -259,10 +251,10 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 	}
 	explainNumbers(&out)
 	for _, p := range f.Parts {
-		out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
+		out.Parts = append(out.Parts, Part{p.Stage.Component(), nanos(int64(p.Dur))})
 	}
 	if f.Dominant.Share > 0 {
-		out.Dominant = optionalText(partName(f.Dominant.Stage))
+		out.Dominant = optionalText(f.Dominant.Stage.Component())
 	}
 	for _, w := range f.Waits {
 		part := Wait{Cause: w.Cause.String(), Wait: nanos(w.NS)}

@@ -83,7 +83,7 @@ func (r *Report) WriteStagesCSV(w io.Writer) error {
 		}
 		for q := range r.all() {
 			for _, s := range q.stages {
-				row(partName(s.Stage), int64(s.Dur))
+				row(s.Stage.Component(), int64(s.Dur))
 			}
 		}
 	})

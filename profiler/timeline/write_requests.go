@@ -93,11 +93,7 @@ func (e *Engine) writeRun(w *writer, q *run, track int) {
 		}
 		p := args{}
 		for _, part := range r.Parts {
-			stage := part.Stage.String()
-			if part.Stage == event.StageNone {
-				stage = "other"
-			}
-			p.seconds(stage+"_s", int64(part.Dur))
+			p.seconds(part.Stage.Component()+"_s", int64(part.Dur))
 		}
 		p.set("prefill_s", r.Prefill)
 		p.set("prefill_tokens_per_s", r.PrefillRate)

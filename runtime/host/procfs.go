@@ -21,7 +21,7 @@ func parseCores(dst []coreTimes, stat []byte) []coreTimes {
 			continue
 		}
 		var c coreTimes
-		for i, f := range fieldsOf(line)[1:] {
+		for i, f := range bytes.Fields(line)[1:] {
 			n := number(f)
 			if i < 8 { // the guest times that follow are already counted in user time
 				c.total += n
@@ -36,14 +36,6 @@ func parseCores(dst []coreTimes, stat []byte) []coreTimes {
 		dst = append(dst, c)
 	}
 	return dst
-}
-
-func fieldsOf(line []byte) [][]byte {
-	f := bytes.Fields(line)
-	if len(f) == 0 {
-		return [][]byte{nil}
-	}
-	return f
 }
 
 // number parses an unsigned number; 0 for anything else.
