@@ -205,7 +205,7 @@ func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 		if !o.late {
 			o.stages(e.Sent)
 		}
-		if e.Complete && o.holes == 0 {
+		if e.Complete && !e.Disconnected && o.holes == 0 {
 			o.warn(e.At, outcome.AnyLater)
 		}
 	}

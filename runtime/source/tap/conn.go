@@ -93,6 +93,9 @@ func (c *conn) pop(e answers.End) {
 	if e.At == 0 {
 		e.At = max(x.sent, x.last)
 	}
+	if c.gone != 0 && !e.Lost { // it may still read
+		e.Disconnected = true
+	}
 	x.finish(e)
 }
 
@@ -330,13 +333,24 @@ func (c *conn) Close(from capture.Side, at time.Time) {
 	}
 	c.t.advance(at)
 	if from == capture.Client {
-		c.gone = max(c.t.now, 1)
+		c.leave()
 		return
 	}
 	if c.out.place == untilClose {
 		c.complete()
 	}
 	c.fail(answers.ServerClosed)
+}
+
+// leave notes that the client has closed the connection. Errors that the server reports from then on are no failures.
+func (c *conn) leave() {
+	if c.gone != 0 {
+		return
+	}
+	c.gone = max(c.t.now, 1)
+	for _, x := range c.waiting {
+		x.failed = x.observer != nil && x.observer.Sum.Failed
+	}
 }
 
 // fail ends all requests: the client closed the connection, or else the server did.
@@ -346,11 +360,7 @@ func (c *conn) fail(why string) {
 		return
 	}
 	for len(c.waiting) > 0 {
-		e := answers.End{At: c.t.now, Broken: why, Refused: c.waiting[0].status == 0}
-		if c.gone != 0 {
-			e.At, e.Disconnected = c.gone, true
-		}
-		c.pop(e)
+		c.pop(answers.End{At: c.t.now, Broken: why, Refused: c.waiting[0].status == 0})
 	}
 }
 
@@ -362,9 +372,7 @@ func (c *conn) End(at time.Time, why capture.Ending) {
 	c.t.advance(at)
 	switch why {
 	case capture.ResetByClient:
-		if c.gone == 0 {
-			c.gone = max(c.t.now, 1)
-		}
+		c.leave()
 		c.fail("")
 	case capture.ResetByServer:
 		c.fail("the connection broke: read: connection reset by peer")

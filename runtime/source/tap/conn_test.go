@@ -133,6 +133,14 @@ log the server does not report generated tokens: each message with text counts a
 1 4 token n=1 index=1 choice=0
 1 3 cancelled "cancelled" in=0 cached=0 out=2 later=1
 `},
+	{"the client goes away, and the server ends its answer with an error", false, []step{
+		client(1, post("/api/chat", "{}")), server(2, chunkedHead(ndjson)+chunk(`{"model":"q","message":{"content":"a"}}`+"\n")), does(3, capture.Client, "close"),
+		server(4, chunk(`{"error":"context canceled"}`+"\n")+last), does(5, 0, "closed"),
+	}, `
+1 1 queued ollama chat group=10.0.0.7 model= max=0
+1 2 token n=1 index=0 choice=0
+1 3 cancelled "cancelled" in=0 cached=0 out=1 later=0
+`},
 	{"the client resets while it waits", false, []step{client(1, post(chat, "{}")), does(3, capture.Client, "reset")}, `
 1 1 queued chat group=10.0.0.7 model= max=0
 1 3 cancelled "cancelled" in=0 cached=0 out=0 later=0

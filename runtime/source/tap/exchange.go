@@ -44,6 +44,7 @@ type exchange struct {
 	observer *answers.Observer
 	feed     *feed
 	last     event.Time // the last byte of the answer
+	failed   bool       // the server had reported an error when the client closed the connection
 }
 
 func (x *exchange) emit(e event.Event) {
@@ -227,7 +228,13 @@ func (x *exchange) finish(e answers.End) {
 		o = t.server.Observe(x.dialect, x.emit)
 	}
 	e.Sent, e.Model = x.sent, x.model
+	if e.Disconnected {
+		o.Sum.Failed = o.Sum.Failed && x.failed
+	}
 	state, outcome := o.Finish(e)
+	if state == event.StateCancelled {
+		e.At = x.c.gone
+	}
 	if x.print != nil {
 		if outcome.Reuse = x.print.Reuse; state == event.StateFinished {
 			t.prompts.Keep(x.id, x.print)

@@ -1,0 +1,184 @@
+package tap
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/peer"
+	"github.com/llmtop/llmtop/runtime/source/proxy"
+)
+
+// TestBesideProxy has the proxy and the tap measure the same requests of real servers. What they count is equal; how far their
+// times differ is logged.
+func TestBesideProxy(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a tap of live packets needs root")
+	}
+	for name, start := range map[string]func() (address, path, model string){
+		"llama-server": func() (string, string, string) { return peer.LlamaServer(t, "", "--parallel", "4").URL, chat, "" },
+		"Ollama":       func() (string, string, string) { return peer.Ollama(t).URL, "/api/chat", peer.OllamaModel },
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, path, model := start()
+			to, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			port, _ := strconv.ParseUint(to.Port(), 10, 16)
+			clock := engine.NewClock()
+			tap, err := New(Options{Port: uint16(port), GroupHeader: "X-Id", Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := proxy.New(proxy.Options{To: address, Listen: "127.0.0.1:0", GroupHeader: "X-Id", Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var byTap, byProxy eventtest.Log
+			ctx, cancel := context.WithCancel(t.Context())
+			var both sync.WaitGroup
+			both.Go(func() { _ = tap.Run(ctx, &byTap) })
+			both.Go(func() { _ = p.Run(ctx, &byProxy) })
+			const requests = 100
+			askAll(t, p.Address()+path, model, requests)
+			ends := func(l *eventtest.Log) (n int) {
+				for _, e := range l.OfKind(event.KindRequest) {
+					if e.State.Final() {
+						n++
+					}
+				}
+				return n
+			}
+			eventtest.Wait(t, "the ends of all requests", func() bool { return ends(&byTap) == requests && ends(&byProxy) == requests })
+			cancel()
+			both.Wait()
+			compare(t, measured(byTap.All()), measured(byProxy.All()))
+			if l := tap.Losses(); l.Dropped+l.Gaps > 0 {
+				t.Errorf("lost %+v", l)
+			}
+		})
+	}
+}
+
+// askAll sends requests, four at a time: most are streams, some are not, are cancelled by the client, or refused.
+func askAll(t *testing.T, address, model string, n int) {
+	t.Helper()
+	var clients sync.WaitGroup
+	numbers := make(chan int)
+	for range 4 {
+		clients.Go(func() {
+			for i := range numbers {
+				ask(address, model, i)
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	clients.Wait()
+}
+
+func ask(address, model string, i int) {
+	body := fmt.Sprintf(`{"model":%q,"stream":%t,"max_tokens":24,"options":{"num_predict":24},"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"number %d"}]}`, model, i%5 != 1, i)
+	if i%10 == 7 {
+		body = body[:len(body)/2]
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
+	req.Header.Set("X-Id", strconv.Itoa(i))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer res.Body.Close()
+	if i%10 == 3 {
+		_, _ = io.CopyN(io.Discard, res.Body, 600)
+		return // the rest is cancelled
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+}
+
+// measurement is what was measured of a request.
+type measurement struct {
+	queued  event.Time
+	at      []event.Time // tokens
+	state   event.State
+	outcome event.Outcome
+}
+
+// measured returns the requests by their groups.
+func measured(events []event.Event) map[string]*measurement {
+	out, byID := map[string]*measurement{}, map[event.RequestID]*measurement{}
+	for _, e := range events {
+		switch p := e.Data.(type) {
+		case *event.Request:
+			m := &measurement{queued: e.At}
+			out[p.Group], byID[e.Req] = m, m
+		case *event.Outcome:
+			byID[e.Req].state, byID[e.Req].outcome = e.State, *p
+		case nil:
+			if e.Kind == event.KindToken {
+				for range e.N {
+					byID[e.Req].at = append(byID[e.Req].at, e.At)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// compare checks that two measurements count the same, and logs how their times differ.
+func compare(t *testing.T, tap, proxy map[string]*measurement) {
+	t.Helper()
+	var first, gaps []time.Duration
+	states := map[event.State]int{}
+	for id, want := range proxy {
+		got := tap[id]
+		if got == nil {
+			t.Errorf("%s is missing", id)
+			continue
+		}
+		states[got.state]++
+		if got.state != want.state || got.outcome.Reason != want.outcome.Reason {
+			t.Errorf("%s: %v %q, by the proxy %v %q", id, got.state, got.outcome.Reason, want.state, want.outcome.Reason)
+		}
+		if want.state == event.StateCancelled { // it may see tokens that the proxy no longer reads
+			continue
+		}
+		a, b := got.outcome, want.outcome
+		a.Later, a.Reuse, b.Later, b.Reuse = 0, event.Reuse{}, 0, event.Reuse{}
+		if a != b || len(got.at) != len(want.at) {
+			t.Errorf("%s: %+v, %d tokens, by the proxy %+v, %d", id, a, len(got.at), b, len(want.at))
+			continue
+		}
+		for i := range got.at {
+			if i == 0 {
+				first = append(first, time.Duration(got.at[0]-got.queued-want.at[0]+want.queued).Abs())
+			} else {
+				gaps = append(gaps, time.Duration(got.at[i]-got.at[i-1]-want.at[i]+want.at[i-1]).Abs())
+			}
+		}
+	}
+	for name, list := range map[string][]time.Duration{"TTFT": first, "gaps": gaps} {
+		slices.Sort(list)
+		if n := len(list); n > 0 {
+			t.Logf("%s differ by %v at p50, %v at p99, %v at most, of %d", name, list[n/2], list[n*99/100], list[n-1], n)
+		}
+	}
+	t.Logf("%v", states)
+}
