@@ -7,13 +7,16 @@ const snapLength = 256 << 10
 
 // Jumps of a filter to its last two instructions.
 const (
-	keep = 254
-	drop = 255
+	bare    = 252 // drop an acknowledgement without payload
+	flagged = 253 // keep what begins or ends a connection
+	keep    = 254
+	drop    = 255
 )
 
 // filter returns the program that the kernel runs for each packet of a socket that gets packets without link header. It
 // keeps the segments of a port that have a payload, or begin or end a connection. Acknowledgements without payload, half
-// of all packets of streamed answers, are dropped, and so is the outgoing one of the two copies that loopback gives.
+// of all packets of streamed answers, are dropped, and so is the outgoing one of the two copies that loopback gives. It
+// still has the jumps above.
 func filter(port uint16, loopback uint32) []bpf.Instruction {
 	const outgoingCopy = 4
 	f := []bpf.Instruction{
@@ -22,7 +25,7 @@ func filter(port uint16, loopback uint32) []bpf.Instruction {
 		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: loopback, SkipTrue: drop},
 	}
-	return resolve(append(f, filterIP(uint32(port))...))
+	return append(f, filterIP(uint32(port))...)
 }
 
 // filterIP returns the part of filter that looks at the packet. Of fragments it keeps the first, which is counted; what
@@ -40,7 +43,7 @@ func filterIP(port uint32) []bpf.Instruction {
 		bpf.LoadIndirect{Off: 2, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: port, SkipTrue: drop},
 		bpf.LoadIndirect{Off: 13, Size: 1},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: flags, SkipTrue: keep},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: flags, SkipTrue: flagged},
 		bpf.LoadIndirect{Off: 12, Size: 1},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0},
 		bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 2},
@@ -49,7 +52,7 @@ func filterIP(port uint32) []bpf.Instruction {
 		bpf.LoadAbsolute{Off: 2, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: keep}, // larger than 64 KiB
 		bpf.ALUOpX{Op: bpf.ALUOpSub},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: drop, SkipFalse: keep},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: bare, SkipFalse: keep},
 	}
 	v6 := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 6, Size: 1},
@@ -64,14 +67,14 @@ func filterIP(port uint32) []bpf.Instruction {
 		bpf.LoadAbsolute{Off: 42, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: port, SkipTrue: drop},
 		bpf.LoadAbsolute{Off: 53, Size: 1},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: flags, SkipTrue: keep},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: flags, SkipTrue: flagged},
 		bpf.LoadAbsolute{Off: 52, Size: 1},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0},
 		bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 2},
 		bpf.TAX{},
 		bpf.LoadAbsolute{Off: 4, Size: 2},
 		bpf.ALUOpX{Op: bpf.ALUOpSub},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: drop, SkipFalse: keep},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: bare, SkipFalse: keep},
 	}
 	f := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 0, Size: 1},
@@ -91,8 +94,11 @@ func resolve(f []bpf.Instruction) []bpf.Instruction {
 			continue
 		}
 		for _, skip := range []*uint8{&j.SkipTrue, &j.SkipFalse} {
-			if *skip >= keep {
-				*skip = uint8(len(f) - 1 - int(drop-*skip) - (i + 1))
+			switch *skip {
+			case drop, bare:
+				*skip = uint8(len(f) - 1 - (i + 1))
+			case keep, flagged:
+				*skip = uint8(len(f) - 2 - (i + 1))
 			}
 		}
 		f[i] = j

@@ -10,7 +10,7 @@ import (
 // TestFilter runs the kernel's program over packets, from behind the instructions that only the kernel can run.
 func TestFilter(t *testing.T) {
 	program := resolve(filterIP(8000))
-	if _, err := bpf.Assemble(filter(8000, 1)); err != nil {
+	if _, err := bpf.Assemble(resolve(filter(8000, 1))); err != nil {
 		t.Fatal(err)
 	}
 	vm, err := bpf.NewVM(program)

@@ -31,10 +31,6 @@ func OpenLive(port uint16) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := bpf.Assemble(filter(port, loopback))
-	if err != nil {
-		return nil, fmt.Errorf("filter packets: %w", err)
-	}
 	ring, err := afpacket.NewTPacket(
 		afpacket.SocketDgram, // without link header: the same on every kind of interface, with and without VLAN
 		afpacket.TPacketVersion3,
@@ -47,11 +43,27 @@ func OpenLive(port uint16) (*Source, error) {
 		}
 		return nil, fmt.Errorf("capture packets: %w", err)
 	}
-	if err := ring.SetBPF(program); err != nil {
+	if err := setFilter(ring, filter(port, loopback)); err != nil {
 		ring.Close()
 		return nil, fmt.Errorf("filter packets: %w", err)
 	}
 	return &Source{packets: live{ring}, local: local, close: func() error { ring.Close(); return nil }}, nil
+}
+
+// setFilter sets the filter of a ring: the extended one that knows handshakes, or, without the right to load that, the
+// classic one.
+func setFilter(ring *afpacket.TPacket, f []bpf.Instruction) error {
+	if program, err := extend(f); err == nil {
+		defer program.Close()
+		if ring.SetEBPF(int32(program.FD())) == nil {
+			return nil
+		}
+	}
+	classic, err := bpf.Assemble(resolve(f))
+	if err != nil {
+		return err
+	}
+	return ring.SetBPF(classic)
 }
 
 // interfaces returns the index of the loopback interface, and the addresses of all.

@@ -82,6 +82,18 @@ func fetch(address string) (int64, error) {
 	return io.Copy(io.Discard, c)
 }
 
+// TestExtend loads the extended filter.
+func TestExtend(t *testing.T) {
+	program, err := extend(filter(8000, 1))
+	if errors.Is(err, fs.ErrPermission) {
+		t.Skip("needs root or CAP_BPF: ", err)
+	}
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	_ = program.Close()
+}
+
 // TestLive hears connections on loopback: every byte once, who they were, and that they closed.
 func TestLive(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
@@ -111,7 +123,17 @@ func TestLive(t *testing.T) {
 			if len(heard) != clients {
 				t.Errorf("heard %d connections, want %d", len(heard), clients)
 			}
+			handshakes := true
+			if program, err := extend(filter(port, 1)); err != nil {
+				t.Log("without the time of handshakes: ", err)
+				handshakes = false
+			} else {
+				_ = program.Close()
+			}
 			for _, e := range heard {
+				if handshakes && e.flow.RTT <= e.flow.ServerRTT {
+					t.Errorf("round-trip time %v", e.flow.RTT)
+				}
 				if e.bytes != [2]int{1, 4 * len(chunk)} || e.gaps != 0 || e.ending != Closed || !e.flow.Whole || !e.flow.AtServer || !e.flow.AtClient || e.flow.ServerRTT <= 0 {
 					t.Errorf("heard %+v", e)
 				}
