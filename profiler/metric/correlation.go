@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -33,16 +34,10 @@ func (c Correlation) Strong() bool {
 // ranked only once.
 type Ranks struct {
 	x, y   []float64
-	order  []ranked
+	order  []int // indexes of values, ascending by value
 	ranksX []float64
 	ranksY []float64
 	lastY  []float64 // the series whose ranks are in ranksY
-}
-
-// ranked is a value with its index in the series.
-type ranked struct {
-	v float64
-	i int32
 }
 
 // Spearman correlates n pairs returned by at. Pairs with a NaN are skipped.
@@ -68,27 +63,19 @@ func (r *Ranks) Spearman(n int, at func(i int) (x, y float64)) Correlation {
 // rank appends to dst[:0] the rank of each value, from 0. Equal values share their mean rank.
 func (r *Ranks) rank(dst, values []float64) []float64 {
 	order := r.order[:0]
-	for i, v := range values {
-		order = append(order, ranked{v, int32(i)})
+	for i := range values {
+		order = append(order, i)
 	}
 	r.order = order
-	slices.SortFunc(order, func(a, b ranked) int {
-		switch {
-		case a.v < b.v:
-			return -1
-		case a.v > b.v:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
 	dst = append(dst[:0], values...)
 	for from := 0; from < len(order); {
 		to := from + 1
-		for to < len(order) && order[to].v == order[from].v {
+		for to < len(order) && values[order[to]] == values[order[from]] {
 			to++
 		}
-		for _, o := range order[from:to] {
-			dst[o.i] = float64(from+to-1) / 2
+		for _, i := range order[from:to] {
+			dst[i] = float64(from+to-1) / 2
 		}
 		from = to
 	}
