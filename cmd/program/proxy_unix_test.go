@@ -99,7 +99,7 @@ func TestProxyReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest, _ := io.ReadAll(lines)
-	if err := c.Wait(); err != nil || len(rest) > 0 {
+	if err := c.Wait(); err != nil || string(rest) != "wrote "+recording+"\n" {
 		t.Fatalf("%v: %s", err, rest)
 	}
 	checkReport(t, report)
