@@ -284,10 +284,6 @@ func drawCommand(in grid.Area, y int, c *command, selected bool, skin *theme.Ski
 	in.Elide(1+keys, y, name-1, grid.Fg(theme.Data), c.name, dots)
 	in.Elide(1+keys+name, y, in.W-keys-name-2, grid.Fg(theme.Text), c.help, dots)
 	if selected {
-		attr := grid.Attr(0)
-		if !skin.Colour() {
-			attr = grid.Reverse
-		}
-		in.Paint(0, y, in.W, theme.Select, attr)
+		pane.SelectRow(in, skin, y)
 	}
 }

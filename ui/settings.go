@@ -127,7 +127,7 @@ func rateSettings(a *app) []setting {
 	}
 	return []setting{
 		{
-			name: "pace", usage: "N", help: "limit generation to N tokens/s; 0: unlimited", values: numbers(paces),
+			name: "pace", usage: "N", help: "limit generation to N tokens/s; 0: unlimited", values: numbers(append(slices.Clip(paces), 0)),
 			now:   func() string { return formatted(a.snap.Engine.Pace) },
 			parse: number(0, maxPace, " tokens/s; 0: unlimited", func(v float64) error { return a.session.Actions.SetPace(v) }),
 			when:  func() bool { return a.view != viewEngines && a.session.Actions.SetPace != nil },

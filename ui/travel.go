@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -96,8 +95,8 @@ func (r *traveller) keys() []view.Key {
 	if !r.live() {
 		keys = append(keys,
 			view.Key{Keys: []string{"."}, Show: ".", Word: "step", Help: "pause and step to the next token, or to the next event if the engine does not report tokens", Do: do(r.step)},
-			view.Key{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, false)) })},
-			view.Key{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, true)) })})
+			view.Key{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextStep(speeds, s.Speed, false)) })},
+			view.Key{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextStep(speeds, s.Speed, true)) })})
 	}
 	return append(keys, []view.Key{
 		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s: all views show that moment", Do: by(-shortStep)},
@@ -219,20 +218,4 @@ func (r *traveller) nextRequest(recording.PlayStatus) {
 		}
 	}
 	r.app.Notify("no later request")
-}
-
-// nextSpeed returns the next faster or slower step; the ends stay.
-func nextSpeed(now float64, up bool) float64 {
-	if up {
-		if i := slices.IndexFunc(speeds, func(x float64) bool { return x > now }); i >= 0 {
-			return speeds[i]
-		}
-		return recording.Fastest
-	}
-	for _, x := range slices.Backward(speeds) {
-		if x < now {
-			return x
-		}
-	}
-	return recording.Slowest
 }

@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -114,31 +116,30 @@ func (a *app) cancel() {
 	a.report(a.session.Actions.Cancel(r.ID), "request cancelled")
 }
 
-// paces are the steps of the pace keys, in tokens/s; 0 is unlimited, after the fastest.
-var paces = []float64{2, 5, 10, 20, 40, 80, 160, 0}
+// paces are the steps of the pace keys, in tokens/s; after the fastest comes unlimited.
+var paces = []float64{2, 5, 10, 20, 40, 80, 160}
 
-// nextPace returns the next faster or slower pace; the ends stay.
-func nextPace(now float64, faster bool) float64 {
-	if faster {
-		if now <= 0 {
-			return 0
+// nextStep returns the next higher or lower one of ascending steps; at the ends the value itself.
+func nextStep(steps []float64, now float64, up bool) float64 {
+	if !up {
+		for _, step := range slices.Backward(steps) {
+			if step < now {
+				return step
+			}
 		}
-		return paces[slices.IndexFunc(paces, func(p float64) bool { return p == 0 || p > now })]
-	}
-	for i := len(paces) - 2; i >= 0; i-- {
-		if now <= 0 || paces[i] < now {
-			return paces[i]
-		}
+	} else if i := slices.IndexFunc(steps, func(step float64) bool { return step > now }); i >= 0 {
+		return steps[i]
 	}
 	return now
 }
 
 // pace changes the engine's pace by one step.
 func (a *app) pace(faster bool) {
-	to := nextPace(a.snap.Engine.Pace, faster)
-	note := "pace: unlimited"
-	if to > 0 {
-		note = "pace: " + metric.Rate(to) + " tokens/s"
+	unlimited := math.Inf(1)
+	to := nextStep(append(slices.Clip(paces), unlimited), cmp.Or(max(a.snap.Engine.Pace, 0), unlimited), faster)
+	note := "pace: " + metric.Rate(to) + " tokens/s"
+	if to == unlimited {
+		to, note = 0, "pace: unlimited"
 	}
 	a.report(a.session.Actions.SetPace(to), note)
 }

@@ -323,11 +323,7 @@ func (a *app) drawTabs(area grid.Area, names int) int {
 				l.Gap(1)
 			}
 			from = l.X
-			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
-			if !a.skin.Colour() {
-				st.Attr |= grid.Reverse
-			}
-			l.Put(st, " "+digit+" "+name+" ")
+			l.Put(pane.Badge(a.skin), " "+digit+" "+name+" ")
 		case names != noNames:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name)
 		default:

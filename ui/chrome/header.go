@@ -29,12 +29,8 @@ func DrawHeader(a grid.Area, s *store.Snapshot, f *pane.Frame, t *Status) {
 // DrawBrand clears the top row and writes the name llmtop.
 func DrawBrand(a grid.Area, f *pane.Frame) grid.Line {
 	a.Fill(0, 0, a.W, pane.Plain.On(theme.Select), ' ')
-	brand := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
-	if !f.Skin.Colour() {
-		brand.Attr |= grid.Reverse
-	}
 	l := a.Line(0, 0)
-	l.Put(brand, " llmtop ").Gap(1)
+	l.Put(pane.Badge(f.Skin), " llmtop ").Gap(1)
 	return l
 }
 

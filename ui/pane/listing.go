@@ -114,13 +114,13 @@ func DrawColumnHead(cell grid.Area, f *Frame, title string, left, sorted, down b
 // MarkRow marks row y as the selected one, with an arrow.
 func MarkRow(a grid.Area, f *Frame, y int) {
 	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), f.Skin.Glyphs.Arrow)
-	SelectRow(a, f, y)
+	SelectRow(a, f.Skin, y)
 }
 
 // SelectRow gives row y the background of the selected one.
-func SelectRow(a grid.Area, f *Frame, y int) {
+func SelectRow(a grid.Area, skin *theme.Skin, y int) {
 	attr := grid.Attr(0)
-	if !f.Skin.Colour() {
+	if !skin.Colour() {
 		attr = grid.Reverse
 	}
 	a.Paint(0, y, a.W, theme.Select, attr)

@@ -71,6 +71,15 @@ var (
 	Heading = grid.Fg(theme.Dim).With(grid.Underline)
 )
 
+// Badge returns the style of what stands out in every terminal: the name of the program, the tab of the view.
+func Badge(skin *theme.Skin) grid.Style {
+	st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
+	if !skin.Colour() {
+		st.Attr |= grid.Reverse
+	}
+	return st
+}
+
 // Box draws the box of the pane with its title and the first of the covers texts that fits, and returns the area
 // inside.
 func (f *Frame) Box(a grid.Area, covers ...string) grid.Area {

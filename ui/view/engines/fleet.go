@@ -15,9 +15,17 @@ import (
 // minFleet is the minimum number of engines to compare as replicas, if they report aggregate metrics.
 const minFleet = 3
 
-// Fleet is the table of replicas: the engines as rows that are compared.
+// Fleet is the table of replicas as arranged by the user: the engines as rows that are compared.
 type Fleet struct {
-	ReplicaTable
+	pane.Rows
+	Heads    []pane.Head[fleet.Field]
+	List     table.List[*fleet.Replica, fleet.Field]
+	Outliers []fleet.Outlier
+
+	outlierLines []string                                 // description of the outliers, one line per replica
+	noOutliers   string                                   // what is known without outliers
+	outlierCells map[*fleet.Replica][fleet.NumFields]bool // cells that are outliers
+
 	Enabled      bool // the engines form a fleet
 	all          []*fleet.Replica
 	measured     []*store.Snapshot // snapshots of the last measurement
@@ -66,20 +74,18 @@ func (r *Fleet) update(f *pane.Frame, rows []Row) {
 
 // arrange filters and sorts the rows and keeps the selected replica.
 func (r *Fleet) arrange() {
-	t := &r.ReplicaTable
-	t.List.Update(&table.ReplicaFilters, r.all)
-	if i := slices.IndexFunc(t.List.Rows, func(one *fleet.Replica) bool { return one.Name == r.selectedName }); i >= 0 && r.selectedName != "" {
-		t.Selected = i
+	r.List.Update(&table.ReplicaFilters, r.all)
+	if i := slices.IndexFunc(r.List.Rows, func(one *fleet.Replica) bool { return one.Name == r.selectedName }); i >= 0 && r.selectedName != "" {
+		r.Selected = i
 	}
-	t.Select(t.Selected, len(t.List.Rows))
+	r.Select(r.Selected, len(r.List.Rows))
 }
 
 // pin selects the replica of a row, or of the nearest valid row.
 func (r *Fleet) pin(row int) {
-	t := &r.ReplicaTable
-	if n := len(t.List.Rows); n > 0 {
-		t.Select(row, n)
-		r.selectedName = t.List.Rows[t.Selected].Name
+	if n := len(r.List.Rows); n > 0 {
+		r.Select(row, n)
+		r.selectedName = r.List.Rows[r.Selected].Name
 	}
 }
 

@@ -16,18 +16,6 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// ReplicaTable is the replica table as arranged by the user, with the screen positions of the last frame.
-type ReplicaTable struct {
-	pane.Rows
-	Heads    []pane.Head[fleet.Field]
-	List     table.List[*fleet.Replica, fleet.Field]
-	Outliers []fleet.Outlier
-
-	outlierLines []string                                 // description of the outliers, one line per replica
-	noOutliers   string                                   // what is known without outliers
-	outlierCells map[*fleet.Replica][fleet.NumFields]bool // cells that are outliers
-}
-
 // replicaColumn is a column of the table.
 type replicaColumn = pane.TableColumn[fleet.Field]
 
@@ -48,7 +36,7 @@ var replicaColumns = []replicaColumn{
 }
 
 // FindOutliers computes the outliers of the fleet.
-func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
+func (t *Fleet) FindOutliers(all []*fleet.Replica) {
 	t.Outliers = fleet.Outliers(all)
 	t.outlierCells, t.outlierLines = make(map[*fleet.Replica][fleet.NumFields]bool), t.outlierLines[:0]
 	t.noOutliers = differences(fleet.Differences(all, t.Outliers))
@@ -145,11 +133,11 @@ const mostOutlierRows = 6
 
 // drawReplicas draws the table: one row per replica, below them medians and sums, the outliers, and details of the selected
 // replica.
-func drawReplicas(a grid.Area, f *pane.Frame, t *ReplicaTable, typing bool) {
+func drawReplicas(a grid.Area, f *pane.Frame, t *Fleet) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := &t.List
 	in := f.BoxAs(a, "Engines", replicasTitle(f, t)...)
-	if !typing {
+	if !t.filter.Typing {
 		f.Foot(a, pane.Dim, "latencies over "+f.Window.String()+"  n/r not reported")
 	}
 	cols := replicaColumnsFor(l, in.W)
@@ -190,7 +178,7 @@ func drawReplicas(a grid.Area, f *pane.Frame, t *ReplicaTable, typing bool) {
 }
 
 // replicasTitle returns the number of replicas and the sort order, and a shorter form.
-func replicasTitle(f *pane.Frame, t *ReplicaTable) []string {
+func replicasTitle(f *pane.Frame, t *Fleet) []string {
 	l := &t.List
 	n := strconv.Itoa(l.All)
 	if l.Filter.Text() != "" {
@@ -204,7 +192,7 @@ func replicasTitle(f *pane.Frame, t *ReplicaTable) []string {
 }
 
 // replicaHead writes the column heads, with an arrow at the sort column.
-func replicaHead(a grid.Area, f *pane.Frame, cols []replicaColumn, t *ReplicaTable) {
+func replicaHead(a grid.Area, f *pane.Frame, cols []replicaColumn, t *Fleet) {
 	x := pane.MarkWidth
 	for _, col := range cols {
 		cell := a.Sub(x, 0, col.W-1, 1)
@@ -339,7 +327,7 @@ func replicaSums(a grid.Area, f *pane.Frame, y int, cols []replicaColumn, rows [
 }
 
 // drawOutliers lists the replicas with outliers.
-func drawOutliers(a grid.Area, f *pane.Frame, t *ReplicaTable) {
+func drawOutliers(a grid.Area, f *pane.Frame, t *Fleet) {
 	if len(t.outlierLines) == 0 {
 		a.Elide(pane.MarkWidth, 0, a.W-pane.MarkWidth, pane.Dim, t.noOutliers, f.Skin.Glyphs.Ellipsis)
 		return

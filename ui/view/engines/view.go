@@ -43,7 +43,7 @@ func (v *View) SelectEngine(i int, name string) {
 // Draw implements view.View.
 func (v *View) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
 	if t := &v.Fleet; t.Enabled {
-		drawReplicas(a, f, &t.ReplicaTable, t.filter.Typing)
+		drawReplicas(a, f, t)
 		t.filter.Draw(a, t.List.Filter.Text(), table.ReplicaFilters.Example, f.Skin)
 		return
 	}

@@ -141,7 +141,7 @@ func drawStalls(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), f.Skin.Glyphs.Ellipsis)
 		if first+i == selected {
-			pane.SelectRow(a, f, l.Y)
+			pane.SelectRow(a, f.Skin, l.Y)
 		}
 	}
 }

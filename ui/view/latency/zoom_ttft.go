@@ -39,7 +39,7 @@ func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	first := max(selected-max(table-2, 0), 0)
 	drawRequestTable(rest.Sub(0, 0, rest.W, table), ttftColumns(), s.Requests, first)
 	if table > 1 {
-		pane.SelectRow(rest, f, 1+selected-first)
+		pane.SelectRow(rest, f.Skin, 1+selected-first)
 	}
 	if lower > 0 {
 		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, f)

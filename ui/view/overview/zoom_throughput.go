@@ -35,9 +35,11 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	if s.KV.Total > 0 {
 		charts = append(charts, func(a grid.Area) { drawKVChart(a, f, pts, s.KV.Total) })
 	}
-	for i := range reportedCharts {
-		if k := &reportedCharts[i]; k.reported(pts) {
-			charts = append(charts, func(a grid.Area) { k.draw(a, f, pts) })
+	for _, k := range reportedCharts {
+		at := func(_, i int) float64 { return float64(k.at(&pts[i])) }
+		if slices.ContainsFunc(pts, func(p store.RatePoint) bool { return !math.IsNaN(float64(k.at(&p))) }) {
+			curves := grid.Curves{N: len(pts), At: at, Roles: []theme.Role{k.role}, Log: f.LogAxis && !k.share, Fill: true}
+			charts = append(charts, func(a grid.Area) { drawReported(a, f, pts, k.name, k.share, curves) })
 		}
 	}
 	const least = 9 // rows of a chart
@@ -48,15 +50,13 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 }
 
-// reportedChart is a chart of a number that not all engines report.
-type reportedChart struct {
+// reportedCharts are the charts of numbers that not all engines report.
+var reportedCharts = [...]struct {
 	name  string
 	role  theme.Role
 	at    func(*store.RatePoint) float32
 	share bool
-}
-
-var reportedCharts = [...]reportedChart{
+}{
 	{"Experts, busiest rank / mean rank", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.RankImbalance }, false},
 	{"Cache hits, share of prompt tokens", theme.SeriesP50, func(p *store.RatePoint) float32 { return p.CacheHits }, true},
 	{"Accepted drafts, share of drafted tokens", theme.SeriesDecode, func(p *store.RatePoint) float32 { return p.Accepted }, true},
@@ -64,17 +64,11 @@ var reportedCharts = [...]reportedChart{
 	{"Preemptions per second", theme.SeriesP99, func(p *store.RatePoint) float32 { return p.Preempted }, false},
 }
 
-// reported reports whether the number was reported in one of the seconds.
-func (k *reportedChart) reported(pts []store.RatePoint) bool {
-	return slices.ContainsFunc(pts, func(p store.RatePoint) bool { return !math.IsNaN(float64(k.at(&p))) })
-}
-
-func (k *reportedChart) draw(a grid.Area, f *pane.Frame, pts []store.RatePoint) {
-	a.Text(0, 0, pane.Heading, k.name)
-	at := func(_, i int) float64 { return float64(k.at(&pts[i])) }
-	top := max(pane.ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), 1)
-	curves := grid.Curves{N: len(pts), At: at, Top: top, Roles: []theme.Role{k.role}, Log: f.LogAxis && !k.share, Fill: true}
-	if k.share {
+// drawReported draws one of them, on a scale that ends at 1 or above.
+func drawReported(a grid.Area, f *pane.Frame, pts []store.RatePoint, name string, share bool, curves grid.Curves) {
+	a.Text(0, 0, pane.Heading, name)
+	curves.Top = max(pane.ScaleTop(len(pts), func(i int) float64 { return curves.At(0, i) }), 1)
+	if share {
 		curves.Label = func(v, _ float64) string { return metric.Percent(v) }
 	}
 	pane.DrawCurves(a.Sub(0, 1, a.W, a.H-1), f, pts[len(pts)-1].At, pane.CountAxis, curves)

@@ -39,10 +39,7 @@ func tokenText(a grid.Area, f *pane.Frame, v *View) {
 			st = grid.Style{FG: f.Skin.OnHeat(bg), BG: bg}
 		}
 		if p.nth == v.Token {
-			st = grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
-			if !f.Skin.Colour() {
-				st.Attr |= grid.Reverse
-			}
+			st = pane.Badge(f.Skin)
 		}
 		a.Text(p.x, p.row-top, st, p.words)
 	}
