@@ -338,7 +338,7 @@ func (a *Assembler) flow(c *conn) *Flow {
 		}
 	}
 	switch {
-	case a.local != nil:
+	case a.local[f.Client.Addr()] || a.local[f.Server.Addr()]:
 		f.AtClient, f.AtServer = a.local[f.Client.Addr()], a.local[f.Server.Addr()]
 	case f.Client.Addr() == f.Server.Addr() || f.Server.Addr().IsLoopback():
 		f.AtClient, f.AtServer = true, true
