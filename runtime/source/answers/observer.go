@@ -16,6 +16,8 @@ import (
 // ended.
 type Observer struct {
 	Answer
+	Messages int // that were read so far
+
 	server  *Server
 	dialect *Dialect
 	emit    func(event.Event)
@@ -62,7 +64,9 @@ func (o *Observer) Read(status int, header http.Header, from io.Reader, at func(
 	o.streams = err == nil && in.Streams()
 	for err == nil {
 		var m *Message
-		switch m, err = in.Next(); {
+		m, err = in.Next()
+		o.Messages++
+		switch {
 		case err == nil:
 			o.message(m)
 		case errors.Is(err, ErrJSON):

@@ -44,6 +44,9 @@ func (c *conn) Data(from capture.Side, at time.Time, b []byte) {
 		}
 	}
 	if from == capture.Client {
+		if x := c.upload; x != nil && x.expects && x.status != 0 && c.in.begins(b) { // it does not send the body after this answer
+			c.in, c.upload = framing{}, nil
+		}
 		c.read(&c.in, b)
 		return
 	}
@@ -108,7 +111,10 @@ func (c *conn) read(f *framing, b []byte) {
 		c.t.held += len(f.held) - held
 		ok := true
 		switch {
-		case what == partBroken || c.t.held > maxHeld+maxHead:
+		case what == partBroken:
+			ok = false
+		case len(f.held) > 0 && c.t.held > maxHeld+maxHead:
+			c.t.ignored.Add(1)
 			ok = false
 		case what == partHead && f.server:
 			ok = c.answered(piece)
@@ -201,7 +207,7 @@ func (c *conn) requested(b []byte) bool {
 	}
 	x := &exchange{c: c, method: h.method, path: h.path, expects: h.expects, group: h.group, sent: c.t.now}
 	c.waiting, c.upload = append(c.waiting, x), x
-	if h.method == http.MethodPost && !h.upgrade {
+	if h.method == http.MethodPost {
 		if d := answers.Of(h.path); d != nil {
 			x.generates(d)
 		}

@@ -2,6 +2,7 @@ package tap
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 
@@ -16,6 +17,12 @@ const (
 	maxHeld     = 48 << 20 // bytes of all requests and heads that are not complete
 	maxLive     = 1 << 14  // requests that are measured at once
 	maxGuess    = 64 << 10 // bytes of a line in a stream whose request was not captured
+	maxPacked   = 64       // compressed answers at once: a few bytes of one may hold several MB
+)
+
+var (
+	errPacked = errors.New("more than 64 compressed answers at once")
+	errHeld   = errors.New("too many long messages at once")
 )
 
 // exchange is a request and its answer. One that does not generate has no dialect, and emits nothing.
@@ -43,6 +50,9 @@ type exchange struct {
 	header   http.Header
 	observer *answers.Observer
 	feed     *feed
+	messages int        // that were read
+	unread   int        // bytes of the message in progress
+	packed   bool       // it is compressed
 	last     event.Time // the last byte of the answer
 	failed   bool       // the server had reported an error when the client closed the connection
 }
@@ -70,7 +80,7 @@ func (x *exchange) generates(d *answers.Dialect) {
 
 // read reads bytes of the request's body; nil: some are missing.
 func (x *exchange) read(b []byte) {
-	x.sent = x.c.t.now
+	x.sent, x.expects = x.c.t.now, false
 	switch t := x.c.t; {
 	case x.body == nil:
 	case b == nil:
@@ -131,6 +141,11 @@ func (x *exchange) answer(status int, header http.Header, whole bool) {
 		x.observer.Join()
 	}
 	x.feed = newFeed(func(from io.Reader, at func() event.Time) { x.observer.Read(status, header, from, at) })
+	if x.packed = header.Get("Content-Encoding") != ""; x.packed {
+		if x.c.t.packed++; x.c.t.packed > maxPacked {
+			x.feed.put(nil, x.last, errPacked)
+		}
+	}
 }
 
 // join begins to read an answer somewhere in its middle.
@@ -158,6 +173,15 @@ func (x *exchange) put(b []byte, err error) {
 	switch {
 	case x.feed != nil:
 		x.feed.put(b, t.now, err)
+		if n := x.observer.Messages; n != x.messages || x.feed.left {
+			x.messages, t.held, x.unread = n, t.held-x.unread, 0
+		} else {
+			t.held, x.unread = t.held+len(b), x.unread+len(b)
+		}
+		if x.unread > maxGuess && t.held > maxHeld {
+			x.feed.put(nil, t.now, errHeld)
+			t.ignored.Add(1)
+		}
 	case x.guesses && err == nil:
 		x.recognise(b)
 	default:
@@ -202,10 +226,20 @@ func (x *exchange) recognise(b []byte) {
 	}
 }
 
-// leave drops what is kept of an exchange that goes on when the capture ends.
-func (x *exchange) leave() {
+// release frees what is counted.
+func (x *exchange) release() {
 	x.drop()
 	x.forget()
+	x.c.t.held -= x.unread
+	if x.unread = 0; x.packed {
+		x.packed = false
+		x.c.t.packed--
+	}
+}
+
+// leave drops what is kept of an exchange that goes on when the capture ends.
+func (x *exchange) leave() {
+	x.release()
 	if x.feed != nil && !x.feed.left {
 		x.observer.Flush()
 		x.feed.stop()
@@ -214,8 +248,7 @@ func (x *exchange) leave() {
 
 // finish ends the exchange. e lacks the times, and what is known of the request.
 func (x *exchange) finish(e answers.End) {
-	x.drop()
-	x.forget()
+	x.release()
 	if x.dialect == nil {
 		return
 	}

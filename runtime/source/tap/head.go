@@ -16,9 +16,8 @@ type head struct {
 	status       int    // of an answer
 	length       int64  // of the body; -1: not given
 	chunked      bool
-	coding       bool // another transfer coding
-	encoded      bool // the body of a request is compressed
-	upgrade      bool
+	coding       bool   // another transfer coding
+	encoded      bool   // the body of a request is compressed
 	expects      bool   // 100-continue
 	group        string // value of the header with the group
 	header       http.Header
@@ -66,9 +65,9 @@ func (h *head) read(name string, value []byte, server bool, groupHeader string) 
 	case is("Transfer-Encoding"):
 		codings := strings.Split(strings.ToLower(text()), ",")
 		h.chunked = strings.TrimSpace(codings[len(codings)-1]) == "chunked"
-		h.coding = !h.chunked
-	case is("Upgrade"):
-		h.upgrade = true
+		if h.coding = !h.chunked; server && h.chunked && len(codings) == 2 {
+			h.header.Add("Content-Encoding", codings[0])
+		}
 	case server && (is("Content-Type") || is("Content-Encoding") || is("Server")):
 		h.header.Add(name, text())
 	case !server && is("Expect"):

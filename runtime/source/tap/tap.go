@@ -47,6 +47,7 @@ type Tap struct {
 	now     event.Time
 	last    event.RequestID
 	held    int // bytes of heads and bodies of all connections
+	packed  int // compressed answers in progress
 	counted event.Time
 	losses  capture.Losses // as emitted last
 
