@@ -1,7 +1,9 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,9 +85,17 @@ func gpuTable(a grid.Area, s *store.Snapshot) (rows int) {
 		x, shown = x+k.width, shown+1
 		a.Right(x, 0, pane.Heading, k.title)
 	}
-	for i := range list {
-		if rows = i + 1; rows >= a.H/2 && rows < len(list) {
-			a.Text(0, rows, pane.Dim, strconv.Itoa(len(list)-i)+" more GPUs")
+	order, room := make([]int, len(list)), a.H/2-1
+	for i := range order {
+		order[i] = i
+	}
+	if len(list) > room+1 { // those of the engine first
+		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(list[j].EngineMem.V, list[i].EngineMem.V) })
+		slices.Sort(order[:room])
+	}
+	for n, i := range order {
+		if rows = n + 1; rows > room && rows < len(list) {
+			a.Text(0, rows, pane.Dim, strconv.Itoa(len(list)-n)+" more GPUs")
 			break
 		}
 		drawGPU(a.Sub(0, rows, a.W, 1), i, shown, s)

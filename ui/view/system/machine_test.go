@@ -43,3 +43,25 @@ func TestOldSamplesHaveAnAge(t *testing.T) {
 		t.Errorf("without samples: %q", got)
 	}
 }
+
+// TestManyGPUs: of more GPUs than there is room for, those of the engine are shown, in their order.
+func TestManyGPUs(t *testing.T) {
+	s := *viewtest.LiveSnapshot()
+	h := *s.Host.Host
+	h.GPUs = make([]event.GPU, 16)
+	for i := range h.GPUs {
+		h.GPUs[i] = event.GPU{Name: "card", Util: event.MeasuredValue(.5), EngineMem: event.MeasuredValue(0)}
+	}
+	h.GPUs[12].EngineMem, h.GPUs[15].EngineMem = event.MeasuredValue(1e9), event.MeasuredValue(2e9)
+	s.Host.Host = &h
+	f := pane.Frame{Scratch: &pane.Scratch{}, Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
+	var g grid.Grid
+	g.Reset(60, 14)
+	if rows := gpuTable(g.All(), &s); rows != 8 {
+		t.Errorf("%d rows, want 8", rows)
+	}
+	text := viewtest.StripStyles(g.Encode(f.Skin))
+	if !regexp.MustCompile(`(?s)GPU 0 .*GPU 3 .*GPU 12 engine.*GPU 15 engine.*10 more GPUs`).MatchString(text) {
+		t.Errorf("the engine's GPUs are missing:\n%s", text)
+	}
+}
