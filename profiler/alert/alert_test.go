@@ -81,7 +81,9 @@ func TestConditions(t *testing.T) {
 	s := slow(0, 600*time.Millisecond)
 	s.Counts.Running, s.KV.Usage = 4, event.DerivedValue(0.93)
 	s.Host.Engine.RSS, s.Host.CPU = event.MeasuredValue(9e9), event.Absent(event.NotReported)
+	s.Host.GPUs = []event.GPU{{Power: event.MeasuredValue(70)}, {Util: event.MeasuredValue(.9), Power: event.MeasuredValue(690), Temperature: event.MeasuredValue(83)}}
 	for text, want := range map[string]bool{
+		"gpu1_power > 600": true, "gpu0_power > 600": false, "gpu1 > 80%": true, "gpu0 >= 0": false, "gpu1_temperature >= 83": true, "gpu2_power >= 0": false, "gpu_power >= 760": true,
 		"ttft_p99 > 500ms": true, "ttft_p99 > 0.6s": false, "TTFT_P99>=0.6s": true, "ttft_p99 < 1 min": true,
 		"ttft_p99 > 500 ms and running >= 4": true, "ttft_p99 > 500ms AND running > 4": false, "kv > 90%": true, "kv>0.95": false, "kv <= 93 %": true,
 		"rss > 8GB": true, "rss > 9 GiB": false, "cpu < 1": false, "cpu >= 0": false, "itl_p50 >= 0s": false, "failed <= 0": true,
@@ -107,11 +109,12 @@ func TestErrorsNameTheField(t *testing.T) {
 		return []map[string]any{m}
 	}
 	for want, tables := range map[string][]map[string]any{
-		`alert 1: name: missing`:                                          with("name", nil),
-		`alert 1: name: must have`:                                        with("name", "\u200b\n"),
-		`alert "a": when: missing`:                                        with("when", nil),
-		`alert "a": when: must be a string in quotes, not "3"`:            with("when", int64(3)),
-		`alert "a": when: unknown measure "gpu_p99": use one of ttft_p50`: with("when", "gpu_p99 > 3"),
+		`alert 1: name: missing`:                                                                    with("name", nil),
+		`alert 1: name: must have`:                                                                  with("name", "\u200b\n"),
+		`alert "a": when: missing`:                                                                  with("when", nil),
+		`alert "a": when: must be a string in quotes, not "3"`:                                      with("when", int64(3)),
+		`alert "a": when: unknown measure "gpu_p99": use one of ttft_p50`:                           with("when", "gpu_p99 > 3"),
+		`alert "a": when: unknown measure "gpu1_launches": use one of`:                              with("when", "gpu1_launches > 3"),
 		`alert "a": when: cannot compare ttft_p99 with "500": write a value such as ttft_p99>500ms`: with("when", "ttft_p99 > 500"),
 		`alert "a": when: cannot compare queued with "5GB": write a value such as queued>100`:       with("when", "queued > 5GB"),
 		`alert "a": when: unknown comparison "=="`:                                                  with("when", "queued == 5"),

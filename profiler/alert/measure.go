@@ -1,7 +1,9 @@
 package alert
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -148,9 +150,37 @@ func usedMemory(s *store.Snapshot, _ metric.Window) amount {
 func byName(name string) *measure {
 	i := slices.IndexFunc(measures, func(m measure) bool { return m.Name == name })
 	if i < 0 {
-		return nil
+		return gpuMeasure(name)
 	}
 	return &measures[i]
+}
+
+// ofGPU matches a measure of one GPU: gpu3_power is gpu_power of GPU 3 alone.
+var ofGPU = regexp.MustCompile(`^gpu([0-9]{1,2})(_[a-z_]+)?$`)
+
+// gpuMeasure returns the measure of one GPU with a name, or nil if absent.
+func gpuMeasure(name string) *measure {
+	parts := ofGPU.FindStringSubmatch(name)
+	if parts == nil {
+		return nil
+	}
+	n, _ := strconv.Atoi(parts[1]) // two digits
+	for i := range event.GPUFields {
+		f := &event.GPUFields[i]
+		if f.Own.Alert != "gpu"+parts[2] {
+			continue
+		}
+		unit, factor := f.Unit.Base()
+		return &measure{column(name, unit, f.Help), func(s *store.Snapshot, _ metric.Window) amount {
+			if n >= len(s.Host.GPUs) {
+				return absent(event.NoDevice)
+			}
+			v := *f.At(&s.Host.GPUs[n])
+			v.V *= factor
+			return amount{Reading: v}
+		}}
+	}
+	return nil
 }
 
 // measureNames returns the names of all measures, separated by commas.
