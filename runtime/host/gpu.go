@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,9 @@ const (
 	gpuInterval, gpuSearch = time.Second, 5 * time.Second
 	// gpuSilence is the age at which a GPU reading is stale.
 	gpuSilence = 5 * time.Second
+	// readShare is the part of a core that readings may take: where a reading of all GPUs of a vendor takes 0.75 ms, the next
+	// one is later than after gpuInterval. The slow calls of NVML come on top (slowShare).
+	readShare = 3. / 4000
 	// gpuGrace is how long a driver may take to return at the end.
 	gpuGrace = time.Second
 )
@@ -73,9 +77,11 @@ func (w *gpuWatch) run(ctx context.Context, v *vendorGPUs, open func(context.Con
 			reader.close()
 		}
 	}()
+	runtime.LockOSThread() // threadTime is that of the readings
+	defer runtime.UnlockOSThread()
 	for ctx.Err() == nil {
-		wait := gpuInterval
 		var err error
+		began := threadTime()
 		if reader == nil {
 			reader, err = open(ctx)
 		}
@@ -87,18 +93,27 @@ func (w *gpuWatch) run(ctx context.Context, v *vendorGPUs, open func(context.Con
 			if reader != nil {
 				reader.close()
 			}
-			reader, wait = nil, gpuSearch
+			reader = nil
 			if err == errNoGPU {
 				err = noReadings("/")
 			}
 			now.why = err.Error()
 		}
 		w.keep(v, now)
+		rest := gpuSearch
+		if reader != nil {
+			rest = gpuRest(time.Duration(threadTime() - began))
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(rest):
 		}
 	}
+}
+
+// gpuRest returns the time to the next reading after one that took CPU time.
+func gpuRest(took time.Duration) time.Duration {
+	return min(max(gpuInterval, time.Duration(float64(took)/readShare)), gpuSilence-gpuInterval)
 }
 
 // keep keeps a reading. GPUs of a driver that fails stay without readings.

@@ -218,3 +218,14 @@ func TestReaderFails(t *testing.T) {
 		t.Errorf("%q, closed %d times", h.NoGPU, reader.closed)
 	}
 }
+
+// TestGPURest: readings that cost much are taken less often, and not so seldom that they are stale.
+func TestGPURest(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		100 * time.Microsecond: time.Second, 750 * time.Microsecond: time.Second, 1500 * time.Microsecond: 2 * time.Second, time.Second: gpuSilence - gpuInterval,
+	} {
+		if got := gpuRest(took); got != want {
+			t.Errorf("%v after %v, want %v", got, took, want)
+		}
+	}
+}

@@ -30,7 +30,8 @@ type nvidia struct {
 // nvmlDevice is the state of a GPU, or of an instance of one in MIG mode.
 type nvmlDevice struct {
 	handle  uintptr
-	fixed   event.GPU // the readings that do not change
+	fixed   event.GPU // the readings that do not change, and those of every seldomEvery-th reading
+	reads   int
 	lost    bool
 	links   [2]uint64 // counters of NVLink before, in KiB
 	linksAt time.Time
@@ -185,6 +186,9 @@ func (r *nvidia) read() ([]event.GPU, []event.GPUProcess, error) {
 	return gpus, users, nil
 }
 
+// seldomEvery is how many times more seldom what rarely changes is read.
+const seldomEvery = 4
+
 // Kinds of clocks, PCIe counters and fields of NVML.
 const (
 	nvmlClockSM, nvmlClockMemory  = 1, 2
@@ -212,8 +216,12 @@ func (r *nvidia) readDevice(d *nvmlDevice, g *event.GPU) int32 {
 		g.Util, g.MemBusy = nvmlReading(result, uint64(share[0]), 0.01), nvmlReading(result, uint64(share[1]), 0.01)
 	}
 	d.memory(lib, g)
-	g.Power, g.PowerLimit = d.number(lib.power, 1e-3), d.number(lib.limit, 1e-3)
-	g.Clock, g.MemClock = d.clock(lib.clock, nvmlClockSM), d.clock(lib.clock, nvmlClockMemory)
+	if d.reads%seldomEvery == 0 {
+		d.fixed.PowerLimit, d.fixed.MemClock = d.number(lib.limit, 1e-3), d.clock(lib.clock, nvmlClockMemory)
+	}
+	d.reads++
+	g.PowerLimit, g.MemClock = d.fixed.PowerLimit, d.fixed.MemClock
+	g.Power, g.Clock = d.number(lib.power, 1e-3), d.clock(lib.clock, nvmlClockSM)
 	if lib.temperature != nil {
 		var celsius uint32
 		g.Temperature = nvmlReading(lib.temperature(d.handle, 0, &celsius), uint64(celsius), 1)

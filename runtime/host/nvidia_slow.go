@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// slowShare is the part of the time that the slow calls may take: a call of 1 ms every 2 s.
-	slowShare = 1. / 2000
+	// slowShare is the part of a core that the slow calls may take: a call of 1 ms every 4 s.
+	slowShare = 1. / 4000
 	// energyVisits is how many times more seldom energy is read than the rest. It takes twice as long, and is a counter.
-	energyVisits = 8
+	energyVisits = 4
 	// contextMemory is less than a process needs to use a GPU.
 	contextMemory = 64 << 20
 )
