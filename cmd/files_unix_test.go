@@ -5,15 +5,19 @@ package cmd
 import (
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/llmtop/llmtop/cmd/exit"
 )
 
-// TestEndlessFiles checks that every flag and argument that names a file refuses an endless one, in one line.
+// TestEndlessFiles checks that every flag and argument that names a file refuses an endless one, in one line, or a pipe that nobody writes to.
 func TestEndlessFiles(t *testing.T) {
 	const zero, server = "/dev/zero", "http://127.0.0.1:9"
-	cast := filepath.Join(t.TempDir(), "x.cast")
+	cast, pipe := filepath.Join(t.TempDir(), "x.cast"), filepath.Join(t.TempDir(), "pipe") // without a writer
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		want string
 		code int
@@ -39,6 +43,10 @@ func TestEndlessFiles(t *testing.T) {
 		{"--prompts /dev/zero: line 1: longer than 16 MiB", exit.CodeUsage, []string{"bench", "--prompts", zero}},
 		{"/dev/zero is not a regular file", exit.CodeUsage, []string{"run", zero, "-p", "x"}},
 		{"open model missing.gguf: no such file or directory", exit.CodeUsage, []string{"run", "missing.gguf"}}, // not that it lacks a prompt
+		{"pipe is not a regular file", exit.CodeUsage, []string{"run", pipe, "-p", "x"}},
+		{"it is not a regular file", exit.CodeUsage, []string{"replay", pipe}},
+		{"it is not a regular file", exit.CodeUsage, []string{"report", pipe}},
+		{"it is not a regular file", exit.CodeNotCompared, []string{"compare", pipe, zero}},
 		{"it is not a regular file", exit.CodeUsage, []string{"replay", zero}},
 		{"it is not a regular file", exit.CodeUsage, []string{"report", zero}},
 		{"it is not a regular file", exit.CodeNotCompared, []string{"compare", zero, zero}},

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -89,7 +90,7 @@ func (r *Recording) openMore(path string) error {
 var errForeign = errors.New("it belongs to another recording")
 
 func (r *Recording) openSegment(name string) error {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for a writer
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ package gguf
 import (
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // DefaultAlignment is the alignment of tensor data, in bytes, without the key general.alignment.
@@ -58,7 +59,7 @@ func Parse(data []byte) (*File, error) {
 }
 
 func mapPath(path string) ([]byte, func() error, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for a writer
 	if err != nil {
 		return nil, nil, err
 	}
