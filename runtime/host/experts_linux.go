@@ -19,9 +19,9 @@ const maxSweep = 2 * time.Second
 // without experts in this file. It reads only the header, and nothing ahead of it, so that it does not change what it
 // measures. It fails if the file has no experts or the system does not show its pages.
 func CachedExperts(name string) (layers, experts int, shares []uint8, err error) {
-	f, err := os.Open(name)
+	f, err := openRegular(name)
 	if err != nil {
-		return 0, 0, nil, fmt.Errorf("open model: %w", err)
+		return 0, 0, nil, err
 	}
 	defer f.Close()
 	layers, experts, ranges, err := expertRanges(f)

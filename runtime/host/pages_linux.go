@@ -50,7 +50,7 @@ func fileOf(pid int, name string) string {
 
 // cachedFile returns the size of a file and how many bytes of it are in the page cache.
 func cachedFile(name string) (size, cached event.Reading) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return readFailure(err), readFailure(err)
 	}
