@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -211,19 +212,12 @@ func systemLines(s *store.Snapshot) []string {
 		"llmtop itself: CPU " + metric.Reading(h.Self.OutsideEngine, metric.Percent) + ", memory " + metric.Reading(h.Self.RSS, metric.Bytes),
 	}
 	if len(h.GPUs) == 0 {
-		return append(lines, "GPU: "+noGPU(h.NoGPU))
+		return append(lines, "GPU: "+cmp.Or(sanitize.Line(h.NoGPU), event.Absent(event.NotReported).Absence()))
 	}
 	for i, g := range h.GPUs {
 		lines = append(lines, fmt.Sprintf("GPU %d, %s: %s busy", i, sanitize.Line(g.Name), metric.Reading(g.Util, metric.Percent)))
 	}
 	return lines
-}
-
-func noGPU(why string) string {
-	if why == "" {
-		return event.Absent(event.NotReported).Absence()
-	}
-	return sanitize.Line(why)
 }
 
 // alertLines lists the rules with their state.

@@ -137,7 +137,7 @@ func sampled(e *store.Experts) string {
 }
 
 func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	h := windowHits(s, f, f.Phase)
+	h := hitsOf(s.Experts, func(x *store.Experts) *store.Hits { return x.Hits(f.Window, f.Phase) })
 	if h == nil {
 		noExperts(f.Box(a, f.Phase.String()+", "+f.Window.String()), s, f)
 		return
@@ -165,18 +165,6 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	drawMostImbalanced(in, f, below, h)
 	drawTokenBasis(in, below+1, h, s.Experts)
 	drawHeatScale(a, f, h)
-}
-
-// windowHits returns the picks of the selected window and phase p, or nil.
-func windowHits(s *store.Snapshot, f *pane.Frame, p metric.Phase) *store.Hits {
-	if s.Experts == nil || s.Experts.Experts == 0 || s.Experts.Layers == 0 {
-		return nil
-	}
-	h := s.Experts.Hits(f.Window, p)
-	if h == nil || h.Tokens == 0 {
-		return nil
-	}
-	return h
 }
 
 // noExperts draws why there is no map.

@@ -58,19 +58,27 @@ func (b Division) String() string {
 func (b Division) split() bool { return b == ByKind || b == ByGroup }
 
 // hits returns the picks of a span and a phase, or nil without any.
-func (p Span) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
-	switch {
-	case x == nil || x.Experts == 0 || x.Layers == 0:
+func (p Span) hits(x *store.Experts, phase metric.Phase) *store.Hits {
+	return hitsOf(x, func(x *store.Experts) *store.Hits {
+		switch {
+		case p != SpanRequest:
+			return x.Hits(spanWindows[p], phase)
+		case x.Request != nil:
+			return x.Request.Hits(phase)
+		}
 		return nil
-	case p != SpanRequest:
-		h = x.Hits(spanWindows[p], phase)
-	case x.Request != nil:
-		h = x.Request.Hits(phase)
-	}
-	if h == nil || h.Tokens == 0 {
+	})
+}
+
+// hitsOf returns some picks of a router, or nil without any.
+func hitsOf(x *store.Experts, of func(*store.Experts) *store.Hits) *store.Hits {
+	if x == nil || x.Experts == 0 || x.Layers == 0 {
 		return nil
 	}
-	return h
+	if h := of(x); h != nil && h.Tokens > 0 {
+		return h
+	}
+	return nil
 }
 
 // Hits returns the picks that the map shows, or nil.

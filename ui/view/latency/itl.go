@@ -42,7 +42,7 @@ func DrawITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 
 // drawWithoutGaps draws the pane without measured gaps.
 func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	slots := slotCount(s) > 0
+	slots := len(slotsOf(s)) > 0
 	switch {
 	case len(s.Aggregates.Histograms) > 0:
 		f.Title = "Latency"

@@ -164,9 +164,6 @@ func slotsOf(s *store.Snapshot) (out []*store.Request) {
 	return out
 }
 
-// slotCount returns the number of requests polled from slots.
-func slotCount(s *store.Snapshot) int { return len(slotsOf(s)) }
-
 // slotColumns returns the columns of requests that were polled from slots. Their TPOT is the time between two polls divided
 // by the tokens between them.
 func slotColumns(s *store.Snapshot) []ttftColumn {

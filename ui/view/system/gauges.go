@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -70,11 +71,7 @@ func (r *gaugeRow) writeShort(v float64) string {
 }
 
 var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(s *store.Snapshot, _ *pane.Frame) (event.Reading, string) {
-	why := s.Host.NoGPU
-	if why == "" {
-		why = event.NotReported.String()
-	}
-	return event.Reading{}, sanitize.Line(why)
+	return event.Reading{}, sanitize.Line(cmp.Or(s.Host.NoGPU, event.NotReported.String()))
 }}
 
 // gaugeList appends the rows for a machine in order to a list. What is not reported has no row: the last row names it,

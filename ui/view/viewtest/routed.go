@@ -9,17 +9,9 @@ import (
 // per kind.
 func (s *Scene) pickFor(kind string) (picks []uint16) {
 	for l := range s.layers {
-		sum := 0.0
-		for _, b := range s.bias[l] {
-			sum += b
-		}
 		seen := map[uint16]bool{}
 		for len(seen) < s.used {
-			at, e := s.rng.Float64()*sum, 0
-			for ; e < s.experts-1 && at > s.bias[l][e]; e++ {
-				at -= s.bias[l][e]
-			}
-			if p := uint16((e + len(kind)) % s.experts); !seen[p] {
+			if p := uint16((s.pick(l) + len(kind)) % s.experts); !seen[p] {
 				seen[p] = true
 				picks = append(picks, p)
 			}

@@ -27,6 +27,7 @@ type Scene struct {
 	promptPicks, decPicks []uint64
 	promptTok, decTok     uint64
 	bias                  [][]float64
+	biasSum               []float64
 	withPicks             bool // tokens carry their router picks
 
 	sampled   event.Time // time of the last machine sample
@@ -108,10 +109,12 @@ func (s *Scene) Model(name string, layers, experts, used int) {
 	}})
 	s.promptPicks, s.decPicks = make([]uint64, layers*experts), make([]uint64, layers*experts)
 	s.bias = make([][]float64, layers)
+	s.biasSum = make([]float64, layers)
 	for l := range s.bias {
 		s.bias[l] = make([]float64, experts)
 		for e := range s.bias[l] {
 			s.bias[l][e] = math.Exp(s.rng.NormFloat64() * (0.5 + 1.2*float64(l)/float64(layers)))
+			s.biasSum[l] += s.bias[l][e]
 		}
 	}
 	s.Engine(event.EngineReady, "")
@@ -120,19 +123,19 @@ func (s *Scene) Model(name string, layers, experts, used int) {
 // route draws the picks of n tokens and adds them to picks.
 func (s *Scene) route(picks []uint64, n int) {
 	for l := range s.layers {
-		sum := 0.0
-		for _, b := range s.bias[l] {
-			sum += b
-		}
 		for range n * s.used {
-			at := s.rng.Float64() * sum
-			e := 0
-			for ; e < s.experts-1 && at > s.bias[l][e]; e++ {
-				at -= s.bias[l][e]
-			}
-			picks[l*s.experts+e]++
+			picks[l*s.experts+s.pick(l)]++
 		}
 	}
+}
+
+// pick draws an expert of a layer by its bias.
+func (s *Scene) pick(l int) (e int) {
+	at := s.rng.Float64() * s.biasSum[l]
+	for ; e < s.experts-1 && at > s.bias[l][e]; e++ {
+		at -= s.bias[l][e]
+	}
+	return e
 }
 
 // DecodePicks emits the router picks of a number of decoded tokens, as the only ones so far.
