@@ -21,7 +21,7 @@ const maxSweep = 2 * time.Second
 func CachedExperts(name string) (layers, experts int, shares []uint8, err error) {
 	f, err := openRegular(name)
 	if err != nil {
-		return 0, 0, nil, err
+		return 0, 0, nil, fmt.Errorf("open model: %w", err)
 	}
 	defer f.Close()
 	layers, experts, ranges, err := expertRanges(f)
