@@ -82,11 +82,12 @@ planted() {
 	local cause=$1 keys=$2 before_cpu before_io why="" command
 	shift 2
 	before_cpu=$(total /proc/pressure/cpu) before_io=$(total /proc/pressure/io)
-	seconds=${seconds:-4} command="${shown:-}run ${*//$scratch\//}"
+	seconds=${seconds:-4} command="${shown:-}${attached:-run} ${*//$scratch\//}"
 	rm -f "$scratch/report.json" "$scratch/run.llmtop"
 	(
 		for g in ${group:-}; do echo "$BASHPID" >"$g/cgroup.procs" || exit 1; done
-		exec timeout --foreground -s INT -k 20 "$seconds" "$llmtop" run --headless --seed 1 --out "$scratch/report.json" --out "$scratch/run.llmtop" "$@" \
+		[[ ${attached:-} ]] && set -- attach "$@" || set -- run --seed 1 "$@"
+		exec timeout --foreground -s INT -k 20 "$seconds" "$llmtop" "$@" --headless --out "$scratch/report.json" --out "$scratch/run.llmtop" \
 			>"$scratch/out" 2>&1
 	) &
 	run=$!
@@ -100,7 +101,7 @@ planted() {
 	fi
 	[[ $row == *" | no | "* ]] && wrong=1
 	echo "$row"
-	group="" during="" shown="" check="" seconds=""
+	group="" during="" shown="" check="" seconds="" attached=""
 }
 
 # impossible CAUSE WHY: prints the row of a cause that cannot be planted here.
@@ -294,6 +295,21 @@ gc() {
 	unset GOGC
 }
 
+# imitated BYTES: starts a program that imitates llama.cpp with CUDA, and hands over that many bytes a layer.
+imitated() {
+	local from=runtime/source/probe/testdata/cuda
+	cc -shared -fPIC -o "$scratch/libcudart.so.13" "$from/cudart.c" && cc -shared -fPIC -o "$scratch/libcuda.so.1" -x c /dev/null &&
+		cc -O1 -o "$scratch/llama" "$from/llama.c" -Wl,--no-as-needed "$scratch/libcudart.so.13" "$scratch/libcuda.so.1" -Wl,-rpath,"$scratch" || return 1
+	background "$scratch/llama" "$1" --cpu-moe
+	sleep 1
+}
+
+gpu_copies() {
+	imitated 4000000 || { impossible "copies to and from the GPU" "no C compiler"; return; }
+	seconds=15 attached=attach shown="llama … --cpu-moe & "
+	planted "copies to and from the GPU" gpu_copies "pid:${helpers[-1]}"
+}
+
 clock() {
 	local policy
 	policy=$(compgen -G "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq" | head -n 1)
@@ -307,7 +323,7 @@ clock() {
 }
 
 all=(healthy other_processes second_run own_threads cpu_quota_v1 cpu_quota_v2 memory_limit_v1 memory_limit_v2 disk_cold disk_slow
-	prompt_of_other queue pacing stopped_child stopped_self gc clock memory_bandwidth)
+	prompt_of_other queue pacing stopped_child stopped_self gc gpu_copies clock memory_bandwidth)
 if [[ ${1:-} == list ]]; then
 	printf '%s\n' "${all[@]}"
 	exit

@@ -159,11 +159,12 @@ type Request struct {
 	Prompt        string `wire:"prompt,text"` // text, only if the source is configured to send text
 	PromptTokens  int    `wire:"in"`          // 0 unknown: reported at the end
 	MaxTokens     int    `wire:"max"`
-	Cold          bool   `wire:"cold"`       // first request since the model load began
-	ColdLater     bool   `wire:"cold_later"` // whether it is cold is reported at its end
-	Probe         bool   `wire:"probe"`      // sent by llmtop
-	Retrospective bool   `wire:"told"`       // reported after its end: stamps are what the engine reports
-	RTT           int64  `wire:"rtt"`        // ns of a round trip between client and server, as their connection began; 0 unknown
+	Cold          bool   `wire:"cold"`         // first request since the model load began
+	DeviceStart   bool   `wire:"device_start"` // cold: first request since the process started to compute on its device
+	ColdLater     bool   `wire:"cold_later"`   // whether it is cold is reported at its end
+	Probe         bool   `wire:"probe"`        // sent by llmtop
+	Retrospective bool   `wire:"told"`         // reported after its end: stamps are what the engine reports
+	RTT           int64  `wire:"rtt"`          // ns of a round trip between client and server, as their connection began; 0 unknown
 }
 
 // Outcome is the data of an ended request. Counts are totals and do not depend on the events received.

@@ -24,9 +24,10 @@ type Request struct {
 	State     string          `json:"state"`
 	Reason    string          `json:"reason"`
 	Cold      bool            `json:"cold"`
-	Probe     bool            `json:"probe,omitempty"`  // probe of llmtop: not in percentiles and totals of an aggregate-only engine
-	Polled    bool            `json:"polled,omitempty"` // polled from a slot: its tokens are those of the last poll
-	Enqueued  event.Reading   `json:"enqueued_s"`       // since the start of the session
+	Started   bool            `json:"device_start,omitempty"` // it is cold since it came first after the device started
+	Probe     bool            `json:"probe,omitempty"`        // probe of llmtop: not in percentiles and totals of an aggregate-only engine
+	Polled    bool            `json:"polled,omitempty"`       // polled from a slot: its tokens are those of the last poll
+	Enqueued  event.Reading   `json:"enqueued_s"`             // since the start of the session
 	Prompt    event.Reading   `json:"prompt_tokens"`
 	Cached    event.Reading   `json:"cached_tokens"`
 	Padding   event.Reading   `json:"padding_tokens"`
@@ -229,7 +230,7 @@ func interval(f *store.Request, from, to event.Time) event.Reading {
 // NewRequest returns a request of a snapshot with the tokens that the store has.
 func NewRequest(s *store.Snapshot, f *store.Request) Request {
 	out := Request{
-		ID: f.ID, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
+		ID: f.ID, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Started: f.DeviceStart, Probe: f.Probe,
 		Enqueued: interval(f, s.Started, f.Enqueued),
 		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
 		TTFT: f.TTFT, STIL: f.STIL, Inferred: f.QueueInferred(), Prefill: f.Prefill, Decode: f.Decode,

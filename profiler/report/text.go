@@ -122,7 +122,9 @@ func (q *Request) writeParts(w writer) {
 	}
 	kind := "warm"
 	if q.Cold {
-		kind = "cold, " + q.Parts.load()
+		if kind = "cold, " + q.Parts.load(); q.Started {
+			kind = "cold, with the device start"
+		}
 	}
 	w.title("TTFT of request %d: %s (%s)", q.ID, metric.Seconds(q.TTFT.V), kind)
 	dominant := ""

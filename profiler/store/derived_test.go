@@ -291,6 +291,12 @@ func TestColdIsFound(t *testing.T) {
 				p.state(0, id+1, event.StateFinished, nil)
 			}
 		}, []bool{true, false}, []float64{.55, .6}},
+		"it starts the device": {func(p *session) {
+			p.state(0, 1, event.StateQueued, &event.Request{DeviceStart: true})
+			p.token(50*ms, 1, 1)
+			p.state(0, 1, event.StateFinished, nil)
+			request(p, 2)
+		}, []bool{true, false}, []float64{.05, .05}},
 		"it is said": {func(p *session) {
 			load(p, sec)
 			p.state(0, 1, event.StateQueued, &event.Request{Cold: true})

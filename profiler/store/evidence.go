@@ -78,6 +78,7 @@ func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 	}
 	r := v.Requests[i]
 	e.Request, e.TTFT, e.Cold, e.Prompt, e.Why = r.ID, r.TTFT, r.Cold, r.PromptTokens, r.Slow
+	e.DeviceStart = r.DeviceStart
 	e.Loaded, e.LoadBefore = r.LoadTime() > 0, LoadBefore(v, r)
 	e.Dominant, e.DomShare, e.DomPerTok = PartName(r.Dominant.Stage), r.Dominant.Share, r.Dominant.PerToken
 }

@@ -76,7 +76,8 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 	if p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
-		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold || l.foundCold, p.Probe
+		l.foundCold = l.foundCold || p.DeviceStart
+		v.MaxTokens, v.Cold, v.DeviceStart, v.Probe = max(p.MaxTokens, 0), p.Cold || l.foundCold, p.DeviceStart, p.Probe
 		v.PromptTokens = clampTokens(p.PromptTokens)
 		v.RTT = event.Absent(event.NotReported)
 		if p.RTT > 0 {

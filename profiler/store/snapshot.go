@@ -121,6 +121,7 @@ type Request struct {
 	Chat          bool   // sent to an interface for chats
 	AnyCached     bool   // CachedTokens is unknown: any part of the prompt may come from a cache
 	Cold          bool   // first request since the model load began
+	DeviceStart   bool   // Cold: the first request since the process started to compute on its device
 	ColdLater     bool   // Cold is known at its end only
 	Probe         bool   // sent by llmtop
 	Retrospective bool   // reported after its end: its times are the engine's

@@ -16,6 +16,7 @@ type Evidence struct {
 	Request      event.RequestID // newest request with a first token; 0: none
 	TTFT         event.Reading   // of that request, s
 	Cold         bool
+	DeviceStart  bool          // with the start of the device
 	Loaded       bool          // TTFT contains a model load
 	LoadBefore   time.Duration // model load that was over before the cold request came
 	Target       time.Duration

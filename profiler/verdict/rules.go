@@ -66,6 +66,8 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 			load = ", including the model load"
 		case e.LoadBefore > 0:
 			load = ", after the model load of " + metric.Duration(int64(e.LoadBefore))
+		case e.DeviceStart:
+			load = ", with the device start"
 		}
 		v.Severity, v.Text = Info, fmt.Sprintf("Cold TTFT %s%s%s", metric.Duration(int64(took)), load, mostly)
 	case e.Target <= 0:

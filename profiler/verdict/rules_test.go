@@ -310,7 +310,11 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 	if v := judged(e)["TTFT"]; strings.Contains(v.Text, "including") || !strings.Contains(v.Text, "without the model load") {
 		t.Errorf("cold, of an unknown load: %+v", v)
 	}
-	e.Cold = false
+	e.DeviceStart = true
+	if v := judged(e)["TTFT"]; !strings.HasPrefix(v.Text, "Cold TTFT 300 ms, with the device start") {
+		t.Errorf("cold, with the device: %+v", v)
+	}
+	e.Cold, e.DeviceStart = false, false
 	e.Prompt = 0 // unknown
 	if v := judged(e)["TTFT"]; v.Evidence != "request #4" {
 		t.Errorf("evidence %q without prompt tokens", v.Evidence)

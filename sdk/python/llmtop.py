@@ -1006,6 +1006,15 @@ class Emitter:
 # Requests
 
 
+def _computes_on_cuda():
+    """Whether torch has started CUDA in this process: the first request then loads kernels, which takes a second or more."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    try:
+        return bool(cuda and cuda.is_initialized())
+    except Exception:  # another module of that name
+        return False
+
+
 class Request:
     """A live request, used by one thread at a time. As a context manager it ends with the block: finished, failed
     with the exception, or cancelled by KeyboardInterrupt and asyncio.CancelledError.
@@ -1028,7 +1037,8 @@ class Request:
         self._passed = False  # a pass over its whole prompt has begun
         self.text = top.text if text is None else text
         self._put, self._queue = top._put, top._queue
-        about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe, **{"in": prompt_tokens})
+        about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe,
+                       device_start=True if cold is None and self.id == 1 and _computes_on_cuda() else None, **{"in": prompt_tokens})  # fmt: skip
         self._enter("queued", at, about)
 
     def __enter__(self):

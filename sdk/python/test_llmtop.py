@@ -131,6 +131,31 @@ class Lines(Case):
         self.assertNotIn("secret", sent)
         self.assertEqual(sent.count("visible"), 2)
 
+    def test_first_request_starts_the_device(self):
+        class Torch:
+            class cuda:
+                @staticmethod
+                def is_initialized():
+                    return started
+
+        for started in (False, True):
+            top = self.serve()
+            r = self.reader(top)
+            before = sys.modules.get("torch")
+            sys.modules["torch"] = Torch
+            try:
+                for _ in range(2):
+                    with top.request() as q:
+                        q.token(1)
+            finally:
+                sys.modules.pop("torch")
+                if before:
+                    sys.modules["torch"] = before
+            top.close()
+            r.rest()
+            self.right(r)
+            self.assertEqual([x.get("device_start", False) for x in r.of("req") if x["state"] == "queued"], [started, False])
+
     def test_block_ends_request(self):
         top = self.serve()
         r = self.reader(top)

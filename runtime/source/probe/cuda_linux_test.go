@@ -5,6 +5,7 @@ package probe
 import (
 	"context"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -214,6 +215,36 @@ func checkParts(t *testing.T, all []event.Event) {
 	}
 	if !found {
 		t.Error("no request with copies")
+	}
+}
+
+// TestHostExperts reads the options of llama.cpp that put experts on the CPU.
+func TestHostExperts(t *testing.T) {
+	for _, c := range []struct {
+		line, environ string
+		want          bool
+	}{
+		{line: "llama-server -m a.gguf -ngl 99"},
+		{line: "llama-server --cpu-moe", want: true},
+		{line: "llama-server -ncmoe 12 -m a.gguf", want: true},
+		{line: "llama-server --n-cpu-moe 0"},
+		{line: "llama-server --n-cpu-moe"},
+		{line: `llama-server -ot blk\.(2|3)\.ffn_.*_exps\.=CPU`, want: true},
+		{line: "llama-server -ot exps=CUDA0"},
+		{line: "llama-server", environ: "HOME=/ LLAMA_ARG_CPU_MOE=1", want: true},
+		{line: "llama-server", environ: "LLAMA_ARG_N_CPU_MOE=3", want: true},
+		{line: "llama-server", environ: "LLAMA_ARG_OVERRIDE_TENSOR=exps=CPU", want: true},
+		{line: "llama-server", environ: "OTHER=--cpu-moe"},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"cmdline": c.line, "environ": c.environ} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, " ", "\x00")+"\x00"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := hostExperts(dir); got != c.want {
+			t.Errorf("%q %q: %t, want %t", c.line, c.environ, got, c.want)
+		}
 	}
 }
 

@@ -12,9 +12,8 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// openGPUs names the NVIDIA GPUs that a process has open, as "NVIDIA H200" or "2 x NVIDIA H200"; "" if it has none, or
-// the driver does not name one of them. root is the root of the file system.
-func openGPUs(root string, pid int) string {
+// openMinors returns the numbers of the NVIDIA GPUs that a process has open.
+func openMinors(root string, pid int) map[string]bool {
 	minors := make(map[string]bool)
 	fds := filepath.Join(root, "proc", fmt.Sprint(pid), "fd")
 	entries, _ := os.ReadDir(fds)
@@ -24,6 +23,19 @@ func openGPUs(root string, pid int) string {
 			minors[minor] = true // not nvidiactl
 		}
 	}
+	return minors
+}
+
+// startsGPU reports whether a process has not opened an NVIDIA GPU yet, although it could.
+func startsGPU(root string, pid int) bool {
+	_, err := os.Stat(filepath.Join(root, "proc", fmt.Sprint(pid), "root/dev/nvidiactl"))
+	return err == nil && len(openMinors(root, pid)) == 0
+}
+
+// openGPUs names the NVIDIA GPUs that a process has open, as "NVIDIA H200" or "2 x NVIDIA H200"; "" if it has none, or
+// the driver does not name one of them. root is the root of the file system.
+func openGPUs(root string, pid int) string {
+	minors := openMinors(root, pid)
 	first, found := "", 0
 	files, _ := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
 	for _, file := range files {

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,6 +47,17 @@ func TestOpenGPUs(t *testing.T) {
 			}
 			if got := openGPUs(root, 42); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
+			}
+			if startsGPU(root, 42) {
+				t.Error("it starts a GPU that this machine does not have")
+			}
+			dev := filepath.Join(root, "proc/42/root/dev")
+			if err := errors.Join(os.MkdirAll(dev, 0o700), os.WriteFile(filepath.Join(dev, "nvidiactl"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dev)
+			if got, want := startsGPU(root, 42), len(c.open) == 0 || name == "none"; got != want {
+				t.Errorf("starts its GPU: %t, want %t", got, want)
 			}
 		})
 	}

@@ -268,7 +268,7 @@ func (p *Probe) run(ctx context.Context, sink event.Sink) error {
 		return err
 	}
 	t := newTracker(sink, p.model, p.ends, shift)
-	t.sampling.every = max(p.every, 0)
+	t.sampling.every, t.starts = max(p.every, 0), p.target.starts
 	if p.cuda != nil {
 		t.counts = p.cuda.counts
 	}

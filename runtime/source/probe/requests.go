@@ -23,10 +23,17 @@ func (t *tracker) begin(s *sequence, x *share, at int64) *request {
 	case source != nil:
 		t.arrive(r, source, at)
 	case len(t.threads) == 0 && !r.anyCached:
-		t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, at)
+		t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: t.firstRequest()}, at)
 	}
 	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateDispatched}, at)
 	return r
+}
+
+// firstRequest returns the data of a request, of which the first one may start the device.
+func (t *tracker) firstRequest() *event.Request {
+	p := &event.Request{DeviceStart: t.starts}
+	t.starts = false
+	return p
 }
 
 // arrive emits what happened to a request before its first pass.
@@ -36,7 +43,7 @@ func (t *tracker) arrive(r *request, source *text, at int64) {
 	if x := source.exchange; x != nil {
 		r.exchange, x.matched, queued = x, true, x.received
 	}
-	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, queued)
+	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: t.firstRequest()}, queued)
 	stage := func(s event.Stage, from, to int64, tokens int) {
 		t.about(r, event.Event{Kind: event.KindStage, Stage: s, Dur: to - from, N: int32(tokens)}, to)
 	}

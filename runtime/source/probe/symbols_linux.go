@@ -92,6 +92,7 @@ type Target struct {
 	CUDA    []Symbol
 	model   string // opens the file
 	facts   facts
+	starts  bool   // it has not opened its GPU yet
 	experts bool   // options of llama.cpp put experts on the CPU
 	device  bool   // a GPU may compute passes, so that llama_decode returns before they end
 	gpu     string // that the process has open; "": unknown
@@ -166,7 +167,7 @@ func inspect(pid int) (*Target, error) {
 		t.drop(plainSampler)
 	}
 	if t.device {
-		t.gpu, t.experts = openGPUs("/", pid), hostExperts(dir)
+		t.gpu, t.experts, t.starts = openGPUs("/", pid), hostExperts(dir), startsGPU("/", pid)
 	} else { // llama_decode returns at the end of a pass
 		t.drop(synchronize)
 	}

@@ -54,6 +54,7 @@ type tracker struct {
 	// counts reports whether all calls of CUDA were counted between two times, and whether a single thread launches; nil
 	// without CUDA.
 	counts func(from, to int64) (all, alone bool)
+	starts bool // the first request starts the device
 }
 
 // llamaContext is a llama_context: the target model, or a draft.

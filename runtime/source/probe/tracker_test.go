@@ -520,3 +520,26 @@ func FuzzRecords(f *testing.F) {
 		p.t.endAll()
 	})
 }
+
+// TestDeviceStart: the first request of a process that had not opened its GPU starts it.
+func TestDeviceStart(t *testing.T) {
+	var started []bool
+	sink := event.SinkFunc(func(e event.Event) {
+		if p, ok := e.Data.(*event.Request); ok {
+			started = append(started, p.DeviceStart)
+		}
+	})
+	tr := newTracker(sink, event.Model{}, nil, 0)
+	tr.starts = true
+	p := &process{t: tr}
+	for seq := range int32(3) {
+		p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+		b := &batch{ctx: 1, total: 1, n: 1, flags: hasPos | hasSeq}
+		b.token[0], b.seq[0] = 5, seq
+		p.apply(kindBatch, 1, b)
+		p.apply(kindPassEnd, 1, &pass{ctx: 1, tokens: 1})
+	}
+	if !slices.Equal(started, []bool{true, false, false}) {
+		t.Errorf("%v, want the first one", started)
+	}
+}

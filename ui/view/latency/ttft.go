@@ -123,7 +123,10 @@ func drawName(a grid.Area, y, w int, r *store.Request) {
 	l := a.Line(0, y)
 	l.Put(pane.Plain, "#"+strconv.Itoa(int(r.ID))).Gap(1)
 	note := sanitize.Line(r.Label)
-	if r.Cold {
+	switch {
+	case r.DeviceStart:
+		note = "device start"
+	case r.Cold:
 		note = "cold"
 	}
 	if room := w - l.X - 1; room >= 4 {
