@@ -259,8 +259,8 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 116_550 // of Go, without tests and generated files
-	maxTypes    = 1_173
+	maxLines    = 117_250 // of Go, without tests and generated files
+	maxTypes    = 1_179
 	maxPackages = 92
 )
 
@@ -286,7 +286,7 @@ func TestTheHouseFitsItsBudgets(t *testing.T) {
 }
 
 // maxWords is the maximum number of words of the documents, without what tests generate from the program.
-const maxWords = 35_000
+const maxWords = 35_900
 
 // generated matches the parts of a document that a test writes.
 var generated = regexp.MustCompile(`(?s)<!-- [a-z ]+ -->\n.*?<!-- /[a-z ]+ -->`)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/config"
@@ -69,8 +70,7 @@ such as --out FILE.json, are also written when the screen closes.`,
 	flags.StringVar(&opts.to, "to", "", "server `URL`: http://HOST:PORT, https://HOST/PATH, HOST:PORT or PORT")
 	flags.StringVar(&opts.listen, "listen", "127.0.0.1:7080", "`HOST:PORT` for clients to connect to; port 0: any free port")
 	flags.BoolVar(&opts.allowRemote, "allow-remote", false, "allow --listen at an address that other machines can reach (without a key)")
-	flags.StringVar(&opts.groupHeader, "group-header", "", "group requests by the value of header `NAME`")
-	flags.IntVar(&opts.expertsUsed, "experts-used", 0, "experts that each token picks (for SGLang, which does not report it)")
+	bindAnswers(flags, &opts.groupHeader, &opts.expertsUsed)
 	opts.Watches, opts.NoText = true, "not kept by the proxy"
 	opts.View.Bind(flags)
 	opts.Outputs.Bind(flags)
@@ -78,6 +78,12 @@ such as --out FILE.json, are also written when the screen closes.`,
 	_ = flags.MarkHidden("text") // always refused: the proxy keeps no text
 	config.Use(c, &opts.Tables, local.ConfigFlags(), opts.check)
 	return c
+}
+
+// bindAnswers adds the flags about what requests and answers of a server contain.
+func bindAnswers(set *pflag.FlagSet, groupHeader *string, expertsUsed *int) {
+	set.StringVar(groupHeader, "group-header", "", "group requests by the value of header `NAME`")
+	set.IntVar(expertsUsed, "experts-used", 0, "experts that each token picks (for SGLang, which does not report it)")
 }
 
 func (o *proxyOptions) check() error {
@@ -116,7 +122,7 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrClosed)
 	defer stop()
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
-	defer printDoubts(notes, p)
+	defer func() { printDoubts(notes, p.Warnings()) }()
 	shown := !o.Out.Silent() && o.Visible()
 	if !o.reported(shown) {
 		_, err := o.forward(ctx, stop, p, clock, shown, notes)
@@ -195,8 +201,7 @@ func printLiveRequests(notes io.Writer, p *proxy.Proxy) {
 }
 
 // printDoubts prints what could not be measured reliably.
-func printDoubts(notes io.Writer, p *proxy.Proxy) {
-	doubts := p.Warnings()
+func printDoubts(notes io.Writer, doubts map[string]uint64) {
 	for _, words := range slices.Sorted(maps.Keys(doubts)) {
 		fmt.Fprintf(notes, "llmtop: %s (requests: %d)\n", words, doubts[words])
 	}

@@ -62,9 +62,8 @@ func NewRoot() *cobra.Command {
 (TTFT), the gaps between tokens, throughput, the load of the machine, and the experts that a
 mixture-of-experts (MoE) model picks.
 
-Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
-only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
-model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press p for your own.`,
+Without arguments it looks for engines on this machine. It attaches to the only one, or lets you
+choose. If it finds none, it runs the built-in model at 40 tokens/s; press p for your own prompts.`,
 		Example: `  llmtop 8080           # attach to a server here; also http://gpu1:8000, pid:42
   llmtop model.gguf     # run a model
   llmtop FILE.llmtop    # replay what llmtop record wrote; FILE.json: print that report`,
@@ -89,7 +88,7 @@ model, it runs the built-in model on prompts of five kinds at 40 tokens/s. Press
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.AddCommand(
 		newAttachCommand(), newRunCommand(), newRecordCommand(), newReplayCommand(), newReportCommand(), newCompareCommand(),
-		newBenchCommand(), newProxyCommand(), newDiscoverCommand(), newServeCommand(), newExpertsCommand(), newEngineCommand(),
+		newBenchCommand(), newTapCommand(), newProxyCommand(), newDiscoverCommand(), newServeCommand(), newExpertsCommand(), newEngineCommand(),
 		newProbeCommand(), newCastCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newTemplateCommand(), newToggleCommand(),
 	)
 	useCompletion(root)

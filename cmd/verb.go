@@ -16,7 +16,7 @@ import (
 )
 
 // withVerb returns the arguments of a command line with the command that its first argument stands for: attach for the
-// address of an engine, run for a model, replay for a recording, report for a report. Others are returned as they are.
+// address of an engine, run for a model, replay for a recording, report for a report, tap for a file of packets. Others are returned as they are.
 func withVerb(root *cobra.Command, args []string) []string {
 	i := firstOperand(root, args)
 	if i < 0 || slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == args[i] }) {
@@ -30,7 +30,7 @@ func withVerb(root *cobra.Command, args []string) []string {
 }
 
 // verbs are the commands for files by the endings of their names.
-var verbs = map[string]string{".gguf": "run", ".llmtop": "replay", ".json": "report", ".jsonl": "replay", ".gz": "replay"}
+var verbs = map[string]string{".gguf": "run", ".llmtop": "replay", ".json": "report", ".jsonl": "replay", ".gz": "replay", ".pcap": "tap", ".pcapng": "tap"}
 
 // verbOf returns the command that an argument stands for, "" if it stands for none. The start of a file decides before
 // its name.

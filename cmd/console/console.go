@@ -2,9 +2,11 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -58,6 +60,23 @@ func PrintError(err error) {
 
 // IsTerminal reports whether a file is a terminal.
 func IsTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()) }
+
+// TakeInput returns standard input if it is no terminal, and puts the terminal, if there is one, in its place: its keys are
+// those of the screen. It fails if standard input is a terminal.
+func TakeInput() (*os.File, error) {
+	input := os.Stdin
+	if IsTerminal(input) {
+		return nil, errors.New("standard input is a terminal")
+	}
+	name := "/dev/tty"
+	if runtime.GOOS == "windows" {
+		name = "CONIN$"
+	}
+	if terminal, err := os.OpenFile(name, os.O_RDWR, 0); err == nil {
+		os.Stdin = terminal
+	}
+	return input, nil
+}
 
 // HasScreen reports whether there is a terminal that can show a screen. A dumb terminal, like the shell of an editor,
 // cannot.

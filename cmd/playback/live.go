@@ -49,7 +49,7 @@ func (o *Options) screen(r *replay) ui.Config {
 	cfg := o.View.Config()
 	cfg.Replay = r.player
 	cfg.Actions.Report = session.ReportAction(replayed(r.rec, o.file, &o.View))
-	cfg.Actions.Timeline = timelineAction(o.file, &o.View)
+	cfg.Actions.Timeline = o.timeline
 	if r.rec.MultiEngine {
 		r.actions = cfg.Actions
 		cfg.StartWithList = func() bool { return len(r.rec.Engines) > 1 }

@@ -27,7 +27,11 @@ type Options struct {
 	paused bool
 	engine string // engine to report; "": all
 	file   string
+	open   func() (*recording.Recording, error)
 }
+
+// New returns options for a recording of a command with its own flags: at its own speed, of all engines.
+func New(v *screen.View, out *files.Out) *Options { return &Options{View: *v, out: out, speed: 1} }
 
 // Bind adds the flags, and reads the config file.
 func (o *Options) Bind(c *cobra.Command) {
@@ -69,8 +73,13 @@ func (o *Options) check() error {
 
 // Run replays a file: into a cast, on the screen, or into a report.
 func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer) error {
-	o.file = file
-	rec, err := openRecording(file)
+	return o.Play(ctx, file, func() (*recording.Recording, error) { return openRecording(file) }, stdout, notes)
+}
+
+// Play is Run for a recording that open opens, as often as it is needed.
+func (o *Options) Play(ctx context.Context, name string, open func() (*recording.Recording, error), stdout, notes io.Writer) error {
+	o.file, o.open = name, open
+	rec, err := open()
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -96,7 +105,7 @@ func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer)
 func (o *Options) report(ctx context.Context, notes io.Writer) (*report.Report, error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrInterrupted)
 	defer stop()
-	rec, err := openRecording(o.file) // the screen may have read the other one
+	rec, err := o.open() // the screen may have read the other one
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,9 @@ func replayed(rec *recording.Recording, name string, judged *screen.View) report
 			meta.Machine = recordedMachine(c)
 		}
 	}
-	meta.Configuration["replay"] = name
+	if meta.Configuration["tap"] != name { // a file of packets is read, not replayed
+		meta.Configuration["replay"] = name
+	}
 	judged.AddTargets(meta.Configuration)
 	return meta
 }
@@ -171,18 +173,16 @@ func recordedMachine(c *recording.Conditions) *report.Machine {
 	return m
 }
 
-// timelineAction returns the action of a screen that makes the timeline of a whole recording.
-func timelineAction(name string, judged *screen.View) func(*store.Snapshot) ([]byte, error) {
-	return func(*store.Snapshot) ([]byte, error) {
-		rec, err := openRecording(name)
-		if err != nil {
-			return nil, err
-		}
-		defer rec.Close() // read only
-		trace := timeline.New()
-		if _, err := reportOf(context.Background(), rec, name, judged, trace, io.Discard); err != nil {
-			return nil, err
-		}
-		return session.Timeline(trace)
+// timeline is the action of a screen that makes the timeline of the whole recording.
+func (o *Options) timeline(*store.Snapshot) ([]byte, error) {
+	rec, err := o.open()
+	if err != nil {
+		return nil, err
 	}
+	defer rec.Close() // read only
+	trace := timeline.New()
+	if _, err := reportOf(context.Background(), rec, o.file, &o.View, trace, io.Discard); err != nil {
+		return nil, err
+	}
+	return session.Timeline(trace)
 }

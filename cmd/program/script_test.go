@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
-			return nil
+			return os.WriteFile(env.WorkDir+"/capture.pcap", captured(), 0o600)
 		},
 	})
 }

@@ -50,27 +50,38 @@ type Options struct {
 	every     time.Duration // polling interval; 0: the default
 	drain     bool
 	keepAwake bool
-	match     string // selector of Prometheus targets; "": all
+	match     string  // selector of Prometheus targets; "": all
+	tap       *tapped // in place of addresses; nil: none
 }
 
 // Bind adds the flags, and reads the config file.
 func (o *Options) Bind(c *cobra.Command) {
-	f := c.Flags()
-	o.flags, o.Watches = f, true
-	o.View.Bind(f)
-	o.Outputs.Bind(f)
+	f := o.bind(c, "watch without a screen and report when interrupted")
 	BindTraces(f, &o.Traces)
-	files.BindReports(f)
-	o.Out.BindHeadless(f, "watch without a screen and report when interrupted")
-	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
-	o.key.Bind(f, "$LLMTOP_API_KEY")
 	f.DurationVar(&o.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
 	f.BoolVar(&o.keepAwake, "keep-awake", false, "poll idle llama-servers even if that keeps them from sleeping")
 	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
 	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
+	o.use(c, o.check)
+}
+
+// bind adds the flags that the commands which watch have in common.
+func (o *Options) bind(c *cobra.Command, headless string) *pflag.FlagSet {
+	f := c.Flags()
+	o.flags, o.Watches = f, true
+	o.View.Bind(f)
+	o.Outputs.Bind(f)
+	files.BindReports(f).BindHeadless(f, headless)
+	f.DurationVar(&o.length, "for", 0, "stop after `DURATION`; without a screen, report")
+	o.key.Bind(f, "$LLMTOP_API_KEY")
+	return f
+}
+
+// use reads the config file, and then checks the flags.
+func (o *Options) use(c *cobra.Command, check func() error) {
 	config.Use(c, &o.Tables, local.ConfigFlags(), func() error {
-		o.timed = f.Changed("for")
-		return o.check()
+		o.timed = c.Flags().Changed("for")
+		return check()
 	})
 }
 
@@ -82,18 +93,24 @@ func (o *Options) check() error {
 	switch {
 	case o.every < minInterval:
 		return exit.Usagef("--interval %v: must be at least %v", o.every, minInterval)
-	case o.length < 0, o.length == 0 && o.timed:
+	}
+	return cmp.Or(o.checkCommon(), CheckTraces(o.Traces))
+}
+
+// checkCommon refuses unusable values of the flags of bind.
+func (o *Options) checkCommon() error {
+	if o.length < 0 || o.length == 0 && o.timed {
 		return exit.Usagef("--for %v: must be more than 0", o.length)
 	}
-	return cmp.Or(CheckTraces(o.Traces), o.Outputs.Check(), o.View.Check())
+	return cmp.Or(o.Outputs.Check(), o.View.Check())
 }
 
 // Run watches the engines until the user or a signal ends it, and writes the report if one is asked for.
 func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
 	o.shown, o.every = !o.Out.Silent() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
-	o.reported = o.Out.Headless || o.Out.Reports() || o.length > 0 && !o.shown
-	w := &watcher{opt: o, clock: clock(o.Traces), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), reached: make(chan struct{}), probes: map[string]*probe.Probe{}, merged: map[string]bool{}, sockets: map[string]*socket.Client{}}
+	o.reported = o.Out.Headless || o.Out.Reports() || (o.length > 0 || o.tap != nil) && !o.shown
+	w := &watcher{opt: o, clock: o.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), reached: make(chan struct{}), probes: map[string]*probe.Probe{}, merged: map[string]bool{}, sockets: map[string]*socket.Client{}}
 	if !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces == "" {
 		at, name, err := address.Only(ctx)
 		if err != nil {
@@ -102,8 +119,10 @@ func (o *Options) Run(ctx context.Context) error {
 		o.Addresses = []string{at}
 		o.note("the only engine found: " + name)
 	}
-	if err := o.openProbes(ctx, w); err != nil {
-		return err
+	if o.tap == nil {
+		if err := o.openProbes(ctx, w); err != nil {
+			return err
+		}
 	}
 	if err := o.checkAddresses(); err != nil {
 		return err
@@ -116,14 +135,14 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.key.Check("attach", key, o.Addresses...); err != nil {
+	if err := o.key.Check(o.verb(), key, o.Addresses...); err != nil {
 		return err
 	}
 	w.token, w.key = token, key
 	if !o.reported {
 		return w.watchReached(ctx)
 	}
-	return o.Out.Write(o.Stdout, o.Notes, o.Out.Headless, func() (*report.Report, error) {
+	return o.Out.Write(o.Stdout, o.Notes, o.Out.Headless || o.tap != nil && !o.Out.Reports(), func() (*report.Report, error) {
 		err := w.watchReached(ctx)
 		if exit.IsUsage(err) || len(w.engines) == 0 { // nothing was watched
 			return nil, err
@@ -175,7 +194,12 @@ func (o *Options) announce() {
 		until = fmt.Sprintf("for %v", o.length)
 	}
 	what := o.Addresses[0]
-	if n := len(o.Addresses); n > 1 {
+	switch n := len(o.Addresses); {
+	case o.tap != nil && o.tap.port != 0:
+		what = fmt.Sprintf("packets of port %d", o.tap.port)
+	case o.tap != nil:
+		what = "packets of standard input"
+	case n > 1:
 		what = fmt.Sprintf("%d addresses", n)
 	}
 	fmt.Fprintf(o.Notes, "watching: %s, %s\n", what, until)
@@ -201,9 +225,12 @@ func CheckTraces(at string) error {
 // requests.
 const traceBacklog = time.Hour
 
-// clock returns the clock of a session, which starts earlier if it receives traces.
-func clock(traces string) engine.Clock {
-	if traces == "" {
+// clock returns the clock of a session: that of the tap, or one that starts earlier if it receives traces.
+func (o *Options) clock() engine.Clock {
+	switch {
+	case o.tap != nil:
+		return o.tap.clock
+	case o.Traces == "":
 		return engine.NewClock()
 	}
 	return engine.NewClockSince(traceBacklog)

@@ -48,7 +48,11 @@ func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 		case err != nil:
 			return err
 		case !absent:
-			o.note(fmt.Sprintf("%s is watched by HTTP, not by probes: %v", at, refused))
+			others := ""
+			if port, ok := strings.CutPrefix(parsed, "http://127.0.0.1:"); ok {
+				others = " (single requests: " + Sudo("tap", port) + ")"
+			}
+			o.note(fmt.Sprintf("%s is watched by HTTP, not by probes%s: %v", at, others, refused))
 		}
 		o.Addresses[i] = parsed
 	}

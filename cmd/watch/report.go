@@ -38,7 +38,7 @@ func (w *watcher) unreached() error {
 	if n := len(engines) - 1; n > 0 {
 		others = fmt.Sprintf(" (nor %d more)", n)
 	}
-	return fmt.Errorf("attach %s: %s%s", engines[0].at, why, others)
+	return fmt.Errorf("%s %s: %s%s", w.opt.verb(), engines[0].at, why, others)
 }
 
 // report returns the report of the only engine, or the common report if there may be several.
@@ -67,7 +67,7 @@ func (w *watcher) report(partial bool) *report.Report {
 func (o *Options) meta() report.Meta {
 	m := report.Meta{Version: version.String(), Remote: true, Configuration: o.configuration()}
 	if o.flags != nil {
-		m.Command = local.CommandLine("attach --headless", o.flags, 0)
+		m.Command = local.CommandLine(o.verb()+" --headless", o.flags, 0)
 	}
 	return m
 }
@@ -78,7 +78,7 @@ func (o *Options) configuration() map[string]string {
 	if o.flags != nil {
 		values = local.Configuration(o.flags)
 	}
-	for name, value := range map[string]string{"attach": strings.Join(o.Addresses, " "), "otlp": o.Traces, "match": o.match} {
+	for name, value := range map[string]string{o.verb(): strings.Join(o.Addresses, " "), "otlp": o.Traces, "match": o.match} {
 		if value != "" {
 			values[name] = value
 		}

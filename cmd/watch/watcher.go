@@ -175,6 +175,8 @@ func (w *watcher) addAll(ctx context.Context) error {
 // errors.
 func (w *watcher) add(ctx context.Context, at string) error {
 	switch {
+	case w.opt.tap != nil:
+		return addTap(ctx, w, at)
 	case w.probes[at] != nil:
 		return addProbed(ctx, w, at, w.probes[at])
 	case address.IsFleet(at):
@@ -248,7 +250,7 @@ func (w *watcher) watch(ctx context.Context, s *session.Session, at string) erro
 	case refused && w.opt.shown:
 		return nil
 	}
-	return fmt.Errorf("attach %s: %w", at, err)
+	return fmt.Errorf("%s %s: %w", w.opt.verb(), at, err)
 }
 
 // alertName returns the name of an engine in alerts, "" if it is the only one.

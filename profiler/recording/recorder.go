@@ -79,9 +79,6 @@ func Record(path string, opt RecordOptions) (*Recorder, error) {
 }
 
 func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
-	if opt.create == nil {
-		opt.create = create
-	}
 	if opt.SegmentBytes <= 0 {
 		opt.SegmentBytes = DefaultSegmentBytes
 	}
@@ -91,11 +88,19 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 	if opt.Flush <= 0 {
 		opt.Flush = DefaultFlush
 	}
-	enc, err := newEncoder()
+	file, err := claim(path, opt.Replace)
 	if err != nil {
 		return nil, err
 	}
-	file, err := claim(path, opt.Replace)
+	return recorderTo(file, path, opt)
+}
+
+// recorderTo is newRecorder with the first segment. It does not run yet.
+func recorderTo(file output, path string, opt RecordOptions) (*Recorder, error) {
+	if opt.create == nil {
+		opt.create = create
+	}
+	enc, err := newEncoder()
 	if err != nil {
 		return nil, err
 	}

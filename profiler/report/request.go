@@ -33,7 +33,8 @@ type Request struct {
 	Padding   event.Reading   `json:"padding_tokens"`
 	Generated int             `json:"generated_tokens"`
 
-	Connect     event.Reading `json:"connect_s"` // wait for a connection before it was enqueued
+	Connect     event.Reading `json:"connect_s"`      // wait for a connection before it was enqueued
+	RTT         event.Reading `json:"rtt_s,omitzero"` // of the connection's handshake, if it was seen
 	TTFT        event.Reading `json:"ttft_s"`
 	STIL        event.Reading `json:"stil_s"`
 	Prefill     event.Reading `json:"prefill_s"`
@@ -272,6 +273,9 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), *cause(st.Explanation)})
 	}
 	out.addTokens(f)
+	if f.RTT.OK() {
+		out.RTT = f.RTT
+	}
 	out.Connect = event.Absent(event.NotReported)
 	if f.Asked != 0 {
 		out.Connect = nanos(max(int64(f.Enqueued-f.Asked), 0))

@@ -1,6 +1,11 @@
 package store
 
-import "github.com/llmtop/llmtop/profiler/event"
+import (
+	"net/netip"
+	"net/url"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
 
 // AggregateOnly reports whether the engine has reported aggregate metrics and no single tokens. Its snapshot has the same
 // numbers as that of any other engine, from other sources:
@@ -41,6 +46,18 @@ func (s *Snapshot) ReportsTooLittle() bool {
 // NoPerRequest reports whether there is no per-request data at all: no requests, aggregate metrics only, and no slots.
 func (s *Snapshot) NoPerRequest() bool {
 	return s.AggregateOnly() && len(s.Aggregates.Slots)+len(s.Requests)+len(s.Earlier) == 0
+}
+
+// MeasuredBy returns the command that measures the single requests of a server: a tap of its packets if it is on this
+// machine, without encryption, otherwise a proxy in front of it.
+func (s *Snapshot) MeasuredBy() string {
+	if u, err := url.Parse(s.Engine.Remote.Address); err == nil && u.Scheme == "http" && u.Port() != "" {
+		at, err := netip.ParseAddr(u.Hostname())
+		if u.Hostname() == "localhost" || err == nil && at.IsLoopback() {
+			return "sudo llmtop tap " + u.Port()
+		}
+	}
+	return "llmtop proxy"
 }
 
 // Dense reports whether the model is known to have no experts. Servers do not report their number.

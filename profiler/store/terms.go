@@ -53,6 +53,7 @@ var Terms = [...]struct {
 			Name: "reasoning rate", JSON: "`reasoning_tokens_per_s`", Unit: "tokens/s", Help: "reasoning tokens / thinking time", Absent: "one of both is absent; no answer followed",
 		},
 		{Name: "generated", JSON: "`generated_tokens`", Unit: "tokens", Help: "n, the token that ends the text included"},
+		{Name: "network", Title: "network", JSON: "`rtt_s`", Unit: "s", Help: "round-trip time between client and server, of the handshake of their connection", Detail: "By [tap](tap.md)", Absent: "the handshake was not captured"},
 		{Name: "enqueued", JSON: "`enqueued_s`", Unit: "s", Help: "since the session began"},
 	}},
 	{"components", Components[:]},

@@ -39,31 +39,16 @@ func (s *Snapshot) Totals() Totals {
 		return unknown
 	}
 	if !s.Polled() {
-		count := func(n uint64) event.Reading { return event.MeasuredValue(float64(n)) }
-		ofPasses := optionalCount // what engines know that report their passes
-		if s.Engine.Caps.Has(event.CapSteps) {
-			ofPasses = count
-		}
-		queued := event.Absent(event.NotReported)
-		if s.Engine.Caps.Has(event.CapQueue) {
-			queued = event.MeasuredValue(float64(c.Queued))
-		}
-		running := event.MeasuredValue(float64(c.Running))
-		if c.Derived {
-			running = event.DerivedValue(running.V)
-			if !c.AnyQueued {
-				queued = event.DerivedValue(float64(c.Queued))
-			}
-		}
-		return Totals{
-			Queued: queued, Running: running,
-			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
-			Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
-			Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(stalls), Unmeasured: count(c.Unmeasured),
-			PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
-		}
+		return s.ownTotals()
 	}
 	r := &s.Aggregates
+	if s.Engine.Provider != "" && s.Engine.Caps.Has(event.CapTokens) { // tapped: each request is counted, and only the server knows which of them wait
+		own := s.ownTotals()
+		if r.Waiting.OK() && r.Running.OK() {
+			own.Queued, own.Running = r.Waiting, r.Running
+		}
+		return own
+	}
 	if r.At == 0 {
 		return unknown
 	}
@@ -77,6 +62,34 @@ func (s *Snapshot) Totals() Totals {
 		out.FinishedSeen = event.DerivedValue(float64(c.Polled - c.PolledCut))
 	}
 	return out
+}
+
+// ownTotals are the totals that llmtop counted itself, of single requests.
+func (s *Snapshot) ownTotals() Totals {
+	c := &s.Counts
+	count := func(n uint64) event.Reading { return event.MeasuredValue(float64(n)) }
+	ofPasses := optionalCount // what engines know that report their passes
+	if s.Engine.Caps.Has(event.CapSteps) {
+		ofPasses = count
+	}
+	queued := event.Absent(event.NotReported)
+	if s.Engine.Caps.Has(event.CapQueue) {
+		queued = event.MeasuredValue(float64(c.Queued))
+	}
+	running := event.MeasuredValue(float64(c.Running))
+	if c.Derived {
+		running = event.DerivedValue(running.V)
+		if !c.AnyQueued {
+			queued = event.DerivedValue(float64(c.Queued))
+		}
+	}
+	return Totals{
+		Queued: queued, Running: running,
+		Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
+		Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
+		Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(s.Latency.StallCount[metric.Session]), Unmeasured: count(c.Unmeasured),
+		PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
+	}
 }
 
 // MissedByPolls is why counts and distributions of requests in polled slots are lower bounds or absent.

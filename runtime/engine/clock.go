@@ -1,22 +1,39 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // Clock is a monotonic clock. All sources of a session share one, so that their timestamps are comparable.
-type Clock struct{ epoch time.Time }
+type Clock struct {
+	epoch time.Time
+	ahead *atomic.Int64 // see Reach; nil: it follows time alone
+}
 
 // NewClock returns a clock that starts at 0 now.
-func NewClock() Clock { return Clock{time.Now()} }
+func NewClock() Clock { return Clock{epoch: time.Now()} }
 
 // NewClockSince returns a clock that started the given duration ago, so that earlier events have no negative times.
-func NewClockSince(before time.Duration) Clock { return Clock{time.Now().Add(-before)} }
+func NewClockSince(before time.Duration) Clock { return Clock{epoch: time.Now().Add(-before)} }
+
+// NewClockAhead returns a clock that starts at 0 now, and is never behind what Reach was called with: for events that may
+// come faster than they happened.
+func NewClockAhead() Clock { return Clock{time.Now(), new(atomic.Int64)} }
 
 // Now returns the current time on the clock.
-func (c Clock) Now() event.Time { return event.Time(time.Since(c.epoch)) }
+func (c Clock) Now() event.Time {
+	now := time.Since(c.epoch)
+	if c.ahead != nil {
+		now = max(now, time.Duration(c.ahead.Load()))
+	}
+	return event.Time(now)
+}
+
+// Reach moves the clock on to t, unless it is past that. One goroutine calls it, and only for a clock of NewClockAhead.
+func (c Clock) Reach(t event.Time) { c.ahead.Store(max(c.ahead.Load(), int64(t))) }
 
 // At converts t to the time on the clock.
 func (c Clock) At(t time.Time) event.Time { return event.Time(t.Sub(c.epoch)) }

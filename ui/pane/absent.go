@@ -17,14 +17,14 @@ func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 	has := func(c event.Caps) bool { return caps.Has(c) }
 	network, _, _ := strings.Cut(s.Engine.Remote.Address, ":")
 	server := s.Polled() || s.Engine.Provider != "" || network != "unix" && network != "tcp" // no engine that emits its own events
-	none := s.NoPerRequest()
+	none, measure := s.NoPerRequest(), "measure them with "+s.MeasuredBy()
 	rows := [...]struct {
 		name        string
 		reported    bool
 		sdk, server string // how an engine of one's own sends it, and how to get it from a server
 	}{
-		{"requests", !none, "", "send requests through llmtop proxy"},
-		{"tokens", has(event.CapTokens) || s.Latency.ITL[metric.Session].Count > 0 || none, "call token() for each one", "send requests through llmtop proxy"},
+		{"requests", !none, "", measure},
+		{"tokens", has(event.CapTokens) || s.Latency.ITL[metric.Session].Count > 0 || none, "call token() for each one", measure},
 		{"stages", none || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", "attach by process id (llama.cpp), or receive its traces with --otlp"},
 		{"experts", s.Experts != nil || has(event.CapExperts) || s.Dense(), "call picks(), or watch(model) in Python", "attach by process id (llama.cpp)"},
 		{"text", has(event.CapText) || s.Current != nil && s.Current.Text != "" || none, strings.TrimPrefix(f.TextAbsence(s), "not sent by this engine: "), "only engines on the event socket send it"},

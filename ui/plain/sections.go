@@ -77,13 +77,10 @@ func overviewLines(s *store.Snapshot) []string {
 	return lines
 }
 
-// noPerRequest is the text for engines that report aggregate metrics only.
-const noPerRequest = "per-request metrics: not reported by this engine; run llmtop proxy in front of it to measure them"
-
 // noRequest returns why there is no request: words, if the engine reports any.
 func noRequest(s *store.Snapshot, words string) []string {
 	if s.NoPerRequest() {
-		words = noPerRequest
+		words = "per-request metrics: not reported by this engine; measure them with " + s.MeasuredBy()
 	}
 	return []string{words}
 }

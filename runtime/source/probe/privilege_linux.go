@@ -1,5 +1,3 @@
-//go:build amd64 || arm64
-
 package probe
 
 import (
@@ -11,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Drop makes this process run as the user who called sudo, once the probes are open: what is open stays open. Without
+// Drop makes this process run as the user who called sudo, once what needs root is open: it stays open. Without
 // sudo it does nothing. It also sets the environment that names the user's own folders.
 func Drop() error {
 	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))

@@ -44,9 +44,6 @@ func Permitted() error { return errUnsupported }
 // Open returns an error on this system.
 func Open(*Target, engine.Clock, engine.Hooks) (*Probe, error) { return nil, errUnsupported }
 
-// Drop returns an error on this system.
-func Drop() error { return errUnsupported }
-
 // Toggle returns an error on this system.
 func Toggle(io.Reader, io.Writer, []string) error { return errUnsupported }
 

@@ -94,7 +94,7 @@ func drawCounters(a grid.Area, y int, s *store.Snapshot) int {
 	names, st := "", pane.Good
 	for _, v := range s.Counters.Values {
 		names += ", " + strings.ReplaceAll(sanitize.Line(v.Name), "_", " ") + " " + metric.Count(v.Value)
-		if v.Value > 0 && chrome.LosesTraces(v.Name) {
+		if v.Value > 0 && chrome.Loses(v.Name) {
 			st = pane.Watch
 		}
 	}

@@ -60,7 +60,7 @@ func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		in := f.Box(a, "from slot progress between two polls, newest first", "newest first")
 		drawRequestTable(in, slotColumns(s), slotsOf(s), 0)
 	case s.Distribution(store.ITL, f.Window).Origin == event.NotReported:
-		f.Absent(f.Box(a, ""), pane.Dim, noITL, "measure it with llmtop proxy")
+		f.Absent(f.Box(a, ""), pane.Dim, noITL, measureThem(s))
 	default:
 		switch in := f.Box(a, "every token, "+f.Window.String()); {
 		case f.Waiting(in, s):

@@ -70,19 +70,20 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page,
 // hasITL reports whether llmtop has measured gaps between tokens.
 func hasITL(s *store.Snapshot) bool { return s.Latency.ITL[metric.Session].Count > 0 }
 
-// Measured reports whether llmtop has measured requests one by one: not its own probes, and not slots that were polled.
+// Measured reports whether llmtop has measured requests one by one, not only polled slots.
 func Measured(s *store.Snapshot) bool {
 	return slices.ContainsFunc(s.Requests, func(r *store.Request) bool { return !r.Polled && !s.Excluded(r) })
 }
 
-// noLatency is why there are no latencies, measureLatency how to get them.
-const (
-	noLatency      = "latencies: not reported by this engine"
-	measureLatency = "measure them with llmtop proxy or llmtop bench"
-)
+// noLatency is why there are no latencies.
+const noLatency = "latencies: not reported by this engine"
 
-// drawUnmeasured draws the view without measured requests: what the server counts and the polled slots,
-// as far as there are any.
+// measureThem says how to measure latencies.
+func measureThem(s *store.Snapshot) string {
+	return "measure them with " + s.MeasuredBy() + " or llmtop bench"
+}
+
+// drawUnmeasured draws the view without measured requests: what the server counts and the polled slots, if any.
 func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 	if page == PageOverTime && drawTrends(a, s, f) {
 		return
@@ -100,7 +101,7 @@ func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 			ratesIfRoom(rest, s, f)
 		}
 	case s.Distribution(store.E2EL, f.Window).Origin == event.NotReported:
-		f.Absent(a, pane.Dim, noLatency, measureLatency)
+		f.Absent(a, pane.Dim, noLatency, measureThem(s))
 	case !f.Waiting(a, s):
 		f.Absent(a, pane.Dim, "no request yet", f.Suggest)
 	}

@@ -208,8 +208,7 @@ func slotRequests(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	drawRequestTable(a.Sub(0, 0, a.W, n), slotColumns(s), list, 0)
 	a.Elide(0, n+1, a.W, pane.Dim, "from slot progress between two polls, newest first", f.Skin.Glyphs.Ellipsis)
 	a.Elide(0, n+2, a.W, pane.Dim, pane.FirstFitting(a.W,
-		"percentiles and other latencies are not reported, as "+store.MissedByPolls+": measure them with llmtop proxy or llmtop bench",
-		"percentiles and other latencies are not reported: measure them with llmtop proxy or llmtop bench",
-		"others: measure with llmtop proxy or llmtop bench"), f.Skin.Glyphs.Ellipsis)
+		"percentiles and other latencies are not reported, as "+store.MissedByPolls+": "+measureThem(s),
+		"percentiles and other latencies are not reported: "+measureThem(s), measureThem(s)), f.Skin.Glyphs.Ellipsis)
 	return n + 4
 }

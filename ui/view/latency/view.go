@@ -62,7 +62,7 @@ func (v *View) Name() string { return "Latency" }
 // Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 	if rows, _ := distributions(s, metric.Session); len(rows)+len(s.Requests)+len(s.Aggregates.Slots) == 0 {
-		return noLatency, measureLatency
+		return noLatency, measureThem(s)
 	}
 	return "", ""
 }

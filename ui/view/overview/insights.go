@@ -106,7 +106,7 @@ func noVerdictReason(s *store.Snapshot) string {
 	case why != "":
 		return "no insights: " + why
 	}
-	return "no insights: this server reports too little about its requests. Measure them with llmtop proxy or llmtop bench"
+	return "no insights: this server reports too little about its requests. Measure them with " + s.MeasuredBy() + " or llmtop bench"
 }
 
 // rowsOf returns the rows that the verdicts take without evidence and advice.

@@ -153,6 +153,7 @@ func requestFacts(a grid.Area, f *pane.Frame, r *store.Request) {
 	fact("thinking", r.Thinking, metric.Seconds, "")
 	fact("TPOT", r.TPOT, metric.Seconds, targetMark(f, table.TPOT, r))
 	fact("E2EL", r.E2EL, metric.Seconds, targetMark(f, table.E2EL, r))
+	fact("network", r.RTT, metric.Seconds, " round trip")
 	fact("reasoning", r.Reasoning, metric.Count, "")
 	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
 	if r.CachedTokens > 0 {
@@ -246,17 +247,14 @@ func DrawGlance(a grid.Area, s *store.Snapshot, f *pane.Frame, r *store.Request)
 	}
 }
 
-// noPerRequest is why an engine with aggregate metrics only has no requests, measureThem how to get them.
-const (
-	noPerRequest = "per-request metrics: not reported by this engine"
-	measureThem  = "measure them with llmtop proxy"
-)
+// noPerRequest is why an engine with aggregate metrics only has no requests.
+const noPerRequest = "per-request metrics: not reported by this engine"
 
 // Missing returns why there are no requests, and how to get them; why is "" if the engine reports any, or if llmtop has
 // sent some.
 func Missing(s *store.Snapshot) (why, advice string) {
 	if s.NoPerRequest() {
-		return noPerRequest, measureThem
+		return noPerRequest, "measure them with " + s.MeasuredBy()
 	}
 	return "", ""
 }
