@@ -148,8 +148,12 @@ func (w *gpuWatch) read(h *event.Host) {
 		case len(v.gpus) > 0 && !slices.Contains(w.order, i):
 			w.order = append(w.order, i)
 		}
-		if why == noGPU && v.why != "" {
+		switch {
+		case why != noGPU:
+		case v.why != "":
 			why = v.why
+		case len(v.gpus) == 0: // nvidia-smi has not printed a line
+			why = event.NotYet.String()
 		}
 	}
 	for _, i := range w.order {
@@ -158,7 +162,7 @@ func (w *gpuWatch) read(h *event.Host) {
 			why = fmt.Sprintf("no data from the GPU driver since %s", v.at.Format(time.TimeOnly))
 			v.gpus, v.users, v.why = unread(v.gpus), nil, why
 		}
-		read = read || v.why == ""
+		read = read || v.why == "" && len(v.gpus) > 0
 		for _, u := range v.users {
 			u.GPU += len(h.GPUs)
 			h.GPUProcesses = append(h.GPUProcesses, u)

@@ -175,7 +175,13 @@ func TestWatchGPUs(t *testing.T) {
 	if read(); len(h.GPUs) != 2 || h.GPUs[0] != (event.GPU{Name: "card"}) || !h.GPUs[1].Util.OK() || h.GPUProcesses != nil {
 		t.Errorf("one driver away: %+v", h)
 	}
+	w.keep(&w.found[0], vendorGPUs{})
 	w.keep(&w.found[1], vendorGPUs{why: noGPU})
+	if read(); h.GPUs != nil || h.NoGPU != event.NotYet.String() {
+		t.Errorf("a reader that has started: %+v", h)
+	}
+	w.keep(&w.found[0], both)
+	w.keep(&w.found[0], vendorGPUs{why: "driver not loaded"})
 	if read(); h.GPUs != nil || h.NoGPU != "driver not loaded" {
 		t.Errorf("both away: %+v", h)
 	}

@@ -152,7 +152,7 @@ func TestNVMLSpecialCases(t *testing.T) {
 	})
 	t.Run("MIG", func(t *testing.T) {
 		gpus := readRates(t, openFake(t, "GPUS=2", "MIG=0")).GPUs
-		if len(gpus) != 3 || gpus[0].Name != "NVIDIA H100 80GB HBM3 MIG 3g.40gb" || gpus[1].Util.OK() || gpus[1].Power.OK() || gpus[0].MemTotal.V != 40326<<20 || !gpus[2].Util.OK() {
+		if len(gpus) != 3 || gpus[0].Name != "NVIDIA H100 80GB HBM3 MIG 3g.40gb" || gpus[1].Util.OK() || gpus[1].EngineUtil.OK() || !gpus[1].EngineMem.OK() || gpus[1].Power.OK() || gpus[0].MemTotal.V != 40326<<20 || !gpus[2].Util.OK() {
 			t.Errorf("%+v, want two instances and a GPU", gpus)
 		}
 	})

@@ -123,6 +123,7 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(void *d, unsigned *n, struct proces
 }
 struct usage { unsigned pid; uint64_t at; unsigned sm, memory, enc, dec; };
 int nvmlDeviceGetProcessUtilization(void *d, struct usage *u, unsigned *n, unsigned long long after) {
+	if (instance(d)) return UNSUPPORTED;
 	if (*n < 4) return INSUFFICIENT;
 	clock_us += 1000000;
 	int c = card(d);
