@@ -28,7 +28,11 @@ func (r *intel) read() ([]event.GPU, []event.GPUProcess, error) {
 	r.at = now
 	return r.readCards(func(dir string) bool {
 		driver := property(dir, "DRIVER")
-		return driver == "i915" || driver == "xe"
+		found := driver == "i915" || driver == "xe"
+		if !found {
+			delete(r.energy, dir) // of one that was removed
+		}
+		return found
 	}, func(dir string) event.GPU { return r.card(dir, since) })
 }
 

@@ -36,6 +36,12 @@ func TestIntel(t *testing.T) {
 	if gpus, _, _ = r.read(); !(gpus[1].Power.V > 50 && gpus[1].Power.V <= 100) {
 		t.Errorf("200 J in at least 2 s: %+v", gpus[1].Power)
 	}
+	for _, driver := range []string{"none", "xe"} { // removed, and back
+		write(t, root, map[string]string{discrete + "uevent": "DRIVER=" + driver + "\n", discrete + "hwmon/hwmon4/energy1_input": "901000000\n"})
+		if gpus, _, _ = r.read(); len(gpus) != 3 || gpus[1].Power.OK() || gpus[1].Clock.OK() != (driver == "xe") {
+			t.Errorf("%s: %+v", driver, gpus[1])
+		}
+	}
 	if _, _, err := (&intel{drmCards: drmCards{root: t.TempDir()}}).read(); err != errNoGPU {
 		t.Errorf("no GPU: %v", err)
 	}
