@@ -108,6 +108,25 @@ func TestOldCacheHits(t *testing.T) {
 	show(viewtest.NewScreen(t, s.Snapshot(), viewtest.Narrow)).Holds("cache hit   63 % 15.0 s ago")
 }
 
+// The numbers of each model are not cut.
+func TestModelsOfAServer(t *testing.T) {
+	s := viewtest.NewScene()
+	s.Server("llama.cpp", event.Model{Name: "m"})
+	p := &event.Aggregates{Interval: int64(time.Second), Running: viewtest.Reading(3)}
+	for i, name := range []string{"qwen3-30b-a3b-instruct-2507-q4_k_m.gguf", "nomic-embed-text-v1.5.f16.gguf"} {
+		k := event.Rank{Name: name, Running: viewtest.Reading(2), Waiting: viewtest.Reading(11), KVUsage: viewtest.Reading(0.53), Decode: viewtest.Reading(40 + float64(i))}
+		p.ByModel = append(p.ByModel, k)
+	}
+	s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: p})
+	for size, row := range map[viewtest.Size]string{
+		{W: 200, H: 57}: " 41.0 tok/s, 2 running, 11 waiting, KV 53 % ", viewtest.Medium: " 41.0/s, 2+11 wait, KV 53 % ", viewtest.Narrow: " 41.0/s, 2+11 wait, KV 53 % ",
+	} {
+		v := newView(Layout{})
+		v.Focus = Throughput
+		viewtest.NewScreen(t, s.Snapshot(), size).Show(Zoomed{v}).Holds(row)
+	}
+}
+
 // Each pane in full screen.
 func TestGoldenPanes(t *testing.T) {
 	for id := range NumPanes {

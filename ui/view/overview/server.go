@@ -67,16 +67,20 @@ func drawMore(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		adapters += ", " + sanitize.Line(name)
 	}
 	names("LoRA", adapters)
-	state := func(k *event.Rank) string {
-		return metric.Reading(k.Running, metric.Count) + " running, " + metric.Reading(k.Waiting, metric.Count) + " waiting, KV " + metric.Reading(k.KVUsage, metric.Percent)
+	load := func(label, speed string, k *event.Rank) {
+		a, kv := r.Next(label), ", KV "+metric.Reading(k.KVUsage, metric.Percent)
+		running, waiting := metric.Reading(k.Running, metric.Count), metric.Reading(k.Waiting, metric.Count)
+		a.Elide(1, 0, a.W-1, pane.Plain, pane.FirstFitting(a.W-1, speed+running+" running, "+waiting+" waiting"+kv,
+			strings.Replace(speed, " tok/s", "/s", 1)+running+"+"+waiting+" wait"+kv), f.Skin.Glyphs.Ellipsis)
 	}
 	for i := range s.Aggregates.Ranks {
 		k := &s.Aggregates.Ranks[i]
-		r.Words(f, "rank "+sanitize.Line(k.Name), state(k))
+		load("rank "+sanitize.Line(k.Name), "", k)
 	}
 	for i := range s.Aggregates.ByModel {
 		k := &s.Aggregates.ByModel[i]
-		r.Words(f, "model", sanitize.Line(k.Name)+": "+metric.Reading(k.Decode, metric.Rate)+" tok/s, "+state(k))
+		r.Words(f, "model", sanitize.Line(k.Name))
+		load("", metric.Reading(k.Decode, metric.Rate)+" tok/s, ", k)
 	}
 }
 
