@@ -36,7 +36,7 @@ func record(t testing.TB, to io.Writer) *recorder {
 func (r *recorder) dialogue(t testing.TB, steps []step) {
 	t.Helper()
 	r.port++
-	seq, port := [2]uint32{1000, 5000}, [2]layers.TCPPort{r.port, 8000}
+	seq, port := [2]uint32{1000 + uint32(r.port), 5000}, [2]layers.TCPPort{r.port, 8000}
 	send := func(at time.Duration, from capture.Side, text string, flags func(*layers.TCP)) {
 		ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: net.IP{10, 0, 0, byte(1 + from)}, DstIP: net.IP{10, 0, 0, byte(2 - from)}}
 		tcp := &layers.TCP{SrcPort: port[from], DstPort: port[1-from], Seq: seq[from], Ack: seq[1-from], Window: 1 << 15}
