@@ -28,6 +28,9 @@ func (s *Snapshot) AggregateOnly() bool {
 	return s.Aggregates.At != 0 && !s.Engine.Caps.Has(event.CapTokens)
 }
 
+// RequestsUnseen is why a process of which only calls of CUDA are seen has no requests.
+const RequestsUnseen = "requests are not seen, only calls of CUDA: this process does not link llama.cpp"
+
 // CallsOnly reports whether all that is seen of an engine is its process, and what it calls of CUDA.
 func (s *Snapshot) CallsOnly() bool {
 	return s.Engine.Caps == event.CapHost && s.Host.Engine.Counted.Origin != event.NotReported

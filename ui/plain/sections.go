@@ -79,7 +79,9 @@ func overviewLines(s *store.Snapshot) []string {
 
 // noRequest returns why there is no request: words, if the engine reports any.
 func noRequest(s *store.Snapshot, words string) []string {
-	if s.NoPerRequest() {
+	if s.CallsOnly() {
+		words = store.RequestsUnseen
+	} else if s.NoPerRequest() {
 		words = "per-request metrics: not reported by this engine; measure them with " + s.MeasuredBy()
 	}
 	return []string{words}

@@ -102,6 +102,8 @@ func drawUnmeasured(a grid.Area, s *store.Snapshot, f *pane.Frame, page Page) {
 		}
 	case s.Distribution(store.E2EL, f.Window).Origin == event.NotReported:
 		f.Absent(a, pane.Dim, noLatency, measureThem(s))
+	case s.CallsOnly():
+		f.Absent(a, pane.Dim, store.RequestsUnseen, "")
 	case !f.Waiting(a, s):
 		f.Absent(a, pane.Dim, "no request yet", f.Suggest)
 	}

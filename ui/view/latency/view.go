@@ -61,6 +61,9 @@ func (v *View) Name() string { return "Latency" }
 
 // Missing implements view.View.
 func (v *View) Missing(s *store.Snapshot) (why, advice string) {
+	if s.CallsOnly() {
+		return store.RequestsUnseen, ""
+	}
 	if rows, _ := distributions(s, metric.Session); len(rows)+len(s.Requests)+len(s.Aggregates.Slots) == 0 {
 		return noLatency, measureThem(s)
 	}

@@ -253,6 +253,9 @@ const noPerRequest = "per-request metrics: not reported by this engine"
 // Missing returns why there are no requests, and how to get them; why is "" if the engine reports any, or if llmtop has
 // sent some.
 func Missing(s *store.Snapshot) (why, advice string) {
+	if s.CallsOnly() {
+		return store.RequestsUnseen, "to see them, add the SDK to it, or start it behind llmtop proxy"
+	}
 	if s.NoPerRequest() {
 		return noPerRequest, "measure them with " + s.MeasuredBy()
 	}
