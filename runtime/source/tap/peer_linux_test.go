@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,7 @@ func TestBesideProxy(t *testing.T) {
 			var both sync.WaitGroup
 			both.Go(func() { _ = tap.Run(ctx, &byTap) })
 			both.Go(func() { _ = p.Run(ctx, &byProxy) })
+			dump := dumped(t, to.Port())
 			const requests = 100
 			askAll(t, p.Address()+path, model, requests)
 			ends := func(l *eventtest.Log) (n int) {
@@ -65,11 +67,50 @@ func TestBesideProxy(t *testing.T) {
 			eventtest.Wait(t, "the ends of all requests", func() bool { return ends(&byTap) == requests && ends(&byProxy) == requests })
 			cancel()
 			both.Wait()
-			compare(t, measured(byTap.All()), measured(byProxy.All()))
+			live := measured(byTap.All())
+			compare(t, live, measured(byProxy.All()))
+			if file := dump(); file != nil {
+				t.Log("live, and from what tcpdump wrote:")
+				compare(t, file, live)
+			}
 			if l := tap.Losses(); l.Dropped+l.Gaps > 0 {
 				t.Errorf("lost %+v", l)
 			}
 		})
+	}
+}
+
+// dumped starts tcpdump on the loopback interface, if there is one. The function that it returns ends it and returns what was
+// measured from its file; nil: there is none.
+func dumped(t *testing.T, port string) func() map[string]*measurement {
+	t.Helper()
+	name := t.TempDir() + "/packets.pcap"
+	cmd := exec.Command("tcpdump", "-i", "lo", "-U", "-B", "65536", "-w", name, "port", port)
+	if cmd.Start() != nil {
+		return func() map[string]*measurement { return nil }
+	}
+	eventtest.Wait(t, "tcpdump", func() bool {
+		s, err := os.Stat(name)
+		return err == nil && s.Size() > 0
+	})
+	return func() map[string]*measurement {
+		time.Sleep(2 * time.Second) // its buffer
+		_ = cmd.Process.Kill()      // it has written each packet
+		_ = cmd.Wait()
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		tap, err := New(Options{From: file, GroupHeader: "X-Id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log eventtest.Log
+		if err := tap.Run(context.Background(), &log); err != nil {
+			t.Fatal(err)
+		}
+		return measured(log.All())
 	}
 }
 
@@ -155,7 +196,7 @@ func compare(t *testing.T, tap, proxy map[string]*measurement) {
 		}
 		states[got.state]++
 		if got.state != want.state || got.outcome.Reason != want.outcome.Reason {
-			t.Errorf("%s: %v %q, by the proxy %v %q", id, got.state, got.outcome.Reason, want.state, want.outcome.Reason)
+			t.Errorf("%s: %v %q, otherwise %v %q", id, got.state, got.outcome.Reason, want.state, want.outcome.Reason)
 		}
 		if want.state == event.StateCancelled { // it may see tokens that the proxy no longer reads
 			continue
@@ -163,7 +204,7 @@ func compare(t *testing.T, tap, proxy map[string]*measurement) {
 		a, b := got.outcome, want.outcome
 		a.Later, a.Reuse, b.Later, b.Reuse = 0, event.Reuse{}, 0, event.Reuse{}
 		if a != b || len(got.at) != len(want.at) {
-			t.Errorf("%s: %+v, %d tokens, by the proxy %+v, %d", id, a, len(got.at), b, len(want.at))
+			t.Errorf("%s: %+v, %d tokens, otherwise %+v, %d", id, a, len(got.at), b, len(want.at))
 			continue
 		}
 		for i := range got.at {
