@@ -130,6 +130,8 @@ func TestSlowSecondsOnGPU(t *testing.T) {
 		{event.GPU{DRAM: v(.5)}, event.Process{}, verdict.Unknown},
 		{event.GPU{}, event.Process{LaunchGap: v(.62), Launches: v(9e4)}, verdict.LaunchGaps},
 		{event.GPU{}, event.Process{LaunchGap: v(.1), Launches: v(9e4)}, verdict.Unknown},
+		{event.GPU{}, event.Process{LaunchGap: v(.1), Copying: v(.6)}, verdict.Copies},
+		{event.GPU{}, event.Process{LaunchGap: v(.1), Copying: v(.2)}, verdict.Unknown},
 	} {
 		for _, uses := range []bool{true, false} {
 			p := newSessionWithTargets(Targets{})
@@ -149,7 +151,7 @@ func TestSlowSecondsOnGPU(t *testing.T) {
 				}
 			}
 			want := c.want
-			if !uses && want != verdict.LaunchGaps {
+			if !uses && want != verdict.LaunchGaps && want != verdict.Copies {
 				want = verdict.Unknown
 			}
 			l := &p.store.Snapshot().Losses.Windows[metric.Session]
