@@ -286,7 +286,7 @@ func TestTheHouseFitsItsBudgets(t *testing.T) {
 }
 
 // maxWords is the maximum number of words of the documents, without what tests generate from the program.
-const maxWords = 35_900
+const maxWords = 36_000
 
 // generated matches the parts of a document that a test writes.
 var generated = regexp.MustCompile(`(?s)<!-- [a-z ]+ -->\n.*?<!-- /[a-z ]+ -->`)

@@ -194,9 +194,15 @@ func (r *aggregates) view(now event.Time) Aggregates {
 }
 
 // fillThroughput replaces rates computed from per-request events, of which there are none or not all, by the reported
-// ones.
-func (r *aggregates) fillThroughput(t *Throughput) {
-	if !r.reported {
+// ones. Of a server whose requests are all seen on their way, only the numbers of running and queued ones are.
+func (r *aggregates) fillThroughput(t *Throughput, seen bool) {
+	switch {
+	case !r.reported:
+		return
+	case seen:
+		if r.last.Running.OK() && r.last.Waiting.OK() {
+			t.Running, t.Queued = int(countOf(r.last.Running)), int(countOf(r.last.Waiting))
+		}
 		return
 	}
 	t.Decode, t.Prefill = r.last.Decode, r.last.Prefill

@@ -60,7 +60,7 @@ func reportsItself(e *event.EngineInfo) bool {
 
 // derivesPasses reports whether throughput is derived from the stamps of tokens: the engine reports no forward passes.
 func derivesPasses(s *state) bool {
-	return s.engine.Caps.Has(event.CapTokens) && !s.engine.Caps.Has(event.CapSteps) && !s.aggregates.reported && !s.rates.passes
+	return s.engine.Caps.Has(event.CapTokens) && !s.engine.Caps.Has(event.CapSteps) && (!s.aggregates.reported || seesAll(s.engine)) && !s.rates.passes
 }
 
 // derivesQueue reports whether the numbers of running and waiting requests are derived: the engine does not report when

@@ -34,3 +34,17 @@ func TestKind(t *testing.T) {
 		}
 	}
 }
+
+// TestMeasuredBy: a tap is named for servers of this machine without encryption only.
+func TestMeasuredBy(t *testing.T) {
+	for at, want := range map[string]string{
+		"http://127.0.0.1:8000": "sudo llmtop tap 8000", "http://localhost:1234": "sudo llmtop tap 1234", "http://[::1]:8080/v1": "sudo llmtop tap 8080",
+		"http://gpu1:8000": "llmtop proxy", "https://127.0.0.1:8443": "llmtop proxy", "http://127.0.0.1": "llmtop proxy", "unix:/run/x": "llmtop proxy", "": "llmtop proxy",
+	} {
+		var s Snapshot
+		s.Engine.Remote.Address = at
+		if got := s.MeasuredBy(); got != want {
+			t.Errorf("%q: %q, want %q", at, got, want)
+		}
+	}
+}

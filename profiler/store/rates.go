@@ -48,7 +48,9 @@ func (r *rates) addReport(t event.Time, p *event.Aggregates) {
 	w := r.at(t)
 	w.generatedTokens += countOf(p.Generated)
 	w.finished += countOf(p.Finished)
-	w.covered = event.Add(w.covered, max(p.Interval, 0))
+	if p.Generated.OK() || p.Finished.OK() {
+		w.covered = event.Add(w.covered, max(p.Interval, 0))
+	}
 }
 
 func (r *rates) addFinished(t event.Time, n uint64) { r.at(t).finished += n }

@@ -42,7 +42,7 @@ func (s *Snapshot) Totals() Totals {
 		return s.ownTotals()
 	}
 	r := &s.Aggregates
-	if s.Engine.Provider != "" && s.Engine.Caps.Has(event.CapTokens) { // tapped: each request is counted, and only the server knows which of them wait
+	if seesAll(&s.Engine) { // and only the server knows which of its requests wait
 		own := s.ownTotals()
 		if r.Waiting.OK() && r.Running.OK() {
 			own.Queued, own.Running = r.Waiting, r.Running
@@ -62,6 +62,11 @@ func (s *Snapshot) Totals() Totals {
 		out.FinishedSeen = event.DerivedValue(float64(c.Polled - c.PolledCut))
 	}
 	return out
+}
+
+// seesAll reports whether the requests of a server are seen on their way to it, by a proxy or a tap, and counted one by one.
+func seesAll(e *event.EngineInfo) bool {
+	return e != nil && e.Provider != "" && e.Caps.Has(event.CapTokens)
 }
 
 // ownTotals are the totals that llmtop counted itself, of single requests.

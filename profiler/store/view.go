@@ -268,7 +268,7 @@ func (s *state) viewRates(v *Snapshot) {
 	t.PassExperts, _ = readsOf(s, &recent)
 	t.Calls = recent.calls.rates()
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
-	s.aggregates.fillThroughput(t)
+	s.aggregates.fillThroughput(t, seesAll(s.engine))
 	t.ReadBandwidth = s.readBandwidth()
 	t.ReadShare = shareOf(t.Bandwidth, t.ReadBandwidth)
 	t.Series = s.rates.trend
