@@ -128,7 +128,11 @@ func drawStrip(a grid.Area, f *pane.Frame, r *store.Request) {
 	n := min(len(r.Gaps), strip.W)
 	median := float64(r.ITL.P50)
 	if n == 0 || r.ITL.Count == 0 || median <= 0 {
-		strip.Text(0, a.H-1, pane.Dim, "no gap between tokens yet")
+		words := "no gap between tokens yet"
+		if r.State.Final() {
+			words = "no gap between its tokens"
+		}
+		strip.Text(0, a.H-1, pane.Dim, words)
 		return
 	}
 	for i, gap := range r.Gaps[len(r.Gaps)-n:] {

@@ -175,6 +175,8 @@ func noTokens(f *pane.Frame, r *store.Request, caps event.Caps) string {
 		return "evicted: tokens are kept for the last " + strconv.Itoa(store.MaxRequests) + " ended requests only"
 	case !caps.Has(event.CapTokens):
 		return "per-token events: not reported by this engine"
+	case r.State.Final() && r.Generated > 0:
+		return "not streamed: the answer came in one piece"
 	case r.State.Final():
 		return "no token generated"
 	}
