@@ -255,11 +255,14 @@ func waterfall(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) int {
 		y++
 	}
 	y = waterfallSums(a, bars, f, v, x, y, metric.Duration(total))
-	for _, p := range engineStageRows(f, r, x) {
+	engine := engineStageRows(f, r, x)
+	for _, p := range engine {
 		drawStageRow(a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), f, p)
 		y++
 	}
-	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
+	if len(rows)+len(engine) > 0 || r.First != 0 {
+		drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
+	}
 	if y+2 < a.H && DrawWaits(a.Sub(0, 2+y, a.W, 1), f, s.WaitsOf(r)) {
 		y++
 	}
