@@ -66,7 +66,7 @@ func (c *capture) packet(after time.Duration, from int, port uint16, flags byte,
 // open begins a connection whose client is 4 ms away.
 func (c *capture) open(port uint16) {
 	c.id++
-	c.seq = [2]uint32{1000, 5000}
+	c.seq = [2]uint32{uint32(c.id) * 100_000, uint32(c.id) * 700_000} // as chance would have it: each its own
 	c.packet(time.Millisecond, 0, port, tcpSYN, "")
 	c.packet(time.Millisecond, 1, port, tcpSYN|tcpACK, "")
 	c.packet(3*time.Millisecond, 0, port, tcpACK, "")

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -75,6 +76,9 @@ func addTap(ctx context.Context, w *watcher, at string) error {
 		to.clock = &w.clock
 		_, err := w.start(ctx, watched{at: at, doing: "read packets", run: run, hostUnknown: true})
 		return err
+	}
+	if !t.listened {
+		w.opt.note(fmt.Sprintf("nothing listens at port %d of this machine yet: waiting for requests to any machine", t.port))
 	}
 	poller, err := scrape.New(scrape.Options{
 		Address: at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Runners: ollamaRunners(at), NeverSleeps: neverSleeps(at),
