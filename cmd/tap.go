@@ -121,7 +121,7 @@ func (o *tapping) run(ctx context.Context) error {
 			return errors.Join(err, t.Close())
 		}
 	}
-	defer func() { o.printDoubts(t) }()
+	defer func() { printDoubts(o.notes, t.Warnings()) }()
 	return o.Tap(ctx, t, o.live, o.tap.Clock)
 }
 
@@ -143,13 +143,14 @@ func (o *tapping) replay(ctx context.Context) error {
 	}, func(sink event.Sink) error { return t.Run(running, sink) })
 	interrupted := running.Err() != nil
 	stop()
-	defer func() { o.printDoubts(t) }()
+	defer func() { printDoubts(o.notes, t.Warnings()) }()
 	switch {
 	case interrupted:
 		return exit.ErrInterrupted
 	case err != nil:
 		return exit.Usagef("tap %s: %w", o.file, err)
-	case t.Stats().Observed == 0:
+	}
+	if _, _, measured := t.Counts(); measured == 0 {
 		return o.nothing(t)
 	}
 	return playback.New(&o.View, o.Out).Play(ctx, o.file, open, o.Stdout, o.notes)
@@ -157,19 +158,20 @@ func (o *tapping) replay(ctx context.Context) error {
 
 // nothing returns the error for a capture without requests that generate.
 func (o *tapping) nothing(t *tap.Tap) error {
-	seen, in := t.Stats(), ""
+	connections, passed, _ := t.Counts()
+	in := ""
 	if o.tap.Port != 0 {
 		in = fmt.Sprintf(" at port %d", o.tap.Port)
 	}
 	switch {
-	case seen.Connections == 0 && o.tap.Port != 0:
+	case connections == 0 && o.tap.Port != 0:
 		return exit.Usagef("tap %s: no TCP connection%s%s", o.file, in, o.otherPorts())
-	case seen.Connections == 0:
+	case connections == 0:
 		return exit.Usagef("tap %s: no TCP connection in this capture", o.file)
-	case seen.Passed == 0:
-		return exit.Usagef("tap %s: no HTTP request%s in %d connections: of encrypted ones nothing can be seen; capture behind the proxy that ends the encryption", o.file, in, seen.Connections)
+	case passed == 0:
+		return exit.Usagef("tap %s: no HTTP request%s in %d connections: of encrypted ones nothing can be seen; capture behind the proxy that ends the encryption", o.file, in, connections)
 	}
-	return exit.Usagef("tap %s: none of the %d HTTP requests%s generates", o.file, seen.Passed, in)
+	return exit.Usagef("tap %s: none of the %d HTTP requests%s generates", o.file, passed, in)
 }
 
 // otherPorts returns the ports of the capture that had HTTP, as the end of an error; "" if there are none.
@@ -185,7 +187,7 @@ func (o *tapping) otherPorts() string {
 	}
 	var ports []string
 	for _, at := range all.Servers() {
-		if port := strconv.Itoa(int(at.Address.Port())); !slices.Contains(ports, port) {
+		if port := strconv.Itoa(int(at.Port())); !slices.Contains(ports, port) {
 			ports = append(ports, port)
 		}
 	}
@@ -193,9 +195,4 @@ func (o *tapping) otherPorts() string {
 		return ", and no HTTP at any other"
 	}
 	return ": HTTP was at port " + strings.Join(ports, ", ")
-}
-
-// printDoubts prints what could not be measured reliably, and what was lost.
-func (o *tapping) printDoubts(t *tap.Tap) {
-	printDoubts(o.notes, t.Warnings())
 }

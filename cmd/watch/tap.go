@@ -101,8 +101,8 @@ func addTap(ctx context.Context, w *watcher, at string) error {
 // answered yet and something listened at the port at the start.
 func (t *tapped) here() bool {
 	servers := t.Servers()
-	return len(servers) == 0 && t.listened || slices.ContainsFunc(servers, func(s tap.Server) bool {
-		addr := s.Address.Addr().Unmap()
+	return len(servers) == 0 && t.listened || slices.ContainsFunc(servers, func(s netip.AddrPort) bool {
+		addr := s.Addr().Unmap()
 		return addr.IsLoopback() || slices.Contains(t.own, addr)
 	})
 }

@@ -43,9 +43,9 @@ func NewServer(now func() event.Time, expertsUsed int) *Server {
 
 // Start sets where events go, and emits the first state. The caller calls it once, before all but Warnings.
 func (s *Server) Start(sink event.Sink, engine event.EngineInfo) {
-	s.sink, s.engine = sink, engine
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sink, s.engine = sink, engine
 	s.introduce()
 }
 

@@ -114,7 +114,7 @@ func (c *conn) read(f *framing, b []byte) {
 		case what == partBroken:
 			ok = false
 		case len(f.held) > 0 && c.t.held > maxHeld+maxHead:
-			c.t.ignored.Add(1)
+			c.t.server.Warn(tooMany)
 			ok = false
 		case what == partHead && f.server:
 			ok = c.answered(piece)
@@ -190,7 +190,7 @@ func (c *conn) requested(b []byte) bool {
 		return false
 	}
 	c.proven = true
-	c.t.passed.Add(1)
+	c.t.passed++
 	if c.torn && len(c.waiting) > 0 {
 		if c.pipelines {
 			c.ignore("")
@@ -201,7 +201,7 @@ func (c *conn) requested(b []byte) bool {
 		}
 	}
 	if len(c.waiting) == maxWaiting {
-		c.t.ignored.Add(1)
+		c.t.server.Warn(tooMany)
 		c.ignore("")
 		return true
 	}

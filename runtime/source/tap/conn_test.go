@@ -329,8 +329,8 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %d bytes are held, %d requests wait", name, tap.held, len(c.waiting))
 		}
 		c.End(began, capture.Abandoned)
-		if tap.held != 0 || tap.live.Load() != 0 || tap.packed != 0 {
-			t.Errorf("%s: at the end %d bytes are held, %d requests run, %d are compressed", name, tap.held, tap.live.Load(), tap.packed)
+		if tap.held != 0 || tap.live != 0 || tap.packed != 0 {
+			t.Errorf("%s: at the end %d bytes are held, %d requests run, %d are compressed", name, tap.held, tap.live, tap.packed)
 		}
 	}
 }
@@ -348,8 +348,8 @@ func TestDialogues(t *testing.T) {
 				f := flow()
 				f.Whole = !d.part
 				play(tap.open(f), d.steps, cut)
-				if end := d.steps[len(d.steps)-1].does; end != "" && end != "close" && (tap.held != 0 || tap.live.Load() != 0 && end != "stopped") {
-					t.Errorf("%d bytes are held, %d requests run", tap.held, tap.live.Load())
+				if end := d.steps[len(d.steps)-1].does; end != "" && end != "close" && (tap.held != 0 || tap.live != 0 && end != "stopped") {
+					t.Errorf("%d bytes are held, %d requests run", tap.held, tap.live)
 				}
 				return outline(log.All())
 			}

@@ -20,6 +20,9 @@ const (
 	maxPacked   = 64       // compressed answers at once: a few bytes of one may hold several MB
 )
 
+// tooMany is the warning about what is beyond a bound.
+const tooMany = "more requests at once than the tap reads: those beyond are not measured"
+
 var (
 	errPacked = errors.New("more than 64 compressed answers at once")
 	errHeld   = errors.New("too many long messages at once")
@@ -47,7 +50,6 @@ type exchange struct {
 	status   int    // 0: no answer yet
 	guess    []byte // the line in progress of a stream whose dialect is not known yet
 	guesses  bool
-	header   http.Header
 	observer *answers.Observer
 	feed     *feed
 	messages int        // that were read
@@ -65,13 +67,12 @@ func (x *exchange) emit(e event.Event) {
 // generates makes x a request that is measured, unless too many are in progress.
 func (x *exchange) generates(d *answers.Dialect) {
 	t := x.c.t
-	if t.live.Load() >= maxLive {
-		t.ignored.Add(1)
+	if t.live >= maxLive {
+		t.server.Warn(tooMany)
 		return
 	}
 	t.last++
-	t.live.Add(1)
-	t.observed.Add(1)
+	t.live++
 	x.dialect, x.id = d, t.last
 	if x.group == "" && t.opt.GroupHeader == "" {
 		x.group = x.c.flow.Client.Addr().Unmap().String()
@@ -128,11 +129,11 @@ func (x *exchange) queue() {
 	x.emit(event.Event{Kind: event.KindRequest, At: x.sent, State: state, Data: info})
 }
 
-// answer begins to read the answer. from: the beginning of its body was captured.
+// answer begins to read the answer. whole: the beginning of its body was captured.
 func (x *exchange) answer(status int, header http.Header, whole bool) {
 	x.status, x.last = status, x.c.t.now
 	if x.dialect == nil {
-		x.header, x.guesses = header, x.joined
+		x.guesses = x.joined
 		return
 	}
 	x.queue()
@@ -180,7 +181,6 @@ func (x *exchange) put(b []byte, err error) {
 		}
 		if x.unread > maxGuess && t.held > maxHeld {
 			x.feed.put(nil, t.now, errHeld)
-			t.ignored.Add(1)
 		}
 	case x.guesses && err == nil:
 		x.recognise(b)
@@ -274,5 +274,5 @@ func (x *exchange) finish(e answers.End) {
 		}
 	}
 	x.emit(event.Event{Kind: event.KindRequest, At: e.At, State: state, Data: &outcome})
-	t.live.Add(-1)
+	t.live--
 }

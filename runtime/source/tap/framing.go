@@ -186,10 +186,10 @@ func (f *framing) begins(b []byte) bool {
 	}
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	if f.server {
-		_, _, ok := statusLine(line)
+		_, ok := statusLine(line)
 		return ok
 	}
-	_, _, _, ok := requestLine(line)
+	_, _, ok := requestLine(line)
 	return ok
 }
 

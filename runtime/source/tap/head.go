@@ -31,10 +31,10 @@ func readHead(b []byte, server bool, groupHeader string) (h head, ok bool) {
 	line, rest, _ := bytes.Cut(b, []byte{'\n'})
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	if server {
-		_, h.status, ok = statusLine(line)
+		h.status, ok = statusLine(line)
 		h.header = http.Header{}
 	} else {
-		h.method, h.path, _, ok = requestLine(line)
+		h.method, h.path, ok = requestLine(line)
 	}
 	if h.length = -1; !ok {
 		return h, false
@@ -81,30 +81,24 @@ func (h *head) read(name string, value []byte, server bool, groupHeader string) 
 }
 
 // requestLine reads the first line of a request.
-func requestLine(line []byte) (method, path string, minor byte, ok bool) {
+func requestLine(line []byte) (method, path string, ok bool) {
 	words := bytes.Split(line, []byte{' '})
-	if len(words) != 3 || len(words[0]) == 0 || len(words[1]) == 0 {
-		return "", "", 0, false
+	if len(words) != 3 || len(words[0]) == 0 || len(words[1]) == 0 || !isVersion(words[2]) {
+		return "", "", false
 	}
-	minor, ok = version(words[2])
-	target, _, _ := strings.Cut(string(words[1]), "?")
-	return string(words[0]), target, minor, ok
+	path, _, _ = strings.Cut(string(words[1]), "?")
+	return string(words[0]), path, true
 }
 
 // statusLine reads the first line of an answer.
-func statusLine(line []byte) (minor byte, status int, ok bool) {
+func statusLine(line []byte) (status int, ok bool) {
 	word, rest, _ := bytes.Cut(line, []byte{' '})
-	if minor, ok = version(word); !ok || len(rest) < 3 || len(rest) > 3 && rest[3] != ' ' {
-		return 0, 0, false
-	}
-	status, err := strconv.Atoi(string(rest[:3]))
-	return minor, status, err == nil && status >= 100
-}
-
-// version reads HTTP/1.0 or HTTP/1.1.
-func version(word []byte) (minor byte, ok bool) {
-	if len(word) != 8 || string(word[:7]) != "HTTP/1." || word[7] != '0' && word[7] != '1' {
+	if !isVersion(word) || len(rest) < 3 || len(rest) > 3 && rest[3] != ' ' {
 		return 0, false
 	}
-	return word[7] - '0', true
+	status, err := strconv.Atoi(string(rest[:3]))
+	return status, err == nil && status >= 100
 }
+
+// isVersion reports whether word is a version that is read.
+func isVersion(word []byte) bool { return string(word) == "HTTP/1.0" || string(word) == "HTTP/1.1" }

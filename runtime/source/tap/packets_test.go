@@ -101,8 +101,8 @@ func TestFile(t *testing.T) {
 	if r := v.Requests[0]; r.Enqueued != 10e6 || r.TTFT.V != 0.1 || r.ITL.Count != 2 || r.TPOT.V != 0.01 || r.RTT.V != 0.003 || r.Group != "10.0.0.1" {
 		t.Errorf("%+v", r)
 	}
-	if st := tap.Stats(); st.Connections != 1 || st.Passed != 1 || st.Observed != 1 || st.Live != 0 {
-		t.Errorf("%+v", st)
+	if connections, passed, measured := tap.Counts(); connections != 1 || passed != 1 || measured != 1 || tap.live != 0 {
+		t.Errorf("%d connections, %d requests, %d measured, %d in progress", connections, passed, measured, tap.live)
 	}
 }
 
@@ -142,7 +142,7 @@ func FuzzFile(f *testing.F) {
 		if tap.held != 0 {
 			t.Errorf("%d bytes are held at the end (%v)", tap.held, err)
 		}
-		if n := tap.live.Load(); int(n) != int(tap.last)-len(ended) {
+		if n := tap.live; n != int(tap.last)-len(ended) {
 			t.Errorf("%d requests run, %d of %d have ended", n, len(ended), tap.last)
 		}
 		for _, r := range s.Snapshot().Requests {

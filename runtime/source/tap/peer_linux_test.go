@@ -73,7 +73,7 @@ func TestBesideProxy(t *testing.T) {
 				t.Log("live, and from what tcpdump wrote:")
 				compare(t, file, live)
 			}
-			if l := tap.Losses(); l.Dropped+l.Gaps > 0 {
+			if l := tap.assembler.Losses(); l.Dropped+l.Gaps > 0 {
 				t.Errorf("lost %+v", l)
 			}
 		})

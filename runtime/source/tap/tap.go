@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -51,16 +50,12 @@ type Tap struct {
 	counted event.Time
 	losses  capture.Losses // as emitted last
 
-	passed, observed, connections, live, ignored, atServer, atClient atomic.Int64
+	connections int
+	passed      int // requests of any kind
+	live        int // requests that are measured and have not ended
 
-	mu      sync.Mutex // guards servers
-	servers []Server
-}
-
-// Server is a server that answered over HTTP.
-type Server struct {
-	Address  netip.AddrPort
-	Requests int // answered, of any kind
+	mu      sync.Mutex // guards servers; only the goroutine of Run changes them
+	servers []netip.AddrPort
 }
 
 // maxServers limits the servers that are listed.
@@ -87,32 +82,21 @@ func New(opt Options) (*Tap, error) {
 // Close closes the packets of a tap that does not run.
 func (t *Tap) Close() error { return t.source.Close() }
 
-// Losses returns what could not be captured.
-func (t *Tap) Losses() capture.Losses { return t.assembler.Losses() }
-
 // Warnings returns sentences about what could not be measured well, with the number of requests or connections that each
 // applies to.
 func (t *Tap) Warnings() map[string]uint64 { return t.server.Warnings() }
 
-// Servers returns the servers that answered, in the order of their first answers.
-func (t *Tap) Servers() []Server {
+// Servers returns the servers that answered over HTTP, in the order of their first answers.
+func (t *Tap) Servers() []netip.AddrPort {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.servers)
 }
 
-// Stats are counts since the tap began.
-type Stats struct {
-	Connections, AtServer, AtClient int64 // connections, and those captured on the machine of the server, and of the client
-	Passed, Observed, Live          int64 // requests of any kind, those that generate, and of these the ones in progress
-	Ignored                         int64 // connections and requests beyond a bound, which are not measured
-}
-
-// Stats returns the current counts.
-func (t *Tap) Stats() Stats {
-	return Stats{
-		t.connections.Load(), t.atServer.Load(), t.atClient.Load(), t.passed.Load(), t.observed.Load(), t.live.Load(), t.ignored.Load(),
-	}
+// Counts returns the numbers of connections, of requests of any kind, and of those that were measured. Call it when Run has
+// returned.
+func (t *Tap) Counts() (connections, passed, measured int) {
+	return t.connections, t.passed, int(t.last)
 }
 
 // Run implements engine.Source. It returns nil at the end of a file.
@@ -213,13 +197,7 @@ func (t *Tap) countLosses() {
 // open returns the listener of a connection.
 func (t *Tap) open(f *capture.Flow) capture.Listener {
 	t.start(t.assembler.First())
-	t.connections.Add(1)
-	if f.AtServer {
-		t.atServer.Add(1)
-	}
-	if f.AtClient {
-		t.atClient.Add(1)
-	}
+	t.connections++
 	c := &conn{t: t, flow: f}
 	c.out.server = true
 	if !f.Whole {
@@ -228,20 +206,15 @@ func (t *Tap) open(f *capture.Flow) capture.Listener {
 	return c
 }
 
-// answered counts an answer of a server.
+// answered notes a server that answers.
 func (t *Tap) answered(by netip.AddrPort) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range t.servers {
-		if s := &t.servers[i]; s.Address == by {
-			s.Requests++
-			return
-		}
+	if len(t.servers) == maxServers || slices.Contains(t.servers, by) {
+		return
 	}
 	if len(t.servers) == 0 && t.opt.From != nil {
 		t.server.Update(func(e *event.EngineInfo) { e.Remote.Address = "http://" + by.String() })
 	}
-	if len(t.servers) < maxServers {
-		t.servers = append(t.servers, Server{by, 1})
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.servers = append(t.servers, by)
 }

@@ -20,9 +20,6 @@ const (
 	Server             // the end that accepted
 )
 
-// Other returns the opposite end.
-func (s Side) Other() Side { return 1 - s }
-
 // Flow describes a TCP connection as far as it was captured. The reader fills it before it calls Options.Open, and does
 // not change it after that.
 type Flow struct {

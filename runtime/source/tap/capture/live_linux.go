@@ -3,7 +3,6 @@ package capture
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"time"
@@ -37,10 +36,7 @@ func OpenLive(port uint16) (*Source, error) {
 		afpacket.OptBlockSize(blockSize), afpacket.OptNumBlocks(ringBlocks),
 		afpacket.OptBlockTimeout(blockTimeout), afpacket.OptPollTimeout(blockTimeout),
 	)
-	if err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("capture packets: %w: run sudo llmtop tap %d, or %s", fs.ErrPermission, port, pipe(port, "any"))
-		}
+	if err != nil { // fs.ErrPermission among them
 		return nil, fmt.Errorf("capture packets: %w", err)
 	}
 	if err := setFilter(ring, filter(port, loopback)); err != nil {

@@ -168,10 +168,10 @@ func (c *checker) order(t *rapid.T, all []captured, whole, acks, fins bool) []tc
 			clear(s.first[:v.begin])
 		}
 		seg := tcp{from: v.from, seq: s.isn + 1 + uint32(v.begin), payload: string(s.stream[v.begin:v.end])}
-		if other := &c.sides[v.from.Other()]; acks && begun[v.from.Other()] {
+		if other := &c.sides[1-v.from]; acks && begun[1-v.from] {
 			n := 0
 			for n < len(other.stream) {
-				if final, ok := last[fmt.Sprint(v.from.Other(), n)]; ok && final >= i && n >= other.at {
+				if final, ok := last[fmt.Sprint(1-v.from, n)]; ok && final >= i && n >= other.at {
 					break
 				}
 				n++

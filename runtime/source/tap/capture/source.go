@@ -3,7 +3,6 @@ package capture
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"time"
@@ -94,9 +93,4 @@ func (a *Assembler) setDropped(s *Source) {
 		a.losses.Malformed += f.bad
 		f.bad = 0
 	}
-}
-
-// pipe returns the command that captures the packets of a port elsewhere.
-func pipe(port uint16, on string) string {
-	return fmt.Sprintf("sudo tcpdump -i %s -U -w - tcp port %d | llmtop tap -", on, port)
 }
