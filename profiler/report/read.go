@@ -16,12 +16,6 @@ import (
 // MaxDocument is the largest document that is read, in bytes: a token takes about 120.
 const MaxDocument = 128 << 20
 
-// The fewest bytes of a document per object: those of reports have more than 100, and take at most 600 in memory.
-const (
-	minObjectBytes = 48
-	anyObjects     = 1 << 14 // that may have fewer
-)
-
 // Read reads a document written by WriteJSON, of this schema version and of at most MaxDocument bytes, which do not
 // take many times as many in memory.
 func Read(r io.Reader) (*Report, error) {
@@ -57,8 +51,9 @@ func Read(r io.Reader) (*Report, error) {
 	case number != SchemaVersion:
 		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", number, SchemaVersion)
 	}
-	if n := countObjects(src); n > anyObjects && n > len(src)/minObjectBytes {
-		return nil, fmt.Errorf("read report: %d objects in %d bytes: not a report of llmtop", n, len(src))
+	need := meter{src: src, members: map[reflect.Type]map[string]reflect.Type{}}
+	if need.value(reflect.TypeFor[Report]()); need.bytes > anyMemory+memoryPerByte*len(src) {
+		return nil, fmt.Errorf("read report: %d bytes that take %d in memory: not a report of llmtop", len(src), need.bytes)
 	}
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
@@ -72,28 +67,6 @@ func Read(r io.Reader) (*Report, error) {
 	}
 	restoreAbsences(reflect.ValueOf(out))
 	return out, nil
-}
-
-// countObjects counts the objects in valid JSON, and the elements of lists that may stand for one: null.
-func countObjects(src []byte) (n int) {
-	var before byte
-	for i := 0; i < len(src); i++ {
-		c := src[i]
-		switch {
-		case c <= ' ':
-			continue
-		case c == '{', c == 'n' && (before == '[' || before == ','):
-			n++
-		case c == '"':
-			for i++; src[i] != '"'; i++ {
-				if src[i] == '\\' {
-					i++
-				}
-			}
-		}
-		before = c
-	}
-	return n
 }
 
 // UnmarshalJSON reads the object that MarshalJSON writes, in order.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -75,27 +76,52 @@ func TestReadKeepsReasons(t *testing.T) {
 	}
 }
 
+// manyOf returns a document with n elements in a list, which head opens and tail closes.
+func manyOf(n int, head, element, tail string) string {
+	return `{"schema_version": 1, ` + head + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + tail + "}"
+}
+
+// dense are documents with lists of many elements that would take many times their size in memory.
+func dense(many int) []string {
+	return []string{
+		manyOf(many, `"requests": [`, "{}", "]"),
+		manyOf(many, `"requests": [`, " null\n", "]"),
+		manyOf(many, `"requests": [`, "0", "]"),
+		manyOf(many, `"Re\u0071ueſts": [`, "[]", "]"),
+		manyOf(many, `"requests": [`, `""`, "]"),
+		manyOf(many, `"requests": [`, "{               }", "]"), // more bytes for each
+		manyOf(many, `"requests": [{"tokens": [`, `{"i":1}`, "]}]"),
+		manyOf(many, `"requests": [{"ttft_components_s": {`, `"":0`, "}}]"),
+		manyOf(many, `"verdicts": [`, "true", "]"),
+		manyOf(many, `"host": {"gpus": [`, "0", "]}"),
+		manyOf(many, `"host": {"over_run": {"gpus": [`, "{}", "]}}"),
+		manyOf(many, `"reported": {"ranks": [`, "0", "]}"),
+		manyOf(many, `"reported": {"numbers": [`, "0", "]}"),
+		manyOf(many, `"reported": {"earlier": {"times": [`, "0", "]}}"),
+		manyOf(many, `"fleet": {"replicas": [{"report": {"requests": [`, "0", "]}}]}"),
+		manyOf(many, `"fleet": {"replicas": [`, `{"report":{}}`, "]}"),
+		manyOf(many, `"bench": {"points": [`, "{}", "]}"),
+		manyOf(many, `"bench": {"points": [{"runs": [`, "0", "]}]}"),
+	}
+}
+
 // TestReadRefusesDense checks that a small document cannot take many times its size in memory, and that quotes, lists of
 // absent numbers and small objects do not make a report look like one.
 func TestReadRefusesDense(t *testing.T) {
-	list := func(head, element string, n int) string {
-		return `{"schema_version": 1, ` + head + strings.TrimSuffix(strings.Repeat(element+",", n), ",")
-	}
-	const many = anyObjects + 1
-	for _, doc := range []string{
-		list(`"requests": [`, "{}", many) + "]}",
-		list(`"requests": [`, " null\n", many) + "]}",
-		list(`"requests": [{"tokens": [`, `{"i":1}`, many) + "]}]}",
-		list(`"bench": {"points": [`, "{}", many) + "]}}",
-	} {
-		if _, err := Read(strings.NewReader(doc)); err == nil || !strings.Contains(err.Error(), "objects in") {
+	for _, doc := range dense(1 << 16) {
+		if _, err := Read(strings.NewReader(doc)); err == nil || !strings.Contains(err.Error(), "in memory") {
 			t.Errorf("%.60s: %v", doc, err)
 		}
 	}
+	const many = 1 << 17
 	for _, doc := range []string{
-		list(`"requests": [`, "{}", 100) + "]}",
-		list(`"command": "`, `{\"{\\`, many) + `"}`,
-		list(`"requests": [{"tokens": [`, `{"i":1,"token":5,"text":"a","logprob":-0.5,"dur_s":1e-3}`, many) + "]}]}",
+		manyOf(100, `"requests": [`, "{}", "]"),
+		manyOf(many, `"command": "`, `{\"{\\`, `"`),
+		manyOf(many, `"other": [`, "0", "]"),
+		manyOf(many, `"experts": {"layers": [[`, "0", "]]}"),
+		manyOf(many, `"host": {"core_shares": [`, "0", "]}"),
+		manyOf(many, `"configuration": {`, `"max-tokens": "64"`, "}"),
+		manyOf(many, `"requests": [{"tokens": [`, `{"i":1,"token":5,"text":"a","logprob":-0.5,"dur_s":1e-3}`, "]}]"),
 	} {
 		if _, err := Read(strings.NewReader(doc)); err != nil {
 			t.Errorf("%.60s: %v", doc, err)
@@ -140,8 +166,17 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(fleetDoc.Bytes())
+	for _, doc := range dense(1 << 14) {
+		f.Add([]byte(doc))
+	}
 	f.Fuzz(func(t *testing.T, src []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		r, err := Read(bytes.NewReader(src))
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(16*anyMemory+16*memoryPerByte*len(src)) { // lists grow in steps
+			t.Errorf("%d bytes took %d in memory", len(src), took)
+		}
 		if err != nil {
 			return
 		}
