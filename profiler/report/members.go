@@ -41,11 +41,9 @@ func writeMembers(all ...member) ([]byte, error) {
 // readMembers reads what writeMembers writes. Other members are numbers of the object.
 func readMembers(src []byte, all ...member) error {
 	var numbers *Numbers
-	known := make(map[string]any, len(all))
-	for _, m := range all {
-		if known[m.name] = m.at; m.name == "" {
-			numbers = m.at.(*Numbers)
-		}
+	known := byName(all)
+	if inline := known[""]; inline != nil {
+		numbers = inline.(*Numbers)
 	}
 	rest := []byte{'{'}
 	err := eachMember(src, func(name string, v []byte) error {
@@ -77,6 +75,24 @@ func (h *Host) members() []member {
 		{"over_run", &h.RunUsage},
 	}
 }
+
+// byName are members by their names.
+func byName(all []member) map[string]any {
+	out := make(map[string]any, len(all))
+	for _, m := range all {
+		out[m.name] = m.at
+	}
+	return out
+}
+
+// JSONMembers is for clean.Dense.
+func (h *Host) JSONMembers() map[string]any { return byName(h.members()) }
+
+// JSONMembers is for clean.Dense.
+func (u *RunUsage) JSONMembers() map[string]any { return byName(u.members()) }
+
+// JSONMembers is for clean.Dense.
+func (e *ReportedEarlier) JSONMembers() map[string]any { return byName(e.members()) }
 
 // MarshalJSON writes the numbers of the machine beside its parts.
 func (h Host) MarshalJSON() ([]byte, error) { return writeMembers(h.members()...) }

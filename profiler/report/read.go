@@ -51,11 +51,10 @@ func Read(r io.Reader) (*Report, error) {
 	case number != SchemaVersion:
 		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", number, SchemaVersion)
 	}
-	need := meter{src: src, members: map[reflect.Type]map[string]reflect.Type{}}
-	if need.value(reflect.TypeFor[Report]()); need.bytes > anyMemory+memoryPerByte*len(src) {
-		return nil, fmt.Errorf("read report: %d bytes that take %d in memory: not a report of llmtop", len(src), need.bytes)
-	}
 	out := new(Report)
+	if err := clean.Dense(src, out); err != nil {
+		return nil, fmt.Errorf("read report: %w: not a report of llmtop", err)
+	}
 	if err := json.Unmarshal(src, out); err != nil {
 		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 			return nil, fmt.Errorf("read report: %s holds a %s: not a report of llmtop", clean.Cut(wrong.Field, 60), clean.Cut(wrong.Value, 60))

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/loopback"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
@@ -171,7 +172,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, int
 	if err != nil {
 		return broken(err)
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
+	if err := clean.UnmarshalJSON(answer, into); err != nil {
 		return fmt.Errorf("read answer to %s: %w", strconv.Quote(path), plain(err))
 	}
 	return nil

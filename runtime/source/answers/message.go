@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
@@ -166,7 +167,7 @@ func (m *Message) add(o *Message) {
 // parse decodes a JSON value into v. Implausible numbers are counted and left out; members of an unexpected type count as
 // missing. Errors: it is not JSON; the whole answer is of another type than v, such as a list of answers.
 func (m *Message) parse(value []byte, v any) error {
-	err := json.Unmarshal(value, v)
+	err := clean.UnmarshalJSON(value, v)
 	m.Malformed += event.Refuse(reflect.ValueOf(v).Elem())
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && (!m.whole || wrong.Field != "") {
 		m.Wrong, err = wrong, nil

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 // Role is what a unit of a prompt is for.
@@ -42,12 +44,12 @@ func Units(body []byte) ([]Unit, error) {
 		Prompt       json.RawMessage   `json:"prompt"`
 		Input        json.RawMessage   `json:"input"` // responses
 	}
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := clean.UnmarshalJSON(body, &r); err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}
 	messages, at := r.Messages, "messages"
 	var plain []Unit
-	if len(messages) == 0 && len(r.Input) > 0 && json.Unmarshal(r.Input, &messages) == nil {
+	if len(messages) == 0 && len(r.Input) > 0 && clean.UnmarshalJSON(r.Input, &messages) == nil {
 		at = "input"
 	} else {
 		plain = texts(plain, "input", Other, r.Input)
@@ -103,7 +105,7 @@ func texts(units []Unit, place string, role Role, value json.RawMessage) []Unit 
 		return units
 	case json.Unmarshal(value, &text) == nil:
 		return append(units, Unit{place, role, text})
-	case json.Unmarshal(value, &parts) == nil && len(parts) > 0:
+	case clean.UnmarshalJSON(value, &parts) == nil && len(parts) > 0:
 		for i, p := range parts {
 			if p.Text != nil {
 				units = append(units, Unit{fmt.Sprintf("%s[%d].text", place, i), role, *p.Text})

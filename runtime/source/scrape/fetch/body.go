@@ -269,7 +269,7 @@ func (a *Response) JSON(into any) error {
 	case len(raw) > maxJSON:
 		return ErrTooLarge
 	}
-	err = json.Unmarshal(raw, into)
+	err = clean.UnmarshalJSON(raw, into)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && strings.HasPrefix(wrong.Value, "number ") {
 		a.malformed++ // a number does not fit its type; the other fields are decoded
 		err = nil

@@ -116,6 +116,18 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
+// TestDenseJSON checks that JSON whose elements are larger in memory than their text is refused.
+func TestDenseJSON(t *testing.T) {
+	for n, want := range map[int]string{100: "<nil>", 1 << 20: "response is not the expected JSON"} {
+		list := "[" + strings.Repeat("{},", n) + "{}]"
+		var into []struct{ A, B, C, D string }
+		err := client(t, raw(t, "HTTP/1.1 200 OK\r\n\r\n"+list, false), Options{}).JSON(t.Context(), "/slots", &into)
+		if fmt.Sprint(err) != want {
+			t.Errorf("%d objects: %v, want %s", n, err, want)
+		}
+	}
+}
+
 func orNil(text string) string {
 	if text == "" {
 		return "<nil>"

@@ -1,20 +1,45 @@
-package report
+package clean
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 )
 
-// The memory that a document may take: reports take about 1 per byte, lists of zeros 8.
+// The memory that JSON may take: reports take about 1 per byte, lists of zeros 8.
 const (
 	memoryPerByte = 8
 	anyMemory     = 1 << 20 // whatever its size
 	memberMemory  = 64      // of a map
+	anyJSON       = 1 << 13 // bytes of JSON that may take any memory
 )
 
-// meter counts the memory that the lists, pointers and maps of a valid JSON object take as Go values. encoding/json allocates an
+// ErrDense means that JSON would take many times its size in memory.
+var ErrDense = errors.New("its JSON would take many times its size in memory")
+
+// UnmarshalJSON is json.Unmarshal, but for ErrDense.
+func UnmarshalJSON(src []byte, into any) error {
+	if len(src) > anyJSON && json.Valid(src) {
+		if err := Dense(src, into); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal(src, into)
+}
+
+// Dense returns ErrDense if valid JSON would take many times its size in memory. What a type reads itself counts if the type
+// has JSONMembers, which returns pointers to what its members are read into.
+func Dense(src []byte, into any) error {
+	m := meter{src: src, members: map[reflect.Type]map[string]reflect.Type{}}
+	if m.value(reflect.TypeOf(into)); m.bytes > anyMemory+memoryPerByte*len(src) {
+		return ErrDense
+	}
+	return nil
+}
+
+// meter counts the memory that the lists, pointers and maps of valid JSON take as Go values. encoding/json allocates an
 // element for whatever stands in a list, also if it is of a wrong type.
 type meter struct {
 	src     []byte
@@ -64,7 +89,10 @@ func (m *meter) inside(t reflect.Type, opening byte) (members map[string]reflect
 	switch {
 	case t == nil:
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
-		return m.membersOf(t), nil, memberMemory
+		if opening == '{' {
+			each = memberMemory
+		}
+		return m.membersOf(t), nil, each
 	case opening == '[' && t.Kind() == reflect.Slice:
 		return nil, t.Elem(), int(t.Elem().Size())
 	case opening == '[' && t.Kind() == reflect.Array:
@@ -85,9 +113,9 @@ func (m *meter) membersOf(t reflect.Type) map[string]reflect.Type {
 	}
 	out = map[string]reflect.Type{}
 	m.members[t] = out
-	if of, ok := reflect.New(t).Interface().(interface{ members() []member }); ok {
-		for _, one := range of.members() {
-			out[one.name] = reflect.TypeOf(one.at).Elem()
+	if of, ok := reflect.New(t).Interface().(interface{ JSONMembers() map[string]any }); ok {
+		for name, at := range of.JSONMembers() {
+			out[name] = reflect.TypeOf(at).Elem()
 		}
 	} else if t.Kind() == reflect.Struct {
 		for _, f := range reflect.VisibleFields(t) {
