@@ -202,6 +202,9 @@ func (s Sampled) Differs(from Sampled, q float64) bool {
 	return ok && known && (low > most || high < least)
 }
 
+// Min returns the least value, 0 for an empty histogram.
+func (h *Histogram) Min() int64 { return h.min }
+
 // Median returns the 50th percentile, 0 if the histogram is empty.
 func (h *Histogram) Median() (median int64) {
 	if h.Count() > 0 {

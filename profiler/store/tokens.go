@@ -218,6 +218,9 @@ func (g *lateGap) from() event.Time { return g.at - event.Time(g.gap)*event.Time
 // judgeGap records a stall if a gap is far above the median of those before it, and reports whether it is. The first
 // gaps have too few before them: they wait until there is a median.
 func (s *state) judgeGap(l *liveRequest, typical *metric.Histogram, g lateGap, picks []uint16) (stalled bool) {
+	if l.early == nil && typical.Count() >= StallSamples && g.gap < StallFactor*typical.Min() { // nor is it by the median
+		return false
+	}
 	if g.gap >= minStall {
 		g.absent = absentPicks(s, picks, g.from())
 	}

@@ -25,7 +25,7 @@ func (s *Store) Snapshot() *Snapshot {
 // snapshot returns the state at the given time.
 func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.closeSeconds(now)
-	v, judge := s.measure(now, wall), s.judge.Clone()
+	v, judge := s.measure(now, wall, s.view), s.judge.Clone()
 	s.conclude(v, &judge)
 	return v
 }
@@ -39,8 +39,8 @@ func (s *state) conclude(v *Snapshot, judge *verdict.Judge) {
 	}
 }
 
-// measure returns the state at the given time, without verdicts.
-func (s *state) measure(now event.Time, wall time.Time) *Snapshot {
+// measure returns the state at the given time, without verdicts, and with a view of each request.
+func (s *state) measure(now event.Time, wall time.Time, view func(*liveRequest) *Request) *Snapshot {
 	v := &Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: *s.engine, Model: s.model, Load: s.load,
@@ -52,7 +52,7 @@ func (s *state) measure(now event.Time, wall time.Time) *Snapshot {
 	for k, n := range s.queueDrops {
 		v.Drops[k] += n
 	}
-	s.viewRequests(v)
+	s.viewRequests(v, view)
 	v.Latency.Targets = s.targets
 	s.latency.view(&v.Latency, int64(now), time.Duration(now-s.started))
 	s.viewRates(v)
@@ -79,14 +79,14 @@ func (s *state) closeSeconds(now event.Time) {
 		s.closeSecond(sec)
 		end := event.Time((sec + 1) * int64(second))
 		if s.past.due(sec + 1) {
-			v := s.measure(end, s.past.wall(end))
+			v := s.measure(end, s.past.wall(end), s.view)
 			s.keepActive(v, sec)
 			s.conclude(v, &s.judge)
 			s.past.keep(v)
 			continue
 		}
 		// Verdicts hold for some seconds and say since when: they are judged in each second, whoever looks.
-		v := s.measure(end, time.Time{})
+		v := s.measure(end, time.Time{}, s.glance)
 		s.judge.Check(v.evidence())
 		s.keepActive(v, sec)
 	}
@@ -133,7 +133,7 @@ func (s *state) closeSecond(sec int64) {
 }
 
 // viewRequests sets the requests and counts of a snapshot.
-func (s *state) viewRequests(v *Snapshot) {
+func (s *state) viewRequests(v *Snapshot, view func(*liveRequest) *Request) {
 	b := &s.requests.overflow
 	v.Counts = s.counts.view()
 	v.Counts.UnmeasuredOpen, v.Counts.Queued, v.Counts.Running = b.openCount(), b.count(event.StateQueued), b.count(event.StateDispatched)
@@ -145,7 +145,7 @@ func (s *state) viewRequests(v *Snapshot) {
 	}
 	v.Requests = make([]*Request, 0, len(s.requests.byID))
 	for l := range s.requests.newestFirst() {
-		r := s.view(l)
+		r := view(l)
 		switch {
 		case s.excluded(l):
 		case r.State == event.StateQueued:
@@ -178,6 +178,17 @@ func (s *state) view(l *liveRequest) *Request {
 		l.lastView = l.copy()
 	}
 	return l.lastView
+}
+
+// glance is view for a snapshot that is dropped before the next event: it has no tokens and no text, and nothing is copied.
+func (s *state) glance(l *liveRequest) *Request {
+	if l.done != nil {
+		return l.done
+	}
+	if l.lastView == nil {
+		l.measure(s.settings())
+	}
+	return &l.view
 }
 
 // stepRates returns what forward passes show: decode tokens/s; the share of span, in s, in which a pass ran; and the

@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -24,7 +25,7 @@ type Answer struct {
 
 	answers bool                             // there was text that is not reasoning
 	clumps  struct{ at, reads, parts int64 } // parts with tokens by their reads
-	held    []*Message
+	held    []Message
 	begun   bool // messages are not held back any more
 }
 
@@ -41,7 +42,8 @@ func (a *Answer) Add(m *Message) {
 	case len(m.Parts) == 0 && !m.Named:
 		return
 	case !m.Named && !a.begun && len(a.held) < maxHeld:
-		a.held = append(a.held, m)
+		a.held = append(a.held, *m)
+		a.held[len(a.held)-1].Parts = slices.Clone(m.Parts)
 		return
 	}
 	a.begin(!m.Named)
@@ -51,8 +53,8 @@ func (a *Answer) Add(m *Message) {
 // begin counts the messages that are held back, or drops them if they are not the model's.
 func (a *Answer) begin(counts bool) {
 	if counts {
-		for _, m := range a.held {
-			a.count(m)
+		for i := range a.held {
+			a.count(&a.held[i])
 		}
 	}
 	a.held, a.begun = nil, true

@@ -12,7 +12,8 @@ import (
 type pattern struct {
 	before, after []byte // what stands before the text, and after it; nil: no pattern is known
 	message       Message
-	part          Part
+	part          Part    // as it is without text
+	parts         [1]Part // of message
 
 	hits, tries int // messages that fitted one, and messages in which one was looked for
 }
@@ -25,7 +26,7 @@ func (p *pattern) fits(value []byte) bool {
 // enough is how many messages a pattern should fit. Where each message has its own time, none does.
 const enough = 4
 
-// read returns the message of a value that fits the pattern; nil: it does not.
+// read returns the message of a value that fits the pattern, valid until the next call; nil: it does not fit.
 func (p *pattern) read(value []byte, texts bool) *Message {
 	if !p.fits(value) {
 		return nil
@@ -40,22 +41,18 @@ func (p *pattern) read(value []byte, texts bool) *Message {
 		return nil
 	}
 	p.hits++
-	both := &struct {
-		Message
-		part [1]Part
-	}{p.message, [1]Part{p.part}}
-	part := &both.part[0]
-	s := string(text)
-	if pieces := Pieces(s); part.Reasoning > 0 {
+	part := &p.parts[0]
+	*part = p.part
+	if pieces := Pieces(string(text)); part.Reasoning > 0 {
 		part.Reasoning = pieces
 	} else {
 		part.Answer = pieces
 	}
 	if part.keep = texts; texts {
-		part.Text = s
+		part.Text = string(text)
 	}
-	both.Parts = both.part[:]
-	return &both.Message
+	p.message.Parts = p.parts[:]
+	return &p.message
 }
 
 // learn makes a value the pattern, if it has one text: in copies with other texts, nothing else of the message changes.

@@ -100,7 +100,7 @@ func NewReader(d *Dialect, status int, header http.Header, from io.Reader, at fu
 // Streams reports whether the answer is a stream of messages.
 func (r *Reader) Streams() bool { return r.form != document }
 
-// Next returns the next message. Errors: io.EOF at the end, ErrLong, ErrLost, ErrJSON with the message, and those of reading.
+// Next returns the next message, valid until the next call. Errors: io.EOF at the end, ErrLong, ErrLost, ErrJSON with the message, and those of reading.
 func (r *Reader) Next() (*Message, error) {
 	v, err := r.next()
 	if err != nil {
