@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,7 +120,8 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrClosed)
 	defer stop()
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
-	defer func() { printDoubts(notes, p.Warnings()) }()
+	o.Out.Warnings = p.Warnings
+	defer o.Out.PrintWarnings(notes)
 	shown := !o.Out.Silent() && o.Visible()
 	if !o.reported(shown) {
 		_, err := o.forward(ctx, stop, p, clock, shown, notes)
@@ -197,12 +196,5 @@ func (o *proxyOptions) meta(p *proxy.Proxy) report.Meta {
 func printLiveRequests(notes io.Writer, p *proxy.Proxy) {
 	if n := p.Stats().Live; n > 0 {
 		fmt.Fprintf(notes, "llmtop: waiting up to %[2]v for %[1]d requests; interrupt again to end now\n", n, drainTimeout)
-	}
-}
-
-// printDoubts prints what could not be measured reliably.
-func printDoubts(notes io.Writer, doubts map[string]uint64) {
-	for _, words := range slices.Sorted(maps.Keys(doubts)) {
-		fmt.Fprintf(notes, "llmtop: %s (requests: %d)\n", words, doubts[words])
 	}
 }

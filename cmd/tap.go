@@ -121,7 +121,8 @@ func (o *tapping) run(ctx context.Context) error {
 			return errors.Join(err, t.Close())
 		}
 	}
-	defer func() { printDoubts(o.notes, t.Warnings()) }()
+	o.Out.Warnings = t.Warnings
+	defer o.Out.PrintWarnings(o.notes)
 	return o.Tap(ctx, t, o.live, o.tap.Clock)
 }
 
@@ -143,7 +144,8 @@ func (o *tapping) replay(ctx context.Context) error {
 	}, func(sink event.Sink) error { return t.Run(running, sink) })
 	interrupted := running.Err() != nil
 	stop()
-	defer func() { printDoubts(o.notes, t.Warnings()) }()
+	o.Out.Warnings = t.Warnings
+	defer o.Out.PrintWarnings(o.notes)
 	switch {
 	case interrupted:
 		return exit.ErrInterrupted

@@ -1,9 +1,12 @@
 package files
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/profiler/report"
 )
 
 // TestEndings checks that the end of a name says what is written, and that the flags of single formats say the same for a
@@ -50,5 +53,34 @@ func TestEndings(t *testing.T) {
 		if err := set.Parse(args); err == nil {
 			t.Errorf("%q is accepted", args)
 		}
+	}
+}
+
+// TestWarnings checks that reports for programs and for people say what could not be measured well, also those that are read
+// and written again.
+func TestWarnings(t *testing.T) {
+	const want = "half of it was lost (requests: 3)"
+	var doc strings.Builder
+	o := BindReports(pflag.NewFlagSet("", pflag.ContinueOnError))
+	o.Warnings = func() map[string]uint64 { return map[string]uint64{"half of it was lost": 3} }
+	var built *report.Report
+	if err := o.Write(&doc, &doc, true, func() (*report.Report, error) {
+		built = &report.Report{SchemaVersion: report.SchemaVersion}
+		return built, nil
+	}); err != nil || !strings.Contains(doc.String(), "Warning: "+want) {
+		t.Errorf("%v: %s", err, doc.String())
+	}
+	doc.Reset()
+	if err := built.WriteJSON(&doc); err != nil {
+		t.Fatal(err)
+	}
+	read, err := report.Read(strings.NewReader(doc.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc.Reset()
+	o = BindReports(pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err := o.Write(&doc, &doc, true, func() (*report.Report, error) { return read, nil }); err != nil || !strings.Contains(doc.String(), "Warning: "+want) {
+		t.Errorf("read again: %v: %s", err, doc.String())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -33,7 +34,26 @@ func (o *Out) Write(stdout, notes io.Writer, whole bool, build func() (*report.R
 		Discard(outputs)
 		return err
 	}
+	built.Warnings = append(built.Warnings, o.warnings()...)
 	return errors.Join(err, o.writeAll(outputs, built, stdout, notes, whole))
+}
+
+// warnings returns Warnings in lines.
+func (o *Out) warnings() (lines []string) {
+	if o.Warnings != nil {
+		for text, n := range o.Warnings() {
+			lines = append(lines, fmt.Sprintf("%s (requests: %d)", text, n))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// PrintWarnings prints Warnings, for those who read no report.
+func (o *Out) PrintWarnings(notes io.Writer) {
+	for _, line := range o.warnings() {
+		fmt.Fprintf(notes, "llmtop: %s\n", line)
+	}
 }
 
 // writeAll writes the files first: nobody may be reading the summary any more.

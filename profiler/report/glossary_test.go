@@ -80,6 +80,7 @@ func TestEveryNumberIsDefined(t *testing.T) {
 var objects = []struct{ place, definition string }{
 	{"engine", "engine"},
 	{"model", "model"},
+	{"warnings", ""},
 	{"causes", ""},
 	{"tokens of a request", "token"},
 	{"experts", "experts"},

@@ -63,6 +63,7 @@ type Report struct {
 		Stalls     uint64 `json:"stalls"`
 		Unmeasured uint64 `json:"unmeasured,omitempty"` // requests that began while the store measured its maximum: they have no latencies
 	} `json:"cut"`
+	Warnings    []string          `json:"warnings,omitempty"` // what could not be measured well, and of how many requests
 	Causes      []Loss            `json:"causes"`
 	Verdicts    []verdict.Verdict `json:"verdicts"`
 	Reported    Aggregates        `json:"reported,omitzero"`     // what a server reports besides

@@ -59,6 +59,9 @@ func reportNotes(r *Report) (lines []string) {
 			lines = append(lines, fmt.Sprintf("Dropped %s: the numbers below miss them.", metric.Plural(n, kind.String()+" event")))
 		}
 	}
+	for _, text := range r.Warnings {
+		lines = append(lines, "Warning: "+text+".")
+	}
 	var omitted []string
 	for _, o := range []struct {
 		n    uint64
