@@ -236,13 +236,17 @@ func TestReportedModels(t *testing.T) {
 	}
 }
 
-// TestGeneratedText: only what polls may have missed is marked as a lower bound.
+// TestGeneratedText: only what polls or packets may have missed is marked as a lower bound.
 func TestGeneratedText(t *testing.T) {
-	q := Request{Generated: 7, Polled: true, State: event.StateFinished.String()}
-	running, own := q, q
-	running.State, own.Polled = event.StateDispatched.String(), false
-	if q.generatedText() != "7+" || running.generatedText() != "7" || own.generatedText() != "7" {
-		t.Errorf("%q, %q and %q", q.generatedText(), running.generatedText(), own.generatedText())
+	for want, f := range map[string][]store.Request{
+		"7+": {{Generated: 7, Polled: true, State: event.StateFinished}, {Generated: 7, AtLeast: true, State: event.StateFinished}},
+		"7":  {{Generated: 7, Polled: true, State: event.StateDispatched}, {Generated: 7, State: event.StateFinished}},
+	} {
+		for i := range f {
+			if q := NewRequest(&store.Snapshot{}, &f[i]); q.generatedText() != want {
+				t.Errorf("%+v: %q, want %q", f[i], q.generatedText(), want)
+			}
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ type Request struct {
 	Cached    event.Reading   `json:"cached_tokens"`
 	Padding   event.Reading   `json:"padding_tokens"`
 	Generated int             `json:"generated_tokens"`
+	AtLeast   bool            `json:"generated_tokens_at_least,omitempty"` // Generated is a lower bound
 
 	Connect     event.Reading `json:"connect_s"`      // wait for a connection before it was enqueued
 	RTT         event.Reading `json:"rtt_s,omitzero"` // of the connection's handshake, if it was seen
@@ -233,7 +234,7 @@ func NewRequest(s *store.Snapshot, f *store.Request) Request {
 	out := Request{
 		ID: f.ID, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Started: f.DeviceStart, Probe: f.Probe,
 		Enqueued: interval(f, s.Started, f.Enqueued),
-		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
+		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, AtLeast: f.GeneratedAtLeast(), Polled: f.Polled, Model: f.Model, Choices: f.Choices,
 		TTFT: f.TTFT, STIL: f.STIL, Inferred: f.QueueInferred(), Prefill: f.Prefill, Decode: f.Decode,
 		E2EL: f.E2EL, TPOT: f.TPOT, Paced: f.Paced,
 		PrefillRate: f.PrefillRate, DecodeRate: f.DecodeRate, TPS: f.TPS, Overall: f.Overall,

@@ -207,9 +207,9 @@ func requestsSection(title string, requests []Request) section {
 	return s
 }
 
-// generatedText returns the generated tokens. Those of a polled request that ended after its last poll are a lower bound.
+// generatedText returns the generated tokens.
 func (q *Request) generatedText() string {
-	if q.Polled && (q.State == event.StateFinished.String() || q.State == event.StateCancelled.String()) {
+	if q.AtLeast {
 		return fmt.Sprint(q.Generated) + "+"
 	}
 	return fmt.Sprint(q.Generated)

@@ -27,6 +27,7 @@ type liveRequest struct {
 	promptCounted   bool      // its prompt is counted in the rates, see derivePrompt
 	promptTotal     int       // its prompt tokens in the totals of the session
 	promptStaged    bool      // its prompt tokens are those of a stage, which leaves out cached ones
+	missedFirst     bool      // its first token was not received
 	missedStart     bool      // its start was not received: there are no times before Dispatched or First
 	predatesClock   bool      // it started before the clock's epoch, see beforeClock
 	bounded         bool      // Options.Keep has no room for some of its tokens

@@ -74,6 +74,9 @@ func (l *liveRequest) measure(with settings) {
 	}
 	if l.missedStart {
 		missing := event.Absent(event.NotReported)
+		if l.missedFirst {
+			v.Decode = missing
+		}
 		v.STIL, v.TTFT, v.E2EL, v.TPS, v.Overall = missing, missing, missing, missing, missing
 		v.Parts, v.Dominant, v.HitTarget = nil, Part{}, false
 		if l.predatesClock {

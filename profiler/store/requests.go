@@ -179,6 +179,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	}
 	if !s.excluded(l) {
 		l.countPrompt(&s.counts)
+		s.counts.AtLeast = s.counts.AtLeast || v.AtLeast
 		s.counts.addEnd(v.State, &event.Outcome{Prompt: v.PromptTokens, Cached: v.CachedTokens, Padding: v.PadTokens, AnyCached: v.AnyCached, Generated: v.Generated})
 		if v.State == event.StateFinished {
 			s.rates.addFinished(v.Closed, 1)

@@ -193,8 +193,9 @@ type Request struct {
 // StallCount returns the number of stalls of the request, omitted ones included.
 func (r *Request) StallCount() int { return len(r.Stalls) + r.Omitted.Stalls }
 
-// GeneratedAtLeast reports whether Generated is a lower bound: what a slot generated after its last poll is unknown.
-func (r *Request) GeneratedAtLeast() bool { return r.Polled && r.State.Final() }
+// GeneratedAtLeast reports whether Generated is a lower bound: what a slot generated after its last poll is unknown, and what
+// was in a part of the answer that was not received.
+func (r *Request) GeneratedAtLeast() bool { return r.Polled && r.State.Final() || r.AtLeast }
 
 // Part is one TTFT component.
 type Part struct {

@@ -69,7 +69,8 @@ func (s *state) applyToken(e *event.Event) {
 	gap, paced, last := int64(-1), int64(0), l.choices.Add(e.Choice, at, k, all)
 	if e.Lost {
 		last = 0
-		l.missedStart = l.missedStart || v.First == 0 // the first token was not received
+		l.missedFirst = l.missedFirst || v.First == 0
+		l.missedStart = l.missedStart || l.missedFirst
 		v.MissedStart = l.missedStart
 	}
 	all.Add(at, k)

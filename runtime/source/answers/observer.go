@@ -213,7 +213,7 @@ func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 			o.warn(e.At, outcome.AnyLater)
 		}
 	}
-	outcome.AnyEnd = e.Lost
+	outcome.AnyEnd, outcome.AtLeast = outcome.AnyEnd || e.Lost, outcome.AtLeast || e.Lost && !o.total
 	if o.Sum.Model == "" && e.Model != "" && !e.Refused {
 		o.server.Model(e.Model)
 	}
@@ -226,6 +226,9 @@ func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 func (o *Observer) tear(out *event.Outcome) {
 	c := &o.Counter
 	out.Torn, out.AtLeast = true, !o.total || c.Choices() > 1 && !o.Sum.Done
+	for choice := range c.Choices() { // the last tokens may be among what is missing
+		out.AnyEnd = out.AnyEnd || o.streams && (choice >= len(o.after) || o.after[choice] < o.holes)
+	}
 	if c.reasoning > 0 || o.Sum.Reasoning > 0 {
 		out.Reasoning, out.Answered, out.AnyReasoning = 0, 0, true
 	}
@@ -268,6 +271,8 @@ func (o *Observer) verdict(e *End) (event.State, string) {
 		return event.StateCancelled, "cancelled"
 	case e.Refused:
 		return event.StateFailed, e.Broken
+	case e.Lost && o.status == 0:
+		return event.StateFinished, unseen
 	case o.status < 200 || o.status > 299:
 		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", o.status, http.StatusText(o.status))) + kind(sum)
 	case sum.Failed:

@@ -189,7 +189,24 @@ log the server does not report generated tokens: each message with text counts a
 	{"the connection is given up", false, []step{client(1, post(chat, "{}")), server(2, chunkedHead(sse)+chunk(word("a"))), does(3, 0, "abandoned")}, `
 1 1 queued chat group=10.0.0.7 model= max=0
 1 2 token n=1 index=0 choice=0
-1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 any_end
+1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 at_least any_end
+`},
+	{"the connection is given up before the answer", false, []step{client(1, post(chat, "{}")), does(3, 0, "abandoned")}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+1 1 finished "its end was not received" in=0 cached=0 out=0 later=0 at_least any_end
+`},
+	{"the end of a request is missing: when it was sent is unknown", false, []step{
+		client(1, post(chat, "{}")[:80]), does(4, capture.Client, fmt.Sprint("gap ", len(post(chat, "{}"))-80)), server(4, chunkedHead(sse)+chunk(word("a"))),
+	}, `
+1 4 running chat group=10.0.0.7 model= max=0
+1 4 token n=1 index=0 choice=0 lost
+`},
+	{"the last tokens are missing: when they came is unknown", false, []step{
+		client(1, post(chat, "{}")), server(2, chunkedHead(sse)+chunk(word("a"))), does(4, capture.Server, "gap 900"), server(5, chunk(stops)+chunk(usage(5, 7))+last),
+	}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+1 2 token n=1 index=0 choice=0
+1 5 finished "stop" in=5 cached=0 out=7 later=0 torn any_end any_later
 `},
 	{"a WebSocket", false, []step{
 		client(1, "GET /v1/realtime HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), server(2, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
@@ -263,7 +280,7 @@ log what is sent on port 8000 is not HTTP/1.1
 1 1 queued chat group=10.0.0.7 model= max=0
 1 2 token n=1 index=0 choice=0
 2 3 queued chat group=10.0.0.7 model=b max=0
-1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 any_end
+1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 at_least any_end
 2 4 token n=1 index=0 choice=0 lost
 2 5 finished "stop" in=5 cached=0 out=7 later=0 torn any_later
 `},

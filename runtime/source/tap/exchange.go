@@ -40,6 +40,7 @@ type exchange struct {
 	id      event.RequestID
 	group   string
 	sent    event.Time       // the last byte of the request so far
+	vague   bool             // it was sent later than that: what follows is missing
 	body    *answers.Request // nil: unreadable, or already emitted
 	compare bool             // text is the body so far
 	text    []byte
@@ -81,7 +82,7 @@ func (x *exchange) generates(d *answers.Dialect) {
 
 // read reads bytes of the request's body; nil: some are missing.
 func (x *exchange) read(b []byte) {
-	x.sent, x.expects = x.c.t.now, false
+	x.sent, x.expects, x.vague = x.c.t.now, false, b == nil
 	switch t := x.c.t; {
 	case x.body == nil:
 	case b == nil:
@@ -112,7 +113,7 @@ func (x *exchange) queue() {
 	}
 	x.queued = true
 	t, info, state := x.c.t, x.dialect.Queued(x.group, x.body), event.StateQueued
-	if info.RTT = int64(x.c.flow.RTT); x.joined {
+	if info.RTT = int64(x.c.flow.RTT); x.joined || x.vague {
 		state, x.sent = event.StateDispatched, t.now
 	}
 	if text := x.text; x.compare && len(text) > 0 {

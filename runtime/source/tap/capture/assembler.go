@@ -180,6 +180,7 @@ func (a *Assembler) segment(p *packet) {
 		a.acknowledge(c, 1-from, p)
 	}
 	if n := len(p.payload) + p.missing; n > 0 || p.flags&flagFIN != 0 {
+		a.settle(&c.half[1-from])
 		a.data(c, from, p)
 	}
 }

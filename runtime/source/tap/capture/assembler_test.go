@@ -82,6 +82,17 @@ func TestAssembler(t *testing.T) {
 			tcp{at: 20 * ms, from: Client, seq: 100, ack: 507, payload: "x"},
 		), opened + "1 400 \"ab\"\n1 600 gap 3\n1 600 \"fg\"\n0 20000 \"x\"\n20000 end 4\n", Losses{Gaps: 1, Bytes: 3}},
 
+		{"what the other end sends after a lost segment comes after what follows that", handshake(
+			tcp{at: 400, from: Server, seq: 500, payload: "ab"},
+			tcp{at: 600, from: Server, seq: 505, payload: "fg"},
+			tcp{at: 700, from: Client, seq: 100, ack: 507, payload: "x"},
+		), opened + "1 400 \"ab\"\n1 600 gap 3\n1 600 \"fg\"\n0 700 \"x\"\n700 end 4\n", Losses{Gaps: 1, Bytes: 3}},
+
+		{"the last segment of the client lost, acknowledged", handshake(
+			tcp{at: 400, from: Client, seq: 100, payload: "ab"},
+			tcp{at: 700, from: Server, seq: 500, ack: 107, payload: "x"},
+		), opened + "0 400 \"ab\"\n0 700 gap 5\n1 700 \"x\"\n700 end 4\n", Losses{Gaps: 1, Bytes: 5}},
+
 		{"the last segment lost, acknowledged", handshake(
 			tcp{at: 400, from: Server, seq: 500, payload: "ab"},
 			tcp{at: 700, from: Client, seq: 100, ack: 507, payload: "x"},

@@ -308,6 +308,17 @@ func (a *Assembler) expire(now int64) {
 	}
 }
 
+// settle reports what a side lacks before the other end's next bytes, which were sent after it: so a request comes after
+// the answer to the one before, and an answer after its request. A last packet of the server that comes a little late is
+// waited for, since nothing behind it can be taken for a part of the next answer.
+func (a *Assembler) settle(h *half) {
+	for n := h.lacks(); n > 0 && (len(h.waits) > 0 || h.side() == Client); n = h.lacks() {
+		a.fill(h, n)
+	}
+	a.finish(h, a.now)
+	a.wait(h)
+}
+
 // fill reports the next n bytes as missing, and delivers what waited for them.
 func (a *Assembler) fill(h *half, n int) {
 	at := a.now
