@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -26,8 +25,7 @@ type tapped struct {
 	port  uint16 // tapped live on this machine; 0: the packets come from a pipe, and nothing shows from which machine
 	clock engine.Clock
 
-	own      []netip.Addr // addresses of this machine
-	listened bool         // something listened at the port at the start
+	listened bool // something listened at the port at the start
 }
 
 // BindTap adds the flags of the command that watches a tap, and reads the config file.
@@ -101,23 +99,14 @@ func addTap(ctx context.Context, w *watcher, at string) error {
 // answered yet and something listened at the port at the start.
 func (t *tapped) here() bool {
 	servers := t.Servers()
-	return len(servers) == 0 && t.listened || slices.ContainsFunc(servers, func(s netip.AddrPort) bool {
-		addr := s.Addr().Unmap()
-		return addr.IsLoopback() || slices.Contains(t.own, addr)
-	})
+	return len(servers) == 0 && t.listened || slices.ContainsFunc(servers, t.Local)
 }
 
 // dialTimeout is how long a connection to a port of this machine may take.
 const dialTimeout = time.Second
 
-// look finds out which addresses this machine has, and whether something listens at the port.
+// look finds out whether something listens at the port.
 func (t *tapped) look() {
-	addresses, _ := net.InterfaceAddrs() // without them only loopback is known to be here
-	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			t.own = append(t.own, prefix.Addr().Unmap())
-		}
-	}
 	conn, err := net.DialTimeout("tcp", t.loopback(), dialTimeout)
 	if t.listened = err == nil; t.listened {
 		_ = conn.Close()

@@ -77,11 +77,7 @@ func NewReader(d *Dialect, status int, header http.Header, from io.Reader, at fu
 		return nil, err
 	}
 	r := NewStream(d, from, at)
-	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if err != nil {
-		kind = ""
-	}
-	switch {
+	switch kind := contentType(header); {
 	case kind == "text/event-stream":
 		r.form = sentEvents
 	case kind == "application/x-ndjson", kind == "application/jsonl", kind == "" && d.Lines:
@@ -95,6 +91,21 @@ func NewReader(d *Dialect, status int, header http.Header, from io.Reader, at fu
 		return nil, errKind
 	}
 	return r, nil
+}
+
+// contentType returns the content type without its parameters; "": it is missing or malformed.
+func contentType(header http.Header) string {
+	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
+}
+
+// IsStream reports whether an answer with a header is a stream of messages.
+func IsStream(header http.Header) bool {
+	kind := contentType(header)
+	return kind == "text/event-stream" || kind == "application/x-ndjson"
 }
 
 // Streams reports whether the answer is a stream of messages.

@@ -3,6 +3,7 @@ package answers
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -109,8 +110,11 @@ func (s *Server) Warn(w string) {
 	}
 }
 
-// Unmeasured counts a stream on a path that is not measured.
-func (s *Server) Unmeasured(path string) {
+// Unmeasured counts an answer on a path that is not measured, if it is the stream of a POST request.
+func (s *Server) Unmeasured(method, path string, status int, header http.Header) {
+	if method != http.MethodPost || status != http.StatusOK || !IsStream(header) {
+		return
+	}
 	w := "streams on " + clean.Cut(path, MaxName) + " are not measured: their format is not known"
 	s.mu.Lock()
 	_, known := s.warnings[w]

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -149,9 +148,8 @@ func (x *exchange) ended(at event.Time, how error, refused bool) error {
 
 // answered starts an observer for the answer.
 func (x *exchange) answered(res *http.Response) {
-	if kind := res.Header.Get("Content-Type"); x.dialect == nil && res.Request.Method == http.MethodPost && res.StatusCode == http.StatusOK &&
-		(strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson")) {
-		x.proxy.server.Unmeasured(res.Request.URL.Path)
+	if x.dialect == nil {
+		x.proxy.server.Unmeasured(res.Request.Method, res.Request.URL.Path, res.StatusCode, res.Header)
 	}
 	if x.dialect == nil || res.StatusCode == http.StatusSwitchingProtocols {
 		return

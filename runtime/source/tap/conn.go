@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -266,12 +265,11 @@ func (c *conn) answered(b []byte) bool {
 		c.ignore("CONNECT on port %d: what passes through a tunnel is not read")
 		return true
 	}
-	streams := strings.HasPrefix(h.header.Get("Content-Type"), "text/event-stream") || strings.HasPrefix(h.header.Get("Content-Type"), "application/x-ndjson")
-	if x.dialect == nil && x.method == http.MethodPost && h.status == http.StatusOK && streams {
-		c.t.server.Unmeasured(x.path)
+	if x.dialect == nil {
+		c.t.server.Unmeasured(x.method, x.path, h.status, h.header)
 	}
 	x.answer(h.status, h.header, true)
-	x.guesses = x.guesses && streams && h.header.Get("Content-Encoding") == ""
+	x.guesses = x.guesses && h.status == http.StatusOK && answers.IsStream(h.header) && h.header.Get("Content-Encoding") == ""
 	switch {
 	case x.method == http.MethodHead, h.status == http.StatusNoContent, h.status == http.StatusNotModified:
 		c.complete()

@@ -130,7 +130,7 @@ func (x *exchange) queue() {
 	x.emit(event.Event{Kind: event.KindRequest, At: x.sent, State: state, Data: info})
 }
 
-// answer begins to read the answer. whole: the beginning of its body was captured.
+// answer begins to read the answer. whole: the beginning of its body was captured. Without a header it is a stream.
 func (x *exchange) answer(status int, header http.Header, whole bool) {
 	x.status, x.last = status, x.c.t.now
 	if x.dialect == nil {
@@ -152,20 +152,8 @@ func (x *exchange) answer(status int, header http.Header, whole bool) {
 
 // join begins to read an answer somewhere in its middle.
 func (x *exchange) join() {
-	header := http.Header{}
-	if x.dialect != nil {
-		header = streamOf(x.dialect)
-	}
-	x.answer(http.StatusOK, header, false)
+	x.answer(http.StatusOK, nil, false)
 	x.put(nil, answers.ErrLost)
-}
-
-// streamOf returns the headers of a stream in a dialect.
-func streamOf(d *answers.Dialect) http.Header {
-	if d.Lines {
-		return http.Header{"Content-Type": {"application/x-ndjson"}}
-	}
-	return http.Header{"Content-Type": {"text/event-stream"}}
 }
 
 // put reads bytes of the answer's body, and then an error, if that is not nil.
@@ -219,7 +207,7 @@ func (x *exchange) recognise(b []byte) {
 		}
 		x.guesses = false
 		if x.generates(d); x.dialect != nil {
-			x.answer(x.status, streamOf(d), false)
+			x.answer(x.status, nil, false)
 			x.put(append(line, '\n'), nil)
 			x.put(rest, nil)
 		}

@@ -82,6 +82,9 @@ func New(opt Options) (*Tap, error) {
 // Close closes the packets of a tap that does not run.
 func (t *Tap) Close() error { return t.source.Close() }
 
+// Local reports whether a server is on this machine. Of packets from a file or a pipe only loopback is known.
+func (t *Tap) Local(server netip.AddrPort) bool { return t.source.Local(server.Addr()) }
+
 // Warnings returns sentences about what could not be measured well, with the number of requests or connections that each
 // applies to.
 func (t *Tap) Warnings() map[string]uint64 { return t.server.Warnings() }

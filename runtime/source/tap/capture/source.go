@@ -20,6 +20,9 @@ type Source struct {
 	local map[netip.Addr]bool // network: addresses of this machine
 }
 
+// Local reports whether an address is one of this machine, as far as it is known: only of the network.
+func (s *Source) Local(addr netip.Addr) bool { return addr.IsLoopback() || s.local[addr.Unmap()] }
+
 // Close releases the source. Call it when Run has returned, or instead of Run.
 func (s *Source) Close() error {
 	if s.pump != nil {
