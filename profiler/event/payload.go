@@ -11,7 +11,7 @@ type Device struct {
 	Kernels string `wire:"kernels"` // instruction set or backend in use, for example "avx512-vnni"
 	Host    bool   `wire:"host"`    // the engine computes on the host: transfers read "no device"
 	Threads int    `wire:"threads"` // worker threads; 0 unknown
-	// HostExperts is set if the process was told to compute experts on the CPU, while another device computes the rest.
+	// HostExperts is set if options of the process put experts on the CPU, while another device computes the rest.
 	HostExperts bool `wire:"host_experts"`
 }
 
