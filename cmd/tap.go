@@ -78,10 +78,13 @@ func (o *tapping) parse(args []string) error {
 	}
 	_, absent := os.Stat(args[0])
 	n, isPort := port(args[0])
+	_, notNumber := strconv.Atoi(args[0])
 	switch {
 	case len(args) == 1 && isPort && absent != nil:
 		o.live, o.tap.Port = n, n
 		return nil
+	case args[0] != "-" && absent != nil && (notNumber == nil || strings.Contains(args[0], ":")):
+		return exit.Usagef("tap %s: tap takes one port of this machine: sudo llmtop tap 8000", strings.Join(args, " "))
 	case args[0] != "-":
 		o.file = args[0]
 	}

@@ -14,11 +14,22 @@ import (
 	"github.com/llmtop/llmtop/ui/view/latency"
 )
 
+// ofRequests are the metrics that llmtop measures itself where it sees each request and token.
+var ofRequests = []string{
+	"decode/s", "finished", "failed", latency.HistogramName(event.HistogramTTFT), latency.HistogramName(event.HistogramITL),
+	latency.HistogramName(event.HistogramTPOT), latency.HistogramName(event.HistogramE2EL),
+}
+
 // origins lists the metrics of an engine with aggregate metrics by their origin, the most important first, each preceded by
 // ", ".
 func origins(s *store.Snapshot) map[event.Origin]string {
 	names := make(map[event.Origin]string)
-	add := func(name string, from event.Origin) { names[from] += ", " + name }
+	add := func(name string, from event.Origin) {
+		if from == event.NotReported && s.Engine.Caps.Has(event.CapTokens) && slices.Contains(ofRequests, name) {
+			from = event.Measured // by llmtop, of the requests themselves
+		}
+		names[from] += ", " + name
+	}
 	r := &s.Aggregates
 	for _, o := range []struct {
 		name string

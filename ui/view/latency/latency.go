@@ -286,7 +286,11 @@ func scatter(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "TTFT by prompt").Gap(2)
 	if len(points) == 0 {
-		l.Put(pane.Dim, "no warm request with a known prompt length yet")
+		why := "no warm request with a known length yet"
+		if slices.ContainsFunc(s.Requests, func(r *store.Request) bool { return r.TTFT.OK() && r.PromptTokens > 0 && r.AnyCached }) {
+			why = "cached tokens not reported"
+		}
+		l.Put(pane.Dim, why)
 		return
 	}
 	switch {

@@ -144,8 +144,12 @@ func drawPending(a grid.Area, f *pane.Frame, y int, r *store.Request, caps event
 		if r.Reason != "" && r.Reason != words {
 			words += ": " + sanitize.Line(r.Reason)
 		}
-		if r.State == event.StateFinished && !caps.Has(event.CapTokens) {
+		switch {
+		case r.State != event.StateFinished:
+		case !caps.Has(event.CapTokens):
 			words = "TTFT not reported by this engine"
+		case r.Generated > 0 && r.E2EL.OK():
+			words = "not streamed"
 		}
 		a.Elide(0, y, a.W, pane.StateStyle(r.State), words, gl.Ellipsis)
 		return

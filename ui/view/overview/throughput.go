@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -290,9 +291,12 @@ func drawGroups(r *pane.RowWriter, s *store.Snapshot) {
 		if name == "" {
 			name = "(default)"
 		}
+		if _, err := netip.ParseAddr(name); err == nil && len(name) > pane.NameWidth {
+			name = "…" + name[len(name)-pane.NameWidth+1:] // clients of one network differ at the end
+		}
 		r.A.Elide(0, r.Y, pane.NameWidth, pane.Dim, name, '…')
 		a := r.Next("")
-		x := pane.PutReading(a, g.TPS, metric.Rate, "tok/s", pane.Plain)
-		a.Clip(x, 0, a.W-x, pane.Dim, pane.CountOf(uint64(g.Requests), "request", "requests"))
+		l := a.Line(pane.PutReading(a, g.TPS, metric.Rate, "tok/s", pane.Plain), 0)
+		l.Fit(grid.Piece{Style: pane.Dim, Words: pane.CountOf(uint64(g.Requests), "request", "requests")})
 	}
 }
