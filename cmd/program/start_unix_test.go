@@ -88,3 +88,15 @@ func TestStartWithSeveralEngines(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysBeforeTheFirstFrame checks that a key that is typed while the program starts is not lost.
+func TestKeysBeforeTheFirstFrame(t *testing.T) {
+	t.Parallel()
+	p := start(t, 160, 45, "attach", serveBuiltIn(t))
+	p.keys(t, "?")
+	p.waitFor(t, "suspend") // in the help
+	p.keys(t, "?q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
