@@ -246,7 +246,7 @@ func (c *conn) answered(b []byte) bool {
 	if h.status < 200 && h.status != http.StatusSwitchingProtocols {
 		return true
 	}
-	if len(c.waiting) > 0 && c.waiting[0].status != 0 { // its end is missing
+	if len(c.waiting) > 0 && (c.waiting[0].status != 0 || c.torn && c.unasked) { // its end is missing, or all of its answer may be
 		c.pop(answers.End{Lost: true})
 	}
 	switch {
@@ -288,7 +288,7 @@ func (c *conn) answered(b []byte) bool {
 // rejoin goes on with an answer of which a part is missing, at a chunk.
 func (c *conn) rejoin() {
 	c.proven = true
-	if len(c.waiting) > 0 && c.waiting[0].status != 0 && c.unasked { // it may be the answer to a request that is missing
+	if len(c.waiting) > 0 && c.unasked { // it may be the answer to a request that is missing
 		c.pop(answers.End{Lost: true})
 	}
 	if len(c.waiting) == 0 {

@@ -208,6 +208,17 @@ log the server does not report generated tokens: each message with text counts a
 1 2 token n=1 index=0 choice=0
 1 5 finished "stop" in=5 cached=0 out=7 later=0 torn any_end any_later
 `},
+	{"an answer and the next request are missing: whose the next answer is is unknown", false, []step{
+		client(1, post(chat, "{}")), does(3, capture.Client, "gap 100"), does(4, capture.Server, "gap 900"), server(4, chunk(word("a"))), server(5, chunk(stops)+last),
+	}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+`},
+	{"the same, and its head is whole", false, []step{
+		client(1, post(chat, "{}")), does(3, capture.Client, "gap 100"), does(4, capture.Server, "gap 900"), server(4, answer("200 OK", full)),
+	}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+1 1 finished "its end was not received" in=0 cached=0 out=0 later=0 at_least any_end
+`},
 	{"a WebSocket", false, []step{
 		client(1, "GET /v1/realtime HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), server(2, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
 		client(3, post(chat, "{}")), server(4, "\x81\x05hello"), does(5, 0, "closed"),
