@@ -159,9 +159,6 @@ func (c *conn) broken(f *framing) {
 // tear notes that it is unknown where the next byte of a side stands.
 func (c *conn) tear(f *framing) {
 	if !f.server {
-		if c.upload != nil {
-			c.upload.vague = true
-		}
 		c.upload, c.unasked = nil, true
 		return
 	}

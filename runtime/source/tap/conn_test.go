@@ -81,7 +81,7 @@ log the server does not report generated tokens: each message with text counts a
 		client(1, "POST "+chat+" HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"), server(2, "HTTP/1.1 100 Continue\r\n\r\n"),
 		client(3, chunk(`{"model":`)+chunk(`"m"}`)+last), server(4, "HTTP/1.1 102 Processing\r\nX: y\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"), server(9, answer("200 OK", full)),
 	}, `
-1 3 queued chat group=10.0.0.7 model=m max=0
+1 1 queued chat group=10.0.0.7 model=m max=0
 1 9 finished "stop" in=4 cached=0 out=2 later=0
 `},
 	{"the answer comes before the end of the request", false, []step{
@@ -306,7 +306,7 @@ log what is sent on port 8000 is not HTTP/1.1
 	{"a hole in a request's body", false, []step{
 		client(1, post(chat, `{"model":"m","prompt":"0123456789"}`)[:110]), does(2, capture.Client, "gap 10"), client(3, post(chat, `{"model":"m","prompt":"0123456789"}`)[120:]), server(5, answer("200 OK", full)),
 	}, `
-1 3 queued chat group=10.0.0.7 model= max=0
+1 1 queued chat group=10.0.0.7 model= max=0
 1 5 finished "stop" in=4 cached=0 out=2 later=0
 `},
 	{"a hole in a document", false, []step{

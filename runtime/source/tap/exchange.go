@@ -39,8 +39,7 @@ type exchange struct {
 
 	id      event.RequestID
 	group   string
-	sent    event.Time       // the last byte of the request so far
-	vague   bool             // it was sent later than that: what follows is missing
+	sent    event.Time       // the last byte of the request's head
 	body    *answers.Request // nil: unreadable, or already emitted
 	compare bool             // text is the body so far
 	text    []byte
@@ -56,7 +55,7 @@ type exchange struct {
 	messages int        // that were read
 	unread   int        // bytes of the message in progress
 	packed   bool       // it is compressed
-	last     event.Time // the last byte of the answer
+	last     event.Time // the last byte of the answer, before it of the request
 	failed   bool       // the server had reported an error when the client closed the connection
 }
 
@@ -82,7 +81,7 @@ func (x *exchange) generates(d *answers.Dialect) {
 
 // read reads bytes of the request's body; nil: some are missing.
 func (x *exchange) read(b []byte) {
-	x.sent, x.expects, x.vague = x.c.t.now, false, b == nil
+	x.last, x.expects = x.c.t.now, false
 	switch t := x.c.t; {
 	case x.body == nil:
 	case b == nil:
@@ -106,14 +105,14 @@ func (x *exchange) drop() {
 	x.text, x.compare = nil, false
 }
 
-// queue emits the first event of a request that generates, once: when its last byte was sent, or its answer began before that.
+// queue emits the first event of a request that generates, once: when all of it was sent, or its answer began before that.
 func (x *exchange) queue() {
 	if x.queued || x.dialect == nil {
 		return
 	}
 	x.queued = true
 	t, info, state := x.c.t, x.dialect.Queued(x.group, x.body), event.StateQueued
-	if info.RTT = int64(x.c.flow.RTT); x.joined || x.vague {
+	if info.RTT = int64(x.c.flow.RTT); x.joined {
 		state, x.sent = event.StateDispatched, t.now
 	}
 	if text := x.text; x.compare && len(text) > 0 {
