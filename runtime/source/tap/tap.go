@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type Tap struct {
 	held    int // bytes of heads and bodies of all connections
 	packed  int // compressed answers in progress
 	counted event.Time
+	place   string         // where packets are captured, for the engine's name; "": unknown
 	losses  capture.Losses // as emitted last
 
 	connections int
@@ -201,12 +203,33 @@ func (t *Tap) countLosses() {
 func (t *Tap) open(f *capture.Flow) capture.Listener {
 	t.start(t.assembler.First())
 	t.connections++
+	t.locate(f)
 	c := &conn{t: t, flow: f}
 	c.out.server = true
 	if !f.Whole {
 		c.in.place, c.out.place, c.out.chunked = nowhere, nowhere, true
 	}
 	return c
+}
+
+// locate says in the engine's name at which end packets are captured: at a client, times include the network. It says
+// nothing if they are captured at both.
+func (t *Tap) locate(f *capture.Flow) {
+	const server, client, both = " at the server", " at a client", " "
+	place := server
+	switch {
+	case f.AtServer == f.AtClient:
+		return
+	case t.place != "" && (t.place == server) != f.AtServer:
+		place = both
+	case f.AtClient:
+		place = client
+	}
+	if t.place == place || t.place == both {
+		return
+	}
+	t.server.Update(func(e *event.EngineInfo) { e.Name = strings.TrimRight(strings.TrimSuffix(e.Name, t.place)+place, " ") })
+	t.place = place
 }
 
 // answered notes a server that answers.
