@@ -28,12 +28,14 @@ func TestBesideProxy(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a tap of live packets needs root")
 	}
-	for name, start := range map[string]func() (address, path, model string){
-		"llama-server": func() (string, string, string) { return peer.LlamaServer(t, "", "--parallel", "4").URL, chat, "" },
-		"Ollama":       func() (string, string, string) { return peer.Ollama(t).URL, "/api/chat", peer.OllamaModel },
+	for name, start := range map[string]func(*testing.T) (address, path, model string){
+		"llama-server": func(t *testing.T) (string, string, string) {
+			return peer.LlamaServer(t, "", "--parallel", "4").URL, chat, ""
+		},
+		"Ollama": func(t *testing.T) (string, string, string) { return peer.Ollama(t).URL, "/api/chat", peer.OllamaModel },
 	} {
 		t.Run(name, func(t *testing.T) {
-			address, path, model := start()
+			address, path, model := start(t)
 			to, err := url.Parse(address)
 			if err != nil {
 				t.Fatal(err)
