@@ -2,6 +2,7 @@ package tap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,28 +16,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/peer"
+	"github.com/llmtop/llmtop/runtime/source/probe"
 	"github.com/llmtop/llmtop/runtime/source/proxy"
 )
 
-// TestBesideProxy has the proxy and the tap measure the same requests of real servers. What they count is equal; how far their
-// times differ is logged.
+const llamaServer = "llama-server"
+
+// TestBesideProxy has the proxy and the tap measure the same requests of real servers, and probes those of llama-server. What
+// they count is equal; how far their times differ is logged.
 func TestBesideProxy(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a tap of live packets needs root")
 	}
-	for name, start := range map[string]func(*testing.T) (address, path, model string){
-		"llama-server": func(t *testing.T) (string, string, string) {
-			return peer.LlamaServer(t, "", "--parallel", "4").URL, chat, ""
+	for name, start := range map[string]func(*testing.T) (server *peer.Process, path, model string){
+		llamaServer: func(t *testing.T) (*peer.Process, string, string) {
+			return peer.LlamaServer(t, "", "--parallel", "4", "--threads", "1"), chat, ""
 		},
-		"Ollama": func(t *testing.T) (string, string, string) { return peer.Ollama(t).URL, "/api/chat", peer.OllamaModel },
+		"Ollama": func(t *testing.T) (*peer.Process, string, string) {
+			return peer.Ollama(t), "/api/chat", peer.OllamaModel
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address, path, model := start(t)
-			to, err := url.Parse(address)
+			server, path, model := start(t)
+			to, err := url.Parse(server.URL)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +55,7 @@ func TestBesideProxy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := proxy.New(proxy.Options{To: address, Listen: "127.0.0.1:0", GroupHeader: "X-Id", Clock: clock})
+			p, err := proxy.New(proxy.Options{To: server.URL, Listen: "127.0.0.1:0", GroupHeader: "X-Id", Clock: clock})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,6 +65,10 @@ func TestBesideProxy(t *testing.T) {
 			both.Go(func() { _ = tap.Run(ctx, &byTap) })
 			both.Go(func() { _ = p.Run(ctx, &byProxy) })
 			dump := dumped(t, to.Port())
+			var byProbes *eventtest.Log
+			if name == llamaServer {
+				byProbes = probed(t, server.PID, clock)
+			}
 			const requests = 100
 			askAll(t, p.Address()+path, model, requests)
 			ends := func(l *eventtest.Log) (n int) {
@@ -67,10 +80,15 @@ func TestBesideProxy(t *testing.T) {
 				return n
 			}
 			eventtest.Wait(t, "the ends of all requests", func() bool { return ends(&byTap) == requests && ends(&byProxy) == requests })
-			cancel()
-			both.Wait()
 			live := measured(byTap.All())
 			compare(t, live, measured(byProxy.All()))
+			if byProbes != nil {
+				const refused = requests / 10 // before their prompts were read
+				eventtest.Wait(t, "the ends of the requests that the probes see", func() bool { return ends(byProbes) >= requests-refused })
+				compareProbes(t, live, byRequest(byProbes.All()), requests-refused)
+			}
+			cancel()
+			both.Wait()
 			if file := dump(); file != nil {
 				t.Log("live, and from what tcpdump wrote:")
 				compare(t, file, live)
@@ -135,8 +153,14 @@ func askAll(t *testing.T, address, model string, n int) {
 	clients.Wait()
 }
 
+// ask sends a request. Its prompt has i tokens more than that of request 0.
 func ask(address, model string, i int) {
-	body := fmt.Sprintf(`{"model":%q,"stream":%t,"max_tokens":24,"options":{"num_predict":24},"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"number %d"}]}`, model, i%5 != 1, i)
+	cancelled, tokens := i%10 == 3, 24
+	if cancelled {
+		tokens = 200 // they have not all been sent when the client leaves
+	}
+	body := fmt.Sprintf(`{"model":%q,"stream":%t,"max_tokens":%d,"options":{"num_predict":%d},"stream_options":{"include_usage":true},"messages":[{"role":"user","content":%q}]}`,
+		model, i%5 != 1, tokens, tokens, "number"+strings.Repeat(" a", i))
 	if i%10 == 7 {
 		body = body[:len(body)/2]
 	}
@@ -149,7 +173,7 @@ func ask(address, model string, i int) {
 		return
 	}
 	defer res.Body.Close()
-	if i%10 == 3 {
+	if cancelled {
 		_, _ = io.CopyN(io.Discard, res.Body, 600)
 		return // the rest is cancelled
 	}
@@ -158,7 +182,9 @@ func ask(address, model string, i int) {
 
 // measurement is what was measured of a request.
 type measurement struct {
+	group   string
 	queued  event.Time
+	sent    event.Time   // the first token has left, by probes
 	at      []event.Time // tokens
 	state   event.State
 	outcome event.Outcome
@@ -166,19 +192,34 @@ type measurement struct {
 
 // measured returns the requests by their groups.
 func measured(events []event.Event) map[string]*measurement {
-	out, byID := map[string]*measurement{}, map[event.RequestID]*measurement{}
+	out := map[string]*measurement{}
+	for _, m := range byRequest(events) {
+		out[m.group] = m
+	}
+	return out
+}
+
+// byRequest returns the requests by their numbers.
+func byRequest(events []event.Event) map[event.RequestID]*measurement {
+	out := map[event.RequestID]*measurement{}
 	for _, e := range events {
+		if e.Req != 0 && out[e.Req] == nil {
+			out[e.Req] = &measurement{}
+		}
+		m := out[e.Req]
 		switch p := e.Data.(type) {
 		case *event.Request:
-			m := &measurement{queued: e.At}
-			out[p.Group], byID[e.Req] = m, m
+			m.queued, m.group = e.At, p.Group
 		case *event.Outcome:
-			byID[e.Req].state, byID[e.Req].outcome = e.State, *p
+			m.state, m.outcome = e.State, *p
 		case nil:
-			if e.Kind == event.KindToken {
+			switch {
+			case e.Kind == event.KindToken:
 				for range e.N {
-					byID[e.Req].at = append(byID[e.Req].at, e.At)
+					m.at = append(m.at, e.At)
 				}
+			case e.Kind == event.KindStage && e.Stage == event.StageSend:
+				m.sent = e.At
 			}
 		}
 	}
@@ -217,11 +258,101 @@ func compare(t *testing.T, tap, proxy map[string]*measurement) {
 			}
 		}
 	}
-	for name, list := range map[string][]time.Duration{"TTFT": first, "gaps": gaps} {
-		slices.Sort(list)
-		if n := len(list); n > 0 {
-			t.Logf("%s differ by %v at p50, %v at p99, %v at most, of %d", name, list[n/2], list[n*99/100], list[n-1], n)
+	logDifferences(t, "TTFT", first)
+	logDifferences(t, "gaps", gaps)
+	t.Logf("%v", states)
+}
+
+func logDifferences(t *testing.T, what string, list []time.Duration) {
+	t.Helper()
+	slices.Sort(list)
+	if n := len(list); n > 0 {
+		t.Logf("%s differ by %v at p50, %v at p99, %v at most, of %d", what, list[n/2], list[n*99/100], list[n-1], n)
+	}
+}
+
+// compareProbes checks that the tap and probes count the same and agree on the order of events, and logs how their times
+// differ. Of n requests the server read a prompt. Its length tells them apart.
+func compareProbes(t *testing.T, tap map[string]*measurement, probes map[event.RequestID]*measurement, n int) {
+	t.Helper()
+	byLength := map[int]*measurement{}
+	for _, m := range probes {
+		byLength[m.outcome.Prompt] = m
+	}
+	if len(probes) != n || len(byLength) != n {
+		t.Fatalf("probes saw %d requests, %d lengths of prompts, want %d", len(probes), len(byLength), n)
+	}
+	var first, gaps, after []time.Duration
+	states := map[event.State]int{}
+	for id, got := range tap {
+		if got.state == event.StateFailed { // it was refused unread
+			continue
+		}
+		i, _ := strconv.Atoi(id)
+		want := byLength[tap["0"].outcome.Prompt+i]
+		if want == nil || got.state != want.state {
+			t.Errorf("%s: %+v, by probes %+v", id, got, want)
+			continue
+		}
+		states[got.state]++
+		a, b := got.outcome, want.outcome
+		switch {
+		case got.state == event.StateCancelled: // the server does not send all that it has sampled
+			if len(got.at) > len(want.at) {
+				t.Errorf("%s: %d tokens were sent, %d sampled", id, len(got.at), len(want.at))
+			}
+		case a.Prompt != b.Prompt || a.Cached != b.Cached || a.Generated != b.Generated || b.Generated != len(want.at):
+			t.Errorf("%s: %+v, by probes %+v, %d tokens", id, a, b, len(want.at))
+		}
+		if len(want.at) == 0 || got.queued >= want.queued || want.queued >= want.at[0] { // its header came in one packet
+			t.Errorf("%s: sent at %d, received at %d, tokens sampled at %d", id, got.queued, want.queued, want.at)
+		}
+		for k := range min(len(got.at), len(want.at)) { // a token that ends a text is not sent
+			if after = append(after, time.Duration(got.at[k]-want.at[k])); got.at[k] <= want.at[k] {
+				t.Errorf("%s: token %d was sent at %d and sampled at %d", id, k, got.at[k], want.at[k])
+			}
+			switch {
+			case k > 0:
+				gaps = append(gaps, time.Duration(got.at[k]-got.at[k-1]-want.at[k]+want.at[k-1]).Abs())
+			case want.sent != 0:
+				first = append(first, time.Duration(got.at[0]-got.queued-want.sent+want.queued).Abs())
+			}
+		}
+		if len(got.at) == len(want.at) && want.sent != 0 && got.at[0] > want.sent { // the kernel stamps a packet while it is sent
+			t.Errorf("%s: the first token was sent at %d, by probes it had left at %d", id, got.at[0], want.sent)
 		}
 	}
-	t.Logf("%v", states)
+	if len(first) == 0 || len(gaps) == 0 {
+		t.Error("nothing to compare")
+	}
+	logDifferences(t, "beside probes: TTFT", first)
+	logDifferences(t, "beside probes: gaps", gaps)
+	logDifferences(t, "beside probes: packet and sampling of a token", after)
+	t.Logf("beside probes: %v", states)
+}
+
+// probed has probes watch a process until the test ends. It returns nil where the machine does not permit them.
+func probed(t *testing.T, pid int, clock engine.Clock) *eventtest.Log {
+	t.Helper()
+	if err := errors.Join(features.HaveProgramType(ebpf.Kprobe), probe.Permitted()); err != nil {
+		t.Logf("without probes: %v", err)
+		return nil
+	}
+	target, err := probe.Inspect(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := probe.Open(target, clock, engine.Hooks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var log eventtest.Log
+	eventtest.Run(t, p, &log)
+	eventtest.Wait(t, "the model of the probes", func() bool { return len(log.OfKind(event.KindModel)) > 0 })
+	return &log
 }
