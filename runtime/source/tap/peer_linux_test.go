@@ -282,7 +282,7 @@ func compareProbes(t *testing.T, tap map[string]*measurement, probes map[event.R
 	if len(probes) != n || len(byLength) != n {
 		t.Fatalf("probes saw %d requests, %d lengths of prompts, want %d", len(probes), len(byLength), n)
 	}
-	var first, gaps, after []time.Duration
+	var received, first, left, gaps, after []time.Duration
 	states := map[event.State]int{}
 	for id, got := range tap {
 		if got.state == event.StateFailed { // it was refused unread
@@ -307,6 +307,7 @@ func compareProbes(t *testing.T, tap map[string]*measurement, probes map[event.R
 		if len(want.at) == 0 || got.queued >= want.queued || want.queued >= want.at[0] { // its header came in one packet
 			t.Errorf("%s: sent at %d, received at %d, tokens sampled at %d", id, got.queued, want.queued, want.at)
 		}
+		received = append(received, time.Duration(want.queued-got.queued))
 		for k := range min(len(got.at), len(want.at)) { // a token that ends a text is not sent
 			if after = append(after, time.Duration(got.at[k]-want.at[k])); got.at[k] <= want.at[k] {
 				t.Errorf("%s: token %d was sent at %d and sampled at %d", id, k, got.at[k], want.at[k])
@@ -316,6 +317,7 @@ func compareProbes(t *testing.T, tap map[string]*measurement, probes map[event.R
 				gaps = append(gaps, time.Duration(got.at[k]-got.at[k-1]-want.at[k]+want.at[k-1]).Abs())
 			case want.sent != 0:
 				first = append(first, time.Duration(got.at[0]-got.queued-want.sent+want.queued).Abs())
+				left = append(left, time.Duration(want.sent-got.at[0]))
 			}
 		}
 		if len(got.at) == len(want.at) && want.sent != 0 && got.at[0] > want.sent { // the kernel stamps a packet while it is sent
@@ -326,8 +328,10 @@ func compareProbes(t *testing.T, tap map[string]*measurement, probes map[event.R
 		t.Error("nothing to compare")
 	}
 	logDifferences(t, "beside probes: TTFT", first)
+	logDifferences(t, "beside probes: packet of a request and its receipt", received)
+	logDifferences(t, "beside probes: packet of a first token and its sending", left)
 	logDifferences(t, "beside probes: gaps", gaps)
-	logDifferences(t, "beside probes: packet and sampling of a token", after)
+	logDifferences(t, "beside probes: sampling of a token and its packet", after)
 	t.Logf("beside probes: %v", states)
 }
 
