@@ -164,7 +164,7 @@ func ask(address, model string, i int) {
 	if i%10 == 7 {
 		body = body[:len(body)/2]
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // a server may get stuck
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // Ollama sometimes answers no more after cancelled requests
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
 	req.Header.Set("X-Id", strconv.Itoa(i))
