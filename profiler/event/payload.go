@@ -332,6 +332,26 @@ func (c *Calls) Readings() [9]*Reading {
 	return [...]*Reading{&c.Launches, &c.Graphs, &c.To, &c.From, &c.ToTime, &c.FromTime, &c.Wait, &c.Gap, &c.Pass}
 }
 
+// NoCalls returns the sum of no passes.
+func NoCalls() (c Calls) {
+	for _, r := range c.Readings() {
+		*r = MeasuredValue(0)
+	}
+	return c
+}
+
+// Add adds what other passes have called. What is not known of all passes is not reported.
+func (c *Calls) Add(o *Calls) {
+	sum := c.Readings()
+	for i, r := range o.Readings() {
+		if sum[i].OK() && r.OK() && r.V >= 0 {
+			sum[i].V += r.V
+		} else {
+			*sum[i] = Absent(NotReported)
+		}
+	}
+}
+
 // Drops are cumulative counts of events that a source dropped, per kind.
 type Drops [NumKinds]uint64
 

@@ -12,8 +12,7 @@ type CallRates struct {
 // callSums sums what passes called of CUDA.
 type callSums struct {
 	passes, tokens uint64
-	sum            [9]float64 // in the order of event.Calls.Readings
-	known          [9]uint64  // passes of which it is known
+	sum            event.Calls // undefined without passes
 }
 
 // keptCalls bounds how many passes a token may lag behind the pass that made it.
@@ -29,13 +28,7 @@ func addCalls(s *state, e *event.Event) {
 	if e.Prompt > 0 || e.N <= 0 {
 		return
 	}
-	w := &s.rates.at(e.At).calls
-	w.passes, w.tokens = w.passes+1, w.tokens+uint64(e.N)
-	for i, r := range c.Readings() {
-		if r.OK() && r.V >= 0 {
-			w.sum[i], w.known[i] = w.sum[i]+r.V, w.known[i]+1
-		}
-	}
+	s.rates.at(e.At).calls.add(&callSums{1, uint64(e.N), *c})
 }
 
 // callsOf returns what a pass called of CUDA; nil if that is not known.
@@ -47,27 +40,31 @@ func callsOf(s *state, step uint64) *event.Calls {
 }
 
 func (w *callSums) add(o *callSums) {
-	w.passes, w.tokens = w.passes+o.passes, w.tokens+o.tokens
-	for i := range w.sum {
-		w.sum[i], w.known[i] = w.sum[i]+o.sum[i], w.known[i]+o.known[i]
+	if o.passes == 0 {
+		return
 	}
+	if w.passes == 0 {
+		w.sum = event.NoCalls()
+	}
+	w.passes, w.tokens = w.passes+o.passes, w.tokens+o.tokens
+	w.sum.Add(&o.sum)
 }
 
-// rates returns the sums per token, and as shares of the passes. One that is not known of all passes is not reported.
+// rates returns the sums per token, and as shares of the passes.
 func (w *callSums) rates() CallRates {
-	of := func(total float64, fields ...int) event.Reading {
+	of := func(total float64, parts ...event.Reading) event.Reading {
 		var sum float64
-		for _, i := range fields {
-			if w.passes == 0 || w.known[i] != w.passes || total <= 0 {
+		for _, r := range parts {
+			if w.passes == 0 || !r.OK() || total <= 0 {
 				return event.Absent(event.NotReported)
 			}
-			sum += w.sum[i]
+			sum += r.V
 		}
 		return event.MeasuredValue(sum / total)
 	}
-	tokens, dur := float64(w.tokens), w.sum[8]
+	c, tokens, dur := &w.sum, float64(w.tokens), w.sum.Pass.V
 	return CallRates{
-		Launches: of(tokens, 0), Graphs: of(tokens, 1), To: of(tokens, 2), From: of(tokens, 3),
-		Copying: of(dur, 4, 5), Wait: of(dur, 6), Gap: of(dur, 7),
+		Launches: of(tokens, c.Launches), Graphs: of(tokens, c.Graphs), To: of(tokens, c.To), From: of(tokens, c.From),
+		Copying: of(dur, c.ToTime, c.FromTime), Wait: of(dur, c.Wait), Gap: of(dur, c.Gap),
 	}
 }

@@ -53,16 +53,10 @@ func (p *promptCalls) add(f *forward, c *event.Calls) {
 		p.partial = true
 		return
 	}
-	sum := p.sum.Readings()
-	for i, r := range c.Readings() {
-		if p.passes == 0 {
-			*sum[i] = *r
-		} else if sum[i].OK() && r.OK() {
-			sum[i].V += r.V
-		} else {
-			*sum[i] = event.Absent(event.NotReported)
-		}
+	if p.passes == 0 {
+		p.sum = event.NoCalls()
 	}
+	p.sum.Add(c)
 	p.passes++
 	if p.first == 0 {
 		p.first = f.calls[1].first
