@@ -121,12 +121,12 @@ func (s *state) closeSecond(sec int64) {
 	s.rates.trend = s.rates.trend.with(p)
 	s.latency.closeSecond(sec, &p)
 	s.serve(sec - 1)
-	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
+	if x, slow := judgeSecond(s, sec-1); slow { // the evidence of the last second may be on its way
 		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, ofSecond)
 	}
 	s.causes.next = sec
 	end := event.Time((sec + 1) * int64(second))
-	if recent := s.interval(end-evidenceDelay, end); s.causes.recent == nil || *s.causes.recent != recent {
+	if recent := interval(s, end-evidenceDelay, end); s.causes.recent == nil || *s.causes.recent != recent {
 		s.causes.recent = new(recent)
 	}
 	s.version++
@@ -315,7 +315,7 @@ func (s *state) viewLosses(now event.Time) *LossView {
 		}
 	}
 	for sec := max(c.next, last-lossSeconds+1); sec <= last; sec++ { // not in c: the next events may bring more evidence
-		x, slow := s.judgeSecond(sec)
+		x, slow := judgeSecond(s, sec)
 		if !slow {
 			continue
 		}
