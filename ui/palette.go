@@ -22,7 +22,7 @@ type palette struct {
 	app      *app
 	commands func() []command // of the current view
 	open     bool
-	restore  func() // undoes the preview on the screen; nil: there is none
+	restore  func() // undoes the preview on the screen; nil: no preview
 	before   string // the value that restore restores
 	line     input.Editor
 	found    []command // match the text; see find

@@ -17,7 +17,7 @@ type capture struct {
 // ports of the captured server.
 const (
 	capturedPort = 8000
-	capturedPage = 9000 // a server that is none of models
+	capturedPage = 9000 // a server of another kind
 )
 
 func newCapture() *capture {

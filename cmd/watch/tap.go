@@ -176,7 +176,7 @@ func (j *joined) polled(sink event.Sink) event.Sink {
 	})
 }
 
-// introduce emits what is known of the engine. The caller holds mu.
+// introduce emits the state of the engine. The caller holds mu.
 func (j *joined) introduce(e event.Event, sink event.Sink) {
 	out, server := j.seen, &j.server
 	if out.Name == "" { // the tap has not begun

@@ -58,7 +58,7 @@ type vendorGPUs struct {
 	gpus  []event.GPU
 	users []event.GPUProcess
 	at    time.Time // of the reading
-	why   string    // why there is none
+	why   string    // reason why no GPU is listed
 }
 
 // watchGPUs reads GPUs until ctx ends.

@@ -81,7 +81,7 @@ func firstQuantity(unit float64, names ...string) (r event.Reading) {
 	return r
 }
 
-// firstLimit is firstQuantity for limits: 0 is none.
+// firstLimit is firstQuantity for limits: 0 means no limit.
 func firstLimit(unit float64, names ...string) event.Reading {
 	for _, name := range names {
 		if r := fileQuantity(name, unit); r.V > 0 {

@@ -234,7 +234,7 @@ func (x *exchange) leave() {
 	}
 }
 
-// finish ends the exchange. e lacks the times, and what is known of the request.
+// finish ends the exchange. It adds the times and the model of the request to e.
 func (x *exchange) finish(e answers.End) {
 	x.release()
 	if x.dialect == nil {

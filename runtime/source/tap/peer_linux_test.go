@@ -101,7 +101,7 @@ func TestBesideProxy(t *testing.T) {
 }
 
 // dumped starts tcpdump on the loopback interface, if there is one. The function that it returns ends it and returns what was
-// measured from its file; nil: there is none.
+// measured from its file; nil: tcpdump is not installed.
 func dumped(t *testing.T, port string) func() map[string]*measurement {
 	t.Helper()
 	name := t.TempDir() + "/packets.pcap"
@@ -272,7 +272,7 @@ func logDifferences(t *testing.T, what string, list []time.Duration) {
 }
 
 // compareProbes checks that the tap and probes count the same and agree on the order of events, and logs how their times
-// differ. Of n requests the server read a prompt. Its length tells them apart.
+// differ. The server read the prompts of n requests, each of another length, by which they are matched.
 func compareProbes(t *testing.T, tap map[string]*measurement, probes map[event.RequestID]*measurement, n int) {
 	t.Helper()
 	byLength := map[int]*measurement{}

@@ -23,7 +23,7 @@ type Fleet struct {
 	Outliers []fleet.Outlier
 
 	outlierLines []string                                 // description of the outliers, one line per replica
-	noOutliers   string                                   // what is known without outliers
+	noOutliers   string                                   // shown if no replica is an outlier
 	outlierCells map[*fleet.Replica][fleet.NumFields]bool // cells that are outliers
 
 	Enabled      bool // the engines form a fleet
