@@ -125,10 +125,10 @@ func probeProcess(ctx context.Context, target *probe.Target, hooks engine.Hooks,
 		return exit.Usage(err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	if err := probe.Drop(); err != nil {
+	if err := watch.DropRoot(); err != nil {
 		return err
 	}
-	if listen == "" { // names the user's folder, so after Drop
+	if listen == "" { // names the user's folder, so after DropRoot
 		listen = socket.Address("probe")
 	}
 	server, err := socket.Listen(listen, socket.Options{Context: ctx, Clock: clock, Engine: event.EngineInfo{Name: "llama.cpp"}})

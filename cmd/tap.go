@@ -22,7 +22,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/source/probe"
 	"github.com/llmtop/llmtop/runtime/source/tap"
 )
 
@@ -120,7 +119,7 @@ func (o *tapping) run(ctx context.Context) error {
 		return exit.Usagef("tap %d: %w", o.live, err)
 	}
 	if o.live != 0 {
-		if err := probe.Drop(); err != nil {
+		if err := watch.DropRoot(); err != nil {
 			return errors.Join(err, t.Close())
 		}
 	}

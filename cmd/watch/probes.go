@@ -59,7 +59,7 @@ func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 	if len(w.probes) == 0 {
 		return nil
 	}
-	return probe.Drop()
+	return DropRoot()
 }
 
 // note shows a note at the start, on the screen or without it.

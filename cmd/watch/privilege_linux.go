@@ -1,4 +1,4 @@
-package probe
+package watch
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Drop makes this process run as the user who called sudo, once what needs root is open: it stays open. Without
+// DropRoot makes this process run as the user who called sudo, once what needs root is open: it stays open. Without
 // sudo it does nothing. It also sets the environment that names the user's own folders.
-func Drop() error {
+func DropRoot() error {
 	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
 	if err != nil || os.Geteuid() != 0 || uid == 0 {
 		return nil
