@@ -83,9 +83,6 @@ func (c *Counter) Reasoning(generated, reasoning int) (n, answered int, ok bool)
 	return reasoning, max(rest-(rest*one.answerPieces+c.answer/2)/max(c.answer, 1), 0), true
 }
 
-// Guessed reports whether a message had no token count.
-func (c *Counter) Guessed() bool { return c.guessed }
-
 // Total returns the number of tokens so far.
 func (c *Counter) Total() (n int) {
 	for i := range c.choices {

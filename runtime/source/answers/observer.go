@@ -93,7 +93,7 @@ func (o *Observer) Read(status int, header http.Header, from io.Reader, at func(
 	o.Flush()
 	if err := o.server.countPicks(&o.Sum); err != nil {
 		o.server.Warn(uncountedPicks(err))
-		if !errors.Is(err, errNoUsage) && !errors.Is(err, ErrShape) {
+		if !errors.Is(err, errNoUsage) && !errors.Is(err, errShape) {
 			o.Sum.Malformed++
 		}
 	}
@@ -173,7 +173,7 @@ func (o *Observer) stages(since event.Time) {
 		o.emit(e)
 	}
 	if len(spans) > 0 {
-		o.server.Can(event.CapStages)
+		o.server.can(event.CapStages)
 	}
 }
 
@@ -256,9 +256,9 @@ func (o *Observer) warn(end event.Time, unknown bool) {
 		o.server.Warn(Unread(o.unread))
 	case unknown:
 		o.server.Warn(NoTPOT)
-	case c.Guessed() && total == 0:
+	case c.guessed && total == 0:
 		o.server.Warn(MessageIsToken)
-	case c.Guessed() && total > c.Total()+max(c.Choices(), 1): // the token that ends a text has no message
+	case c.guessed && total > c.Total()+max(c.Choices(), 1): // the token that ends a text has no message
 		o.server.Warn(ITLOfMessages)
 	}
 }

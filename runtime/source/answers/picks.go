@@ -45,13 +45,13 @@ func DecodePicks(text []byte, used, tokens int) (*Picks, error) {
 	return p, nil
 }
 
-// ErrShape means that the picks are in plain form and the number of picks per token is not available.
-var ErrShape = errors.New("the number of experts per token is not available")
+// errShape means that the picks are in plain form and the number of picks per token is not available.
+var errShape = errors.New("the number of experts per token is not available")
 
 func plain(raw []byte, used, tokens int) (*Picks, error) {
 	switch n := len(raw) / 4; {
 	case used <= 0 || tokens <= 0:
-		return nil, ErrShape
+		return nil, errShape
 	case len(raw)%4 != 0 || n == 0 || n > maxPicks || n%tokens != 0 || n/tokens%used != 0:
 		return nil, fmt.Errorf("%d bytes do not match the picks of %d tokens, %d per layer", len(raw), tokens, used)
 	default:

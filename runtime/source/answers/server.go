@@ -27,7 +27,7 @@ type Server struct {
 	sink        event.Sink // set by Start
 
 	picking sync.Mutex // guards picks; held until their counts are emitted, so that counts only grow
-	picks   Tally
+	picks   tally
 
 	mu       sync.Mutex // guards the fields below
 	engine   event.EngineInfo
@@ -66,8 +66,8 @@ func (s *Server) introduce() {
 	s.sink.Emit(event.Event{Kind: event.KindEngine, At: s.now(), Layer: -1, Data: &engine})
 }
 
-// Can adds capabilities to what the server reports.
-func (s *Server) Can(caps event.Caps) { s.Update(func(e *event.EngineInfo) { e.Caps |= caps }) }
+// can adds capabilities to what the server reports.
+func (s *Server) can(caps event.Caps) { s.Update(func(e *event.EngineInfo) { e.Caps |= caps }) }
 
 // Runs sets the program that runs the model, which an answer shows.
 func (s *Server) Runs(name string) { s.Update(func(e *event.EngineInfo) { e.Provider = name }) }
@@ -144,7 +144,7 @@ func uncountedPicks(why error) string {
 	switch {
 	case errors.Is(why, errNoUsage):
 		return words + errNoUsage.Error()
-	case errors.Is(why, ErrShape):
+	case errors.Is(why, errShape):
 		return words + "set --experts-used to the number of experts per token"
 	}
 	return words + "unknown format"
@@ -170,7 +170,7 @@ func (s *Server) countPicks(sum *Message) error {
 	if err != nil {
 		return err
 	}
-	s.Can(event.CapExperts)
+	s.can(event.CapExperts)
 	s.sink.Emit(event.Event{Kind: event.KindExperts, At: s.now(), Layer: -1, Data: counts})
 	return nil
 }

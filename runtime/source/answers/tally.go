@@ -6,15 +6,15 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Tally counts picks over many responses. The zero value is ready to use; it is not safe for concurrent use.
-type Tally struct {
+// tally counts picks over many responses. The zero value is ready to use; it is not safe for concurrent use.
+type tally struct {
 	counts event.Experts
 }
 
 // Add counts the picks of a response, whose first prompt rows belong to the prompt, and returns the counts so far.
 // Responses do not contain the number of experts: it is the highest picked index plus 1. A different number of layers
 // or picks means another model, and the counts restart.
-func (t *Tally) Add(p *Picks, prompt int) (*event.Experts, error) {
+func (t *tally) Add(p *Picks, prompt int) (*event.Experts, error) {
 	if p.Used > 64 || p.Layers > 1024 {
 		return nil, errors.New("count picks: too many layers or picks")
 	}
@@ -50,7 +50,7 @@ func (t *Tally) Add(p *Picks, prompt int) (*event.Experts, error) {
 }
 
 // shape grows the counts to the number of experts, in a copy that no reader holds.
-func (t *Tally) shape(p *Picks, experts int) {
+func (t *tally) shape(p *Picks, experts int) {
 	c := &t.counts
 	if c.Layers != p.Layers || c.Used != p.Used {
 		*c = event.Experts{Layers: p.Layers, Used: p.Used}
