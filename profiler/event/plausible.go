@@ -10,6 +10,7 @@ import (
 // documents them for engines. The sum of two plausible times and a plausible duration fits an int64.
 const (
 	MaxTime   = Time(4e18) // ns from the clock's epoch, in both directions: until 2096 for an epoch of 1970
+	MaxShare  = 1.1        // of a whole: a little above 1 is rounding, more is no share, but for example a percentage
 	MaxNumber = 1e18       // all other numbers, in both directions: durations in ns (31 years), counts, bytes, rates
 
 	MaxTokens      = 1 << 30        // tokens of one request

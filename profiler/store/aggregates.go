@@ -167,8 +167,11 @@ func countOf(r event.Reading) uint64 {
 	return uint64(math.Round(min(max(r.V, 0), maxReportedCount)))
 }
 
-// clampShare clamps a reported share to 0..1.
+// clampShare clamps a reported share to 0..1; absent if it is too large for one.
 func clampShare(r event.Reading) event.Reading {
+	if r.V > event.MaxShare {
+		return event.Reading{}
+	}
 	if r.OK() {
 		r.V = metric.Share(r.V, 1)
 	}

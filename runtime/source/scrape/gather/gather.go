@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
@@ -20,6 +21,7 @@ type Gatherer struct {
 	scan         *prom.Scanner // nil between texts
 	round        uint64        // number of the text, from 1
 	lastComplete uint64        // last round that was read to the end
+	differRound  uint64        // in which a series was last there twice, with different values
 	hitsAhead    float64       // tokens from a cache counted before the prompts that they are of
 	models       []string      // in the last text
 	adapters     []string      // LoRA adapters in the last text
@@ -83,16 +85,17 @@ type metric struct {
 	*Alias
 	whole *metric // what a ratio is divided by; nil: not a ratio
 
-	round    uint64             // in which it was last seen
-	n        int                // series in the last complete text that count, or engines
-	sum      float64            // of gauges and counters, over them
-	increase float64            // of counters, since the last report
-	late     float64            // of increase: from before, of series that were missing
-	held     float64            // the increases that series missing in the text had in a text before
-	series   []*series          // ascending by key; most metrics have one or a few
-	related  bool               // see relate; false: there are other series now
-	problem  string             // why it is not reported; "": it is
-	interval *intervalHistogram // since the last report; nil: not a histogram, or no sample yet
+	round      uint64             // in which it was last seen
+	againRound uint64             // in which a series of it was last there twice
+	n          int                // series in the last complete text that count, or engines
+	sum        float64            // of gauges and counters, over them
+	increase   float64            // of counters, since the last report
+	late       float64            // of increase: from before, of series that were missing
+	held       float64            // the increases that series missing in the text had in a text before
+	series     []*series          // ascending by key; most metrics have one or a few
+	related    bool               // see relate; false: there are other series now
+	problem    string             // why it is not reported; "": it is
+	interval   *intervalHistogram // since the last report; nil: not a histogram, or no sample yet
 }
 
 // series is one label combination of a counter or histogram.
@@ -101,7 +104,7 @@ type series struct {
 	set    *labelSet
 
 	round uint64  // in which it was last seen
-	next  float64 // value in that round
+	next  float64 // value in that round; NaN: not in the text so far
 
 	text  uint32  // last complete text with it; 0: none
 	at    float64 // Unix time of that text in s; 0: unknown
@@ -112,6 +115,7 @@ type series struct {
 	of     *series // it is included in this one, or repeats it; nil: it counts
 	isPart bool    // of is its total
 	older  bool    // a series included in this one was there before
+	lost   bool    // a text had it, but not what it had counted
 
 	fellAt   uint32  // text in which it fell; 0: not lately
 	high     float64 // value before
@@ -192,6 +196,9 @@ func (m *metric) find(key uint64) (int, bool) {
 func (g *Gatherer) begin(s *series) {
 	if s.round != g.round {
 		s.round = g.round
+		if s.metric.Role != KVConfig {
+			s.next = math.NaN()
+		}
 		if s.histogram != nil {
 			s.reset()
 		}

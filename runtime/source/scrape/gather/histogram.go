@@ -16,15 +16,13 @@ type histogram struct {
 	bounds, counts         []float64 // bounds are in s; nil: no complete text yet
 	sum, count             float64
 	nextBounds, nextCounts []float64
-	nextSum, nextCount     float64
-	countRound             uint64 // round in which nextCount was read
-	uncounted              bool   // a text had it without its count: what it had counted is unknown
+	nextSum, nextCount     float64 // NaN: not in the text so far
 }
 
 // reset prepares for the next text.
 func (h *histogram) reset() {
 	h.nextBounds, h.nextCounts = h.nextBounds[:0], h.nextCounts[:0]
-	h.nextSum, h.nextCount = 0, 0
+	h.nextSum, h.nextCount = math.NaN(), math.NaN()
 }
 
 // addBucket adds a bucket of the text. The +Inf bucket is skipped: it equals the count.
@@ -69,7 +67,7 @@ func (t *intervalHistogram) add(h *histogram, hasPrevious, counts bool) {
 	}
 	if counts {
 		t.count += h.nextCount - previous.count
-		t.sum += max(h.nextSum-previous.sum, 0)
+		t.sum += h.nextSum - previous.sum
 	}
 	switch {
 	case !valid || t.counts != nil && t.count > 0 && !slices.Equal(t.bounds, next) && t.hasCounts():

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
 )
 
@@ -186,14 +187,23 @@ func (m *metric) totalOf(s *series) *series {
 const (
 	partAboveTotal = "a part exceeds what looks like its total"
 	ranksDiffer    = "ranks report different values, and nothing shows whether they share their requests"
+	seriesAgain    = "the text has a series twice, with different values"
+	noSum          = "a histogram without its sum or its count"
+	sumFell        = "the sum of a histogram fell, though its count did not"
+	notAShare      = "above 1: not a share"
 	copiesDiffer   = "processes of the server report different values, and nothing shows which one is current"
 )
 
 // check looks for values that contradict how the series are related.
-func (m *metric) check(round uint64) {
-	m.problem = ""
+func (m *metric) check(round, differRound uint64) {
+	if m.problem = ""; m.againRound == round && differRound == round {
+		m.problem = seriesAgain
+		return
+	}
 	for _, s := range m.series {
 		switch {
+		case s.round == round && s.next > event.MaxShare && (m.Role == KVUsage || m.Role == CacheHitShare || m.Role == DraftAcceptShare):
+			m.problem = notAShare
 		case s.of == nil || s.round != round || s.of.round != round:
 		case s.isPart && s.current() > s.of.current()*(1+1e-9):
 			m.problem = partAboveTotal

@@ -125,7 +125,7 @@ func (g *Gatherer) findNewEngines() {
 
 // startsAtZero reports whether a series that no text before had was 0 at the text before.
 func (g *Gatherer) startsAtZero(s *series) bool {
-	if g.texts < 2 || s.older || s.histogram != nil && s.uncounted {
+	if g.texts < 2 || s.older || s.lost {
 		return false // the first text, or what others have counted until now
 	}
 	isNew := slices.ContainsFunc(s.set.pairs, func(p pair) bool { return g.newEngines[p.hash] })
@@ -235,7 +235,7 @@ func (g *Gatherer) finishText() {
 		if m.round != g.round {
 			continue
 		}
-		m.check(g.round)
+		m.check(g.round, g.differRound)
 		g.finishMetric(m)
 		g.hadRequests = g.hadRequests || m.n > 0 && (m.Role == Running || m.Role == InFlight)
 	}
@@ -257,8 +257,11 @@ func (g *Gatherer) finishMetric(m *metric) {
 				m.held += s.last
 			}
 			continue
-		case s.histogram != nil && s.countRound != g.round:
-			s.uncounted = true
+		case m.problem == seriesAgain:
+			s.text, s.lost = 0, true
+			continue
+		case s.histogram != nil && (math.IsNaN(s.nextCount) || math.IsNaN(s.nextSum)):
+			m.problem, s.lost = noSum, true
 			continue
 		case s.histogram != nil:
 			g.advanceHistogram(m, s)
@@ -282,11 +285,13 @@ func (g *Gatherer) finishMetric(m *metric) {
 func (g *Gatherer) advanceHistogram(m *metric, s *series) {
 	has, fromZero := g.previous(s)
 	fell := has && g.follow(s, s.histogram.count, s.nextCount)
-	into := m.interval
+	into, lost := m.interval, has && !fell && s.nextSum < s.sum
 	if s.of != nil {
 		into = new(intervalHistogram)
+	} else if lost {
+		m.problem = sumFell
 	}
-	into.add(s.histogram, has && !fell, has || fromZero)
+	into.add(s.histogram, has && !fell, (has || fromZero) && !lost)
 }
 
 // relateSeries drops the series that have been missing for too long, and relates the others if there are new ones.

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"io"
+	"math"
 	"strings"
 	"sync"
 
@@ -88,7 +89,7 @@ func (g *Gatherer) sample(m *metric, p int) bool {
 	switch p {
 	case valuePart:
 		if m.Role != KVConfig {
-			s.next = v
+			g.set(m, &s.next, v)
 		}
 	case bucketPart:
 		if bound, ok := prom.ParseBound(le); ok {
@@ -97,9 +98,20 @@ func (g *Gatherer) sample(m *metric, p int) bool {
 	case sumPart:
 		s.nextSum = v
 	case countPart:
-		s.nextCount, s.countRound = v, g.round
+		g.set(m, &s.nextCount, v)
 	}
 	return true
+}
+
+// set sets the value of a series in the text. A text that joins those of several processes may have it again.
+func (g *Gatherer) set(m *metric, to *float64, v float64) {
+	if !math.IsNaN(*to) {
+		m.againRound = g.round
+		if *to != v {
+			g.differRound = g.round
+		}
+	}
+	*to = v
 }
 
 // labelValue returns the value of a label of the line. Several metrics with one name differ in the values of one label.

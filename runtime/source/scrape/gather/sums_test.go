@@ -2,8 +2,10 @@ package gather_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/scrape/engine"
@@ -50,6 +52,8 @@ func TestSumsOverLabels(t *testing.T) {
 		"usage that processes agree on":     {engine.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.6\npid='2' 0.6\npid='3' 0", 0.6},
 		"usage that they disagree on":       {engine.VLLM, "vllm:kv_cache_usage_perc", "pid='1' 0.4\npid='2' 0.6", none},
 		"usage of two engines":              {engine.VLLM, "vllm:kv_cache_usage_perc", "engine='0',pid='1' 0.4\nengine='0',pid='2' 0\nengine='1',pid='1' 0\nengine='1',pid='2' 0.6", 0.5},
+		"usage rounded up":                  {engine.VLLM, "vllm:kv_cache_usage_perc", "engine='0' 1.01", 1.01},
+		"usage as a percentage":             {engine.VLLM, "vllm:kv_cache_usage_perc", "engine='0' 0.5\nengine='1' 25", none},
 		"usage of an idle rank":             {engine.SGLang, "sglang:token_usage", "dp_rank='0' 0.4\ndp_rank='1' 0", 0.2},
 	} {
 		g := newGatherer(c.kind)
@@ -302,4 +306,85 @@ func TestRestartWhileMissing(t *testing.T) {
 	if got.V != 8 || g.Restarts != 1 {
 		t.Errorf("%v cancelled and %d restarts, want 8 and 1", got, g.Restarts)
 	}
+}
+
+// ttftOf returns the TTFT histogram of a report; nil: not reported.
+func ttftOf(p *event.Aggregates) *event.Histogram {
+	if i := slices.IndexFunc(p.Histograms, func(h event.Histogram) bool { return h.Name == event.HistogramTTFT }); i >= 0 {
+		return &p.Histograms[i]
+	}
+	return nil
+}
+
+// TestSumOfHistogram: a mean is never computed from a sum that a text lacks, or that fell.
+func TestSumOfHistogram(t *testing.T) {
+	text := func(n int, sum string) string {
+		out := fmt.Sprintf("vllm:num_requests_running 1\nvllm:time_to_first_token_seconds_bucket{le=\"1.0\"} %d\nvllm:time_to_first_token_seconds_count %d\n", n, n)
+		if sum != "" {
+			out += "vllm:time_to_first_token_seconds_sum " + sum + "\n"
+		}
+		return out
+	}
+	g := newGatherer(engine.VLLM)
+	for i, c := range []struct {
+		n     int
+		sum   string
+		count uint64 // that the report adds
+		mean  time.Duration
+		why   string // if it is not reported
+	}{
+		{10, "4", 0, 0, ""},
+		{12, "5", 2, 500 * time.Millisecond, ""},
+		{14, "", 0, 0, "sum"},
+		{16, "NaN", 0, 0, "sum"},
+		{20, "8", 8, 375 * time.Millisecond, ""}, // with those of the texts before
+		{22, "7.5", 0, 0, "fell"},
+		{24, "8.5", 2, 500 * time.Millisecond, ""},
+	} {
+		read(t, g, text(c.n, c.sum))
+		p := g.Report(min(int64(i), 1) * second)
+		h := ttftOf(p)
+		if c.why != "" {
+			if h != nil || len(p.Endpoints) != 1 || !strings.Contains(p.Endpoints[0].Reason, c.why) {
+				t.Errorf("text %d: reported %v because of %+v", i+1, h, p.Endpoints)
+			}
+			continue
+		}
+		if h == nil || h.Count != c.count || c.count > 0 && time.Duration(h.Sum)/time.Duration(h.Count) != c.mean {
+			t.Errorf("text %d: got %+v, want %d values with a mean of %v", i+1, h, c.count, c.mean)
+		}
+	}
+}
+
+// TestSeriesTwice: a text that joins those of several processes has their series twice. Nothing shows which is whose.
+func TestSeriesTwice(t *testing.T) {
+	of := func(running, tokens, n int) string {
+		return fmt.Sprintf("vllm:num_requests_running{model_name=\"m\"} %d\nvllm:generation_tokens_total{model_name=\"m\"} %d\n", running, tokens) +
+			fmt.Sprintf("vllm:time_to_first_token_seconds_sum %d\nvllm:time_to_first_token_seconds_count %d\n", n, n)
+	}
+	g := newGatherer(engine.VLLM)
+	check := func(text string, running, tokens float64, ttfts int) {
+		t.Helper()
+		read(t, g, text)
+		p := g.Report(second)
+		if got := p.Running.V; p.Running.OK() != (running >= 0) || p.Running.OK() && got != running {
+			t.Errorf("running %+v, want %v", p.Running, running)
+		}
+		if got := p.Generated.V; p.Generated.OK() != (tokens >= 0) || p.Generated.OK() && got != tokens {
+			t.Errorf("generated %+v, want %v", p.Generated, tokens)
+		}
+		if h := ttftOf(p); (h != nil) != (ttfts >= 0) || h != nil && h.Count != uint64(ttfts) {
+			t.Errorf("TTFT %+v, want %d", h, ttfts)
+		}
+		if why := len(p.Endpoints) > 0; why != (running < 0) {
+			t.Errorf("reasons %+v", p.Endpoints)
+		}
+	}
+	check(of(1, 100, 10), 1, 0, 0)
+	check(of(2, 150, 12), 2, 50, 2)
+	check(of(2, 160, 12)+of(2, 160, 12), 2, 10, 0) // the same text twice
+	check(of(2, 170, 12)+of(2, 90_000, 900), -1, -1, -1)
+	check(of(1, 180, 13)+of(3, 90_100, 901), -1, -1, -1)
+	check(of(1, 190, 14), 1, 0, 0) // one of them is left: what it counted since is unknown
+	check(of(1, 200, 15), 1, 10, 1)
 }
