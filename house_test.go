@@ -259,7 +259,7 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 117_550 // of Go, without tests and generated files
+	maxLines    = 117_304 // of Go, without tests and generated files
 	maxTypes    = 1_178
 	maxPackages = 92
 )
@@ -288,7 +288,7 @@ func TestTheHouseFitsItsBudgets(t *testing.T) {
 // maxWords is the maximum number of words of the documents, without what tests generate from the program.
 const maxWords = 36_000
 
-// generated matches the parts of a document that a test writes.
+// generated matches the parts of a document that a test writes, or compares with the program.
 var generated = regexp.MustCompile(`(?s)<!-- [a-z ]+ -->\n.*?<!-- /[a-z ]+ -->`)
 
 // TestTheDocsFitTheirBudget counts the words of README.md, CONTRIBUTING.md and docs.

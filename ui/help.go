@@ -140,12 +140,13 @@ func terms(of overview.ID, add func(name, title, unit, help string)) {
 			add(n.Title, n.Title, n.Unit.String(), n.Help)
 		}
 	}
-	for _, group := range store.Terms {
-		for _, n := range group.Rows {
-			if n.Title != "" && (of != overview.Machine || group.Part == "") {
-				add(n.Title, n.Title, n.Unit, n.Help)
-			}
+	for _, n := range store.Terms {
+		if of != overview.Machine {
+			add(n.Title, n.Title, n.Unit, n.Help)
 		}
+	}
+	for _, n := range store.ScreenTerms {
+		add(n.Title, n.Title, n.Unit, n.Help)
 	}
 	for g := range event.NumGauges {
 		if r := g.Info(); of == overview.Machine || of == overview.NumPanes {

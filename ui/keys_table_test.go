@@ -48,11 +48,9 @@ func TestHelpListsEveryKey(t *testing.T) {
 				t.Errorf("the help of view %d does not explain %s", v, b.names())
 			}
 		}
-		for _, group := range store.Terms {
-			for _, n := range group.Rows {
-				if !strings.Contains(words, n.Title+" ") {
-					t.Errorf("the help of view %d does not explain %s", v, n.Title)
-				}
+		for _, n := range slices.Concat(store.Terms, store.ScreenTerms) {
+			if !strings.Contains(words, n.Title+" ") {
+				t.Errorf("the help of view %d does not explain %s", v, n.Title)
 			}
 		}
 	}

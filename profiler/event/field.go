@@ -10,9 +10,8 @@ type Field[T any] struct {
 	Unit   Unit
 	Sum    bool // counts from the start of the process: exported as a counter
 
-	Name   string // in documents
-	Help   string // definition for exports, alerts and the screen's help; no period at the end
-	Detail string // the rest of the definition for docs/metrics.md, in Markdown
+	Name string // in documents
+	Help string // definition for exports, alerts and the screen's help; no period at the end
 
 	Own  Series // of the machine, of the engine's process, or of all GPUs
 	Self Series // of llmtop's own process

@@ -56,32 +56,27 @@ var GPUFields = [...]Field[GPU]{
 	{
 		Key: "util", JSON: "utilisation", Metric: "llmtop.gpu.usage", Unit: "1",
 		Name: "GPU", Help: "busy time of the GPU / wall clock", fold: mean, folded: "mean of all GPUs",
-		Detail: "NVML counts any kernel as busy, however little of the GPU it uses",
-		Own:    Series{GaugeGPU, "GPU", "gpu"}, At: func(g *GPU) *Reading { return &g.Util },
+		Own: Series{GaugeGPU, "GPU", "gpu"}, At: func(g *GPU) *Reading { return &g.Util },
 	},
 	{
 		Key: "engine", JSON: "engine_share", Metric: "llmtop.gpu.engine_usage", Unit: "1",
 		Name: "engine on the GPU", Help: "busy time of the GPU for the engine's processes / wall clock", fold: mean, folded: "mean of all GPUs",
-		Detail: "From the driver's list of processes. Not reported in a container, where the process numbers of the driver are those of the host",
-		Own:    Series{GaugeGPUEngine, "engine GPU", "gpu_engine"}, At: func(g *GPU) *Reading { return &g.EngineUtil },
+		Own: Series{GaugeGPUEngine, "engine GPU", "gpu_engine"}, At: func(g *GPU) *Reading { return &g.EngineUtil },
 	},
 	{
 		Key: "others", JSON: "others_share", Metric: "llmtop.gpu.others_usage", Unit: "1",
 		Name: "others on the GPU", Help: "busy time of the GPU for other processes / wall clock", fold: mean, folded: "mean of all GPUs",
-		Detail: "As above",
-		Own:    Series{NoGauge, "", "gpu_others"}, At: func(g *GPU) *Reading { return &g.OthersUtil },
+		Own: Series{NoGauge, "", "gpu_others"}, At: func(g *GPU) *Reading { return &g.OthersUtil },
 	},
 	{
 		Key: "mem_busy", JSON: "memory_busy_share", Metric: "llmtop.gpu.memory.busy", Unit: "1",
 		Name: "GPU memory busy", Help: "time in which GPU memory was read or written / wall clock", fold: mean, folded: "mean of all GPUs",
-		Detail: "A share of time, not of the bandwidth: see *DRAM bandwidth*",
-		Own:    Series{NoGauge, "", "gpu_memory_busy"}, At: func(g *GPU) *Reading { return &g.MemBusy },
+		Own: Series{NoGauge, "", "gpu_memory_busy"}, At: func(g *GPU) *Reading { return &g.MemBusy },
 	},
 	{
 		Key: "mem_used", JSON: "memory_used_bytes", Metric: "llmtop.gpu.memory.used", Unit: "By",
 		Name: "GPU memory", Help: "GPU memory in use", fold: sum, folded: "sum of all GPUs",
-		Detail: "Of an AMD APU with what it uses of the machine's memory (GTT)",
-		Own:    Series{GaugeGPUMemory, "GPU memory", "gpu_memory"}, At: func(g *GPU) *Reading { return &g.MemUsed },
+		Own: Series{GaugeGPUMemory, "GPU memory", "gpu_memory"}, At: func(g *GPU) *Reading { return &g.MemUsed },
 	},
 	{
 		Key: "mem_engine", JSON: "engine_memory_bytes", Metric: "llmtop.gpu.memory.engine", Unit: "By",
@@ -101,38 +96,32 @@ var GPUFields = [...]Field[GPU]{
 	{
 		Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.gpu.memory.limit", Unit: "By",
 		Name: "GPU memory limit", Help: "GPU memory", fold: sum, folded: "sum of all GPUs",
-		Detail: "Not reported where a GPU has no memory of its own, as GB10 and Jetson: the machine's memory is the limit",
-		Own:    Series{NoGauge, "", "gpu_memory_limit"}, At: func(g *GPU) *Reading { return &g.MemTotal },
+		Own: Series{NoGauge, "", "gpu_memory_limit"}, At: func(g *GPU) *Reading { return &g.MemTotal },
 	},
 	{
 		Key: "mem_bandwidth", JSON: "memory_bandwidth_bytes_per_s", Metric: "llmtop.gpu.memory.bandwidth_limit", Unit: "By/s",
 		Name: "GPU memory bandwidth", Help: "highest bandwidth of GPU memory", fold: sum, folded: "sum of all GPUs",
-		Detail: "computed: width of the bus × highest memory clock × 2",
-		Own:    Series{NoGauge, "", "gpu_memory_bandwidth"}, At: func(g *GPU) *Reading { return &g.MemBandwidth },
+		Own: Series{NoGauge, "", "gpu_memory_bandwidth"}, At: func(g *GPU) *Reading { return &g.MemBandwidth },
 	},
 	{
 		Key: "dram", JSON: "dram_bandwidth_share", Metric: "llmtop.gpu.dram.usage", Unit: "1",
 		Name: "DRAM bandwidth", Help: "bytes that GPU memory moved / what it can move", fold: mean, folded: "mean of all GPUs",
-		Detail: "From GPM: NVIDIA Hopper and later. Near 1, decoding is memory-bound",
-		Own:    Series{GaugeGPUDRAM, "GPU DRAM", "gpu_dram"}, At: func(g *GPU) *Reading { return &g.DRAM },
+		Own: Series{GaugeGPUDRAM, "GPU DRAM", "gpu_dram"}, At: func(g *GPU) *Reading { return &g.DRAM },
 	},
 	{
 		Key: "sm", JSON: "sm_active_share", Metric: "llmtop.gpu.sm.active", Unit: "1",
 		Name: "SM active", Help: "time in which a multiprocessor (SM) had work / wall clock, mean over all SMs", fold: mean, folded: "mean of all GPUs",
-		Detail: "From GPM",
-		Own:    Series{NoGauge, "", "gpu_sm"}, At: func(g *GPU) *Reading { return &g.SM },
+		Own: Series{NoGauge, "", "gpu_sm"}, At: func(g *GPU) *Reading { return &g.SM },
 	},
 	{
 		Key: "occupancy", JSON: "sm_occupancy", Metric: "llmtop.gpu.sm.occupancy", Unit: "1",
 		Name: "SM occupancy", Help: "warps on the multiprocessors (SMs) / warps that they can hold", fold: mean, folded: "mean of all GPUs",
-		Detail: "From GPM",
-		Own:    Series{NoGauge, "", "gpu_occupancy"}, At: func(g *GPU) *Reading { return &g.Occupancy },
+		Own: Series{NoGauge, "", "gpu_occupancy"}, At: func(g *GPU) *Reading { return &g.Occupancy },
 	},
 	{
 		Key: "tensor", JSON: "tensor_active_share", Metric: "llmtop.gpu.tensor.active", Unit: "1",
 		Name: "tensor cores active", Help: "time in which the tensor cores computed / wall clock", fold: mean, folded: "mean of all GPUs",
-		Detail: "From GPM",
-		Own:    Series{NoGauge, "", "gpu_tensor"}, At: func(g *GPU) *Reading { return &g.Tensor },
+		Own: Series{NoGauge, "", "gpu_tensor"}, At: func(g *GPU) *Reading { return &g.Tensor },
 	},
 	{
 		Key: "power", JSON: "power_w", Metric: "llmtop.gpu.power", Unit: "W",
@@ -172,20 +161,17 @@ var GPUFields = [...]Field[GPU]{
 	{
 		Key: "capped", JSON: "power_capped", Metric: "llmtop.gpu.power_capped", Unit: "1",
 		Name: "power cap", Help: "1 if the clocks of the GPU are lowered because of its power limit, else 0", fold: mean, folded: "share of all GPUs",
-		Detail: "at the time of the sample, as the driver reports the reason",
-		Own:    Series{NoGauge, "", "gpu_power_capped"}, At: func(g *GPU) *Reading { return &g.PowerCapped },
+		Own: Series{NoGauge, "", "gpu_power_capped"}, At: func(g *GPU) *Reading { return &g.PowerCapped },
 	},
 	{
 		Key: "hot", JSON: "thermally_slowed", Metric: "llmtop.gpu.thermally_slowed", Unit: "1",
 		Name: "thermal slowdown", Help: "1 if the clocks of the GPU are lowered because of its temperature, else 0", fold: mean, folded: "share of all GPUs",
-		Detail: "As above",
-		Own:    Series{NoGauge, "", "gpu_thermally_slowed"}, At: func(g *GPU) *Reading { return &g.ThermallySlowed },
+		Own: Series{NoGauge, "", "gpu_thermally_slowed"}, At: func(g *GPU) *Reading { return &g.ThermallySlowed },
 	},
 	{
 		Key: "braked", JSON: "power_braked", Metric: "llmtop.gpu.power_braked", Unit: "1",
 		Name: "power brake", Help: "1 if the clocks of the GPU are lowered by the power supply, else 0", fold: mean, folded: "share of all GPUs",
-		Detail: "As above",
-		Own:    Series{NoGauge, "", "gpu_power_braked"}, At: func(g *GPU) *Reading { return &g.PowerBraked },
+		Own: Series{NoGauge, "", "gpu_power_braked"}, At: func(g *GPU) *Reading { return &g.PowerBraked },
 	},
 	{
 		Key: "temperature", JSON: "temperature_c", Metric: "llmtop.gpu.temperature", Unit: "Cel",
@@ -200,14 +186,12 @@ var GPUFields = [...]Field[GPU]{
 	{
 		Key: "pcie_in", JSON: "pcie_received_bytes_per_s", Metric: "llmtop.gpu.pcie.received", Unit: "By/s",
 		Name: "PCIe to the GPU", Help: "bytes that the GPU received over PCIe", fold: sum, folded: "sum of all GPUs",
-		Detail: "From GPM, else NVML measures for 20 ms",
-		Own:    Series{GaugePCIeIn, "PCIe to GPU", "gpu_pcie_in"}, At: func(g *GPU) *Reading { return &g.PCIeIn },
+		Own: Series{GaugePCIeIn, "PCIe to GPU", "gpu_pcie_in"}, At: func(g *GPU) *Reading { return &g.PCIeIn },
 	},
 	{
 		Key: "pcie_out", JSON: "pcie_sent_bytes_per_s", Metric: "llmtop.gpu.pcie.sent", Unit: "By/s",
 		Name: "PCIe from the GPU", Help: "bytes that the GPU sent over PCIe", fold: sum, folded: "sum of all GPUs",
-		Detail: "As above",
-		Own:    Series{GaugePCIeOut, "PCIe from GPU", "gpu_pcie_out"}, At: func(g *GPU) *Reading { return &g.PCIeOut },
+		Own: Series{GaugePCIeOut, "PCIe from GPU", "gpu_pcie_out"}, At: func(g *GPU) *Reading { return &g.PCIeOut },
 	},
 	{
 		Key: "nvlink_in", JSON: "nvlink_received_bytes_per_s", Metric: "llmtop.gpu.nvlink.received", Unit: "By/s",

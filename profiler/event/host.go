@@ -143,29 +143,28 @@ var (
 	MachineFields = [...]Field[Host]{
 		{
 			Key: "cpu", JSON: "cpu_share", Metric: "llmtop.host.cpu.usage", Unit: "1",
-			Name: "CPU", Help: "busy time of the machine / wall clock", Detail: "`core_shares` has each core",
+			Name: "CPU", Help: "busy time of the machine / wall clock",
 			Own: Series{GaugeCPU, "CPU", "cpu"}, At: func(h *Host) *Reading { return &h.CPU },
 		},
 		{
 			Key: "hz", JSON: "frequency_hz", Metric: "llmtop.host.cpu.frequency", Unit: "Hz",
-			Name: "frequency", Help: "mean frequency of the cores", Detail: "`core_frequencies_hz` has each core",
+			Name: "frequency", Help: "mean frequency of the cores",
 			Own: Series{GaugeClock, "clock", "frequency"}, At: func(h *Host) *Reading { return &h.Frequency },
 		},
 		{
 			Key: "max_hz", JSON: "frequency_max_hz", Metric: "llmtop.host.cpu.frequency_max", Unit: "Hz",
-			Name: "highest frequency", Help: "highest frequency that the cores can have, mean over the cores", Detail: "From cpufreq",
+			Name: "highest frequency", Help: "highest frequency that the cores can have, mean over the cores",
 			Own: Series{NoGauge, "", "frequency_max"}, At: func(h *Host) *Reading { return &h.MaxClock },
 		},
 		{
 			Key: "thermal", JSON: "thermal_throttles_per_s", Metric: "llmtop.host.cpu.thermal_throttles", Unit: "{event}/s",
 			Name: "thermal throttling", Help: "times per second that a core or a package was slowed because of its temperature",
-			Detail: "From `thermal_throttle` of each core; only on Linux with Intel processors",
-			Own:    Series{NoGauge, "", "thermal"}, At: func(h *Host) *Reading { return &h.Thermal },
+			Own: Series{NoGauge, "", "thermal"}, At: func(h *Host) *Reading { return &h.Thermal },
 		},
 		{
 			Key: "steal", JSON: "steal_share", Metric: "llmtop.host.cpu.steal", Unit: "1",
 			Name: "stolen", Help: "CPU time that the hypervisor gave to other machines / CPU time of all cores",
-			Detail: "From /proc/stat; only on Linux", Own: Series{NoGauge, "", "steal"}, At: func(h *Host) *Reading { return &h.Steal },
+			Own: Series{NoGauge, "", "steal"}, At: func(h *Host) *Reading { return &h.Steal },
 		},
 		{
 			Key: "load1", JSON: "load_1m", Metric: "llmtop.host.load1",
@@ -175,8 +174,7 @@ var (
 		{
 			Key: "runnable", JSON: "runnable_threads", Metric: "llmtop.host.runnable_threads", Unit: "{thread}",
 			Name: "runnable threads", Help: "threads of the machine that run or wait for a core",
-			Detail: "at the time of the sample, from `procs_running` of /proc/stat; only on Linux. More than the cores: some wait",
-			Own:    Series{GaugeRunnable, "runnable", "runnable"}, At: func(h *Host) *Reading { return &h.Runnable },
+			Own: Series{GaugeRunnable, "runnable", "runnable"}, At: func(h *Host) *Reading { return &h.Runnable },
 		},
 		{
 			Key: "mem_used", JSON: "memory_used_bytes", Metric: "llmtop.host.memory.used", Unit: "By",
@@ -186,35 +184,32 @@ var (
 		{
 			Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.host.memory.limit", Unit: "By",
 			Name: "memory limit", Help: "memory of the machine, or the limit of the engine's control group if it is lower",
-			Detail: "the lowest limit of the group of the engine's process and all groups above; `limited` if it is one of theirs",
-			Own:    Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
+			Own: Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
 		},
 		{
 			Key: "cpu_limit", JSON: "cpu_limit_cores", Metric: "llmtop.host.cpu.limit_cores", Unit: "{core}",
 			Name: "CPU limit", Help: "CPU quota of the engine's control group",
-			Detail: "the lowest of the group of the engine's process and all groups above",
-			Own:    Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
+			Own: Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
 		},
 		{
 			Key: "cpu_pressure", JSON: "cpu_pressure_share", Metric: "llmtop.host.cpu.pressure", Unit: "1",
-			Name: "CPU pressure", Help: "time in which some task waited for a core / wall clock", Detail: "PSI, line `some`",
+			Name: "CPU pressure", Help: "time in which some task waited for a core / wall clock",
 			Own: Series{GaugeCPUPressure, "CPU pressure", "cpu_pressure"}, At: func(h *Host) *Reading { return &h.CPUPressure },
 		},
 		{
 			Key: "mem_pressure", JSON: "memory_pressure_share", Metric: "llmtop.host.memory.pressure", Unit: "1",
-			Name: "memory pressure", Help: "time in which some task waited for memory / wall clock", Detail: "PSI, line `some`",
+			Name: "memory pressure", Help: "time in which some task waited for memory / wall clock",
 			Own: Series{GaugeMemPressure, "mem pressure", "memory_pressure"}, At: func(h *Host) *Reading { return &h.MemPressure },
 		},
 		{
 			Key: "io_pressure", JSON: "io_pressure_share", Metric: "llmtop.host.io.pressure", Unit: "1",
-			Name: "I/O pressure", Help: "time in which some task waited for storage / wall clock", Detail: "PSI, line `some`",
+			Name: "I/O pressure", Help: "time in which some task waited for storage / wall clock",
 			Own: Series{GaugeIOPressure, "I/O pressure", "io_pressure"}, At: func(h *Host) *Reading { return &h.IOPressure },
 		},
 		{
 			Key: "throttled", JSON: "throttled_share", Metric: "llmtop.host.cpu.throttled", Unit: "1",
 			Name: "throttled", Help: "time that the engine's control group was throttled at its CPU quota / wall clock",
-			Detail: "summed over groups, and over the cores on which they had runnable threads: above 1 if several were",
-			Own:    Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
+			Own: Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
 		},
 		{
 			Key: "net_in", JSON: "received_bytes_per_s", Metric: "llmtop.host.network.received", Unit: "By/s",
@@ -229,8 +224,7 @@ var (
 		{
 			Key: "power", JSON: "power_w", Metric: "llmtop.host.cpu.power", Unit: "W",
 			Name: "CPU power", Help: "increase of the processors' energy counters (RAPL) / time",
-			Detail: "On most machines only the administrator may read them. J/token on the screen: that energy / the tokens of all requests in the same second",
-			Own:    Series{GaugePower, "CPU power", "cpu_power"}, At: func(h *Host) *Reading { return &h.Power },
+			Own: Series{GaugePower, "CPU power", "cpu_power"}, At: func(h *Host) *Reading { return &h.Power },
 		},
 		{
 			Key: "model_bytes", JSON: "model_bytes", Metric: "llmtop.host.model.size", Unit: "By",
@@ -240,15 +234,14 @@ var (
 		{
 			Key: "model_cached", JSON: "model_cached_bytes", Metric: "llmtop.host.model.cached", Unit: "By",
 			Name: "model cached", Help: "bytes of the model's file in the page cache; the rest must be read from disk",
-			Detail: "Read with cachestat, or mincore, while the System view is open, every 10 s or 500 times as long as a measurement takes",
-			Own:    Series{GaugeModelCached, "model cached", "model_cached"}, At: func(h *Host) *Reading { return &h.ModelCached },
+			Own: Series{GaugeModelCached, "model cached", "model_cached"}, At: func(h *Host) *Reading { return &h.ModelCached },
 		},
 	}
 
 	ProcessFields = [...]Field[Process]{
 		{
 			Key: "cpu", JSON: "cpu_cores", Metric: "llmtop.process.cpu_cores", Unit: "{core}",
-			Name: "CPU of a process", Help: "CPU time of the process / wall clock", Detail: "divided by the cores of the machine it is the utilisation",
+			Name: "CPU of a process", Help: "CPU time of the process / wall clock",
 			Own: Series{GaugeEngineCPU, "engine CPU", "engine_cpu"}, At: func(p *Process) *Reading { return &p.CPU },
 		},
 		{
@@ -259,24 +252,22 @@ var (
 		{
 			Key: "run_wait", JSON: "run_wait_share", Metric: "llmtop.process.run_wait", Unit: "1",
 			Name: "run wait", Help: "time that runnable threads waited for a core / wall clock",
-			Detail: "summed over threads (schedstat): above 1 if several waited",
-			Own:    Series{GaugeRunWait, "run wait", "run_wait"}, At: func(p *Process) *Reading { return &p.RunWait },
+			Own: Series{GaugeRunWait, "run wait", "run_wait"}, At: func(p *Process) *Reading { return &p.RunWait },
 		},
 		{
 			Key: "rss", JSON: "rss_bytes", Metric: "llmtop.process.resident_memory", Unit: "By",
-			Name: "RSS", Help: "resident set size of the process", Detail: "mapped weights count as far as they are resident",
+			Name: "RSS", Help: "resident set size of the process",
 			Own: Series{GaugeRSS, "engine RSS", "rss"}, Self: Series{GaugeSelfRSS, "llmtop RSS", "self_rss"}, At: func(p *Process) *Reading { return &p.RSS },
 		},
 		{
 			Key: "peak", JSON: "peak_rss_bytes", Metric: "llmtop.process.peak_resident_memory", Unit: "By",
-			Name: "peak RSS", Help: "largest resident set size since the process started", Detail: "From VmHWM",
+			Name: "peak RSS", Help: "largest resident set size since the process started",
 			Own: Series{NoGauge, "", "peak_rss"}, At: func(p *Process) *Reading { return &p.Peak },
 		},
 		{
 			Key: "pss", JSON: "pss_bytes", Metric: "llmtop.process.proportional_memory", Unit: "By",
 			Name: "PSS", Help: "proportional set size: each resident page / number of processes that share it; press i to measure",
-			Detail: "From smaps_rollup, only when `i` is pressed in the System view",
-			Own:    Series{GaugePSS, "engine PSS", "pss"}, At: func(p *Process) *Reading { return &p.PSS },
+			Own: Series{GaugePSS, "engine PSS", "pss"}, At: func(p *Process) *Reading { return &p.PSS },
 		},
 		{
 			Key: "read", JSON: "disk_read_bytes_per_s", Metric: "llmtop.process.disk_read_rate", Unit: "By/s",
@@ -290,7 +281,7 @@ var (
 		},
 		{
 			Key: "read_sum", JSON: "disk_read_bytes", Metric: "llmtop.process.disk_read", Unit: "By", Sum: true,
-			Name: "read in total", Help: "bytes read from storage since the process started", Detail: "reads from the page cache do not count",
+			Name: "read in total", Help: "bytes read from storage since the process started",
 			Own: Series{NoGauge, "", "disk_read_total"}, At: func(p *Process) *Reading { return &p.ReadSum },
 		},
 		{
@@ -300,12 +291,12 @@ var (
 		},
 		{
 			Key: "read_ops", JSON: "disk_read_ops_per_s", Metric: "llmtop.process.disk_reads", Unit: "{operation}/s",
-			Name: "read calls", Help: "read calls of the process", Detail: "From syscr, including pipes and the page cache",
+			Name: "read calls", Help: "read calls of the process",
 			Own: Series{NoGauge, "", "disk_read_ops"}, At: func(p *Process) *Reading { return &p.ReadOps },
 		},
 		{
 			Key: "write_ops", JSON: "disk_write_ops_per_s", Metric: "llmtop.process.disk_writes", Unit: "{operation}/s",
-			Name: "write calls", Help: "write calls of the process", Detail: "From syscw, including pipes and the page cache",
+			Name: "write calls", Help: "write calls of the process",
 			Own: Series{NoGauge, "", "disk_write_ops"}, At: func(p *Process) *Reading { return &p.WriteOps },
 		},
 		{
@@ -321,12 +312,11 @@ var (
 		{
 			Key: "voluntary", JSON: "voluntary_switches_per_s", Metric: "llmtop.process.voluntary_switches", Unit: "{switch}/s",
 			Name: "switches", Help: "context switches of threads that wait (voluntary)",
-			Detail: "not measured of another process with more than 256 threads",
-			Own:    Series{GaugeVoluntary, "switches", "switches"}, At: func(p *Process) *Reading { return &p.Voluntary },
+			Own: Series{GaugeVoluntary, "switches", "switches"}, At: func(p *Process) *Reading { return &p.Voluntary },
 		},
 		{
 			Key: "involuntary", JSON: "involuntary_switches_per_s", Metric: "llmtop.process.involuntary_switches", Unit: "{switch}/s",
-			Name: "preempted", Help: "context switches of threads that were preempted (involuntary)", Detail: "measured as often as *switches*",
+			Name: "preempted", Help: "context switches of threads that were preempted (involuntary)",
 			Own: Series{GaugeInvoluntary, "preempted", "preempted"}, At: func(p *Process) *Reading { return &p.Involuntary },
 		},
 		{
@@ -337,14 +327,12 @@ var (
 		{
 			Key: "cores", JSON: "available_cores", Metric: "llmtop.process.available_cores", Unit: "{core}",
 			Name: "cores available", Help: "cores that the process may use",
-			Detail: "the lowest of its affinity, the cpuset of its control group, and the CPU quota of that and all groups above",
-			Own:    Series{NoGauge, "", "cores_available"}, At: func(p *Process) *Reading { return &p.Cores },
+			Own: Series{NoGauge, "", "cores_available"}, At: func(p *Process) *Reading { return &p.Cores },
 		},
 		{
 			Key: "launches", JSON: "gpu_launches_per_s", Metric: "llmtop.process.gpu_launches", Unit: "{launch}/s",
 			Name: "launches", Help: "kernels that the process launched on the GPU",
-			Detail: "By probes at the CUDA of a process, as the rows below. Without CUDA graphs, a launch for each kernel of each token",
-			Own:    Series{GaugeLaunches, "GPU launches", "gpu_launches"}, At: func(p *Process) *Reading { return &p.Launches },
+			Own: Series{GaugeLaunches, "GPU launches", "gpu_launches"}, At: func(p *Process) *Reading { return &p.Launches },
 		},
 		{
 			Key: "graphs", JSON: "gpu_graphs_per_s", Metric: "llmtop.process.gpu_graphs", Unit: "{launch}/s",
@@ -354,36 +342,32 @@ var (
 		{
 			Key: "to_gpu", JSON: "copied_to_gpu_bytes_per_s", Metric: "llmtop.process.copied_to_gpu", Unit: "By/s",
 			Name: "copies to the GPU", Help: "bytes that the process copied from memory to the GPU",
-			Detail: "Not reported if the direction of a copy is unknown",
-			Own:    Series{GaugeToGPU, "copies to GPU", "copied_to_gpu"}, At: func(p *Process) *Reading { return &p.ToGPU },
+			Own: Series{GaugeToGPU, "copies to GPU", "copied_to_gpu"}, At: func(p *Process) *Reading { return &p.ToGPU },
 		},
 		{
 			Key: "from_gpu", JSON: "copied_from_gpu_bytes_per_s", Metric: "llmtop.process.copied_from_gpu", Unit: "By/s",
-			Name: "copies from the GPU", Help: "bytes that the process copied from the GPU to memory", Detail: "As above",
+			Name: "copies from the GPU", Help: "bytes that the process copied from the GPU to memory",
 			Own: Series{GaugeFromGPU, "copies from GPU", "copied_from_gpu"}, At: func(p *Process) *Reading { return &p.FromGPU },
 		},
 		{
 			Key: "gpu_wait", JSON: "gpu_wait_share", Metric: "llmtop.process.gpu_wait", Unit: "1",
-			Name: "waiting for the GPU", Help: "time that threads of the process waited for the GPU / wall clock", Detail: "summed over threads",
+			Name: "waiting for the GPU", Help: "time that threads of the process waited for the GPU / wall clock",
 			Own: Series{GaugeGPUWait, "waits for GPU", "gpu_wait"}, At: func(p *Process) *Reading { return &p.GPUWait },
 		},
 		{
 			Key: "copying", JSON: "gpu_copy_share", Metric: "llmtop.process.gpu_copying", Unit: "1",
 			Name: "copying to and from the GPU", Help: "time that threads of the process spent in copies between memory and the GPU / wall clock",
-			Detail: "The calls, and waits for nothing else. A copy that waits for what the GPU computes counts as *waiting*",
-			Own:    Series{GaugeCopying, "copy time", "gpu_copying"}, At: func(p *Process) *Reading { return &p.Copying },
+			Own: Series{GaugeCopying, "copy time", "gpu_copying"}, At: func(p *Process) *Reading { return &p.Copying },
 		},
 		{
 			Key: "launch_gap", JSON: "gpu_launch_gap_share", Metric: "llmtop.process.gpu_launch_gap", Unit: "1",
 			Name: "GPU waiting for launches", Help: "time from the end of a wait for all work of a stream to the next launch / wall clock",
-			Detail: "Without copies. Gaps above 50 ms are no work, and do not count. Not reported if several threads launch. Other streams may have work meanwhile",
-			Own:    Series{GaugeLaunchGap, "launch gaps", "gpu_launch_gap"}, At: func(p *Process) *Reading { return &p.LaunchGap },
+			Own: Series{GaugeLaunchGap, "launch gaps", "gpu_launch_gap"}, At: func(p *Process) *Reading { return &p.LaunchGap },
 		},
 		{
 			Key: "cuda_counted", JSON: "cuda_counted_share", Metric: "llmtop.process.cuda_counted", Unit: "1",
 			Name: "calls counted", Help: "time in which calls of CUDA were counted / wall clock",
-			Detail: "Below 1 where counting all of them would cost more than 1 %",
-			Own:    Series{GaugeCounted, "calls counted", "cuda_counted"}, At: func(p *Process) *Reading { return &p.Counted },
+			Own: Series{GaugeCounted, "calls counted", "cuda_counted"}, At: func(p *Process) *Reading { return &p.Counted },
 		},
 		{
 			Key: "gc_pause", Metric: "llmtop.process.gc_pause", Unit: "ns",

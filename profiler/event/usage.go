@@ -38,18 +38,17 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "run", Unit: "ns",
 		Name: "on a core", Help: "time that the engine's threads ran, summed over threads",
-		Detail: "Of the native engine inside llmtop only its worker threads, where the system lists them; otherwise all threads of the process",
-		At:     func(u *Usage) *Reading { return &u.Running },
+		At: func(u *Usage) *Reading { return &u.Running },
 	},
 	{
 		Key: "wait", Unit: "ns",
 		Name: "waiting for a core", Help: "time that the engine's threads were runnable without a core, summed over threads",
-		Detail: "From schedstat, which counts a wait when it ends, and time throttled as well; only on Linux", At: func(u *Usage) *Reading { return &u.Waiting },
+		At: func(u *Usage) *Reading { return &u.Waiting },
 	},
 	{
 		Key: "outside", Unit: "ns",
 		Name: "outside the engine", Help: "time that llmtop's other threads ran",
-		Detail: "Screen and garbage collector among them; only if the engine runs inside llmtop", At: func(u *Usage) *Reading { return &u.Outside },
+		At: func(u *Usage) *Reading { return &u.Outside },
 	},
 	{
 		Key: "threads", Unit: "{thread}",
@@ -59,14 +58,12 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "cores", Unit: "{core}",
 		Name: "cores available", Help: "cores that the process may use",
-		Detail: "The lowest of its affinity, the cpuset of its control group, and the CPU quota of that and all groups above",
-		At:     func(u *Usage) *Reading { return &u.Cores },
+		At: func(u *Usage) *Reading { return &u.Cores },
 	},
 	{
 		Key: "faults", Unit: "{fault}",
 		Name: "major faults", Help: "page faults of the process that waited for storage",
-		Detail: "A page that the kernel already reads ahead is a minor one",
-		At:     func(u *Usage) *Reading { return &u.Faults },
+		At: func(u *Usage) *Reading { return &u.Faults },
 	},
 	{
 		Key: "read", Unit: "By",
@@ -76,41 +73,36 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "reread", Unit: "By",
 		Name: "read again", Help: "bytes from storage that the system had evicted from memory before",
-		Detail: "`workingset_refault_file` of its control group, else of the machine (*derived*)",
-		At:     func(u *Usage) *Reading { return &u.Reread },
+		At: func(u *Usage) *Reading { return &u.Reread },
 	},
 	{
 		Key: "blocked", Unit: "ns",
 		Name: "blocked on storage", Help: "time in which some task waited for storage",
-		Detail: "PSI of I/O, line `some`, of its control group, else of the machine (*derived*)",
-		At:     func(u *Usage) *Reading { return &u.Blocked },
+		At: func(u *Usage) *Reading { return &u.Blocked },
 	},
 	{
 		Key: "throttled", Unit: "ns",
 		Name: "throttled", Help: "time that the control group held the process at its CPU quota",
-		Detail: "Of all groups with a quota; summed over the cores on which they had runnable threads",
-		At:     func(u *Usage) *Reading { return &u.Throttled },
+		At: func(u *Usage) *Reading { return &u.Throttled },
 	},
 	{
 		Key: "stopped", Unit: "ns",
 		Name: "stopped", Help: "time that the process was stopped by a signal or a debugger",
-		Detail: "From its state at both ends of the interval; of llmtop's own process the delay of the sample, if SIGCONT arrived",
-		At:     func(u *Usage) *Reading { return &u.Stopped },
+		At: func(u *Usage) *Reading { return &u.Stopped },
 	},
 	{
 		Key: "memory_stall", Unit: "ns",
 		Name: "memory pressure", Help: "time in which some task waited for memory",
-		Detail: "PSI of memory, as *blocked on storage*", At: func(u *Usage) *Reading { return &u.MemoryStall },
+		At: func(u *Usage) *Reading { return &u.MemoryStall },
 	},
 	{
 		Key: "limit_hits", Unit: "{event}",
 		Name: "memory limit reached", Help: "times that a control group of the process reached its memory limit",
-		Detail: "`memory.failcnt`, or `max` and `high` of `memory.events`",
-		At:     func(u *Usage) *Reading { return &u.LimitHits },
+		At: func(u *Usage) *Reading { return &u.LimitHits },
 	},
 	{
 		Key: "gc_pause", Unit: "ns",
 		Name: "GC pause", Help: "time in which llmtop's garbage collector stopped the engine",
-		Detail: "Only if the engine runs inside llmtop", At: func(u *Usage) *Reading { return &u.GCPause },
+		At: func(u *Usage) *Reading { return &u.GCPause },
 	},
 }

@@ -66,9 +66,7 @@ type LatencyRow struct {
 	GenAI  bool      // named by OpenTelemetry's conventions for generative AI, which require further attributes
 	Bounds []float64 // of a classic histogram, in s
 
-	Help   string // definition for exports, alerts and the screen's help; no period at the end
-	Detail string // the rest of the definition for docs/metrics.md, in Markdown
-	Absent string // when it is absent, for docs/metrics.md
+	Help string // definition for exports, alerts and the screen's help; no period at the end
 
 	Practical float64 // s: smaller differences do not matter to comparisons
 	Gate      bool    // decides the outcome of comparisons by default
@@ -92,80 +90,70 @@ var (
 var Latencies = [NumLatencies]LatencyRow{
 	TTFT: {
 		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", Server: event.HistogramTTFT, GenAI: true, Bounds: FirstBounds,
-		Help:   "time to first token: first token - enqueued, of warm requests",
-		Detail: "warm: not [cold](#numbers-of-one-request). One that came while the model was loading counts with that wait",
-		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
+		Help:      "time to first token: first token - enqueued, of warm requests",
+		Practical: 200e-6, Gate: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
 	},
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
-		Help:   "time to first token of the cold request, including the model load if it is reported",
-		Detail: "cold (`cold`) is the first request since the load began; the part of the load before it came is added. In a request it is `ttft_s`",
-		Absent: "before the first token; no token came", Practical: 5e-3,
-		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
+		Help:      "time to first token of the cold request, including the model load if it is reported",
+		Practical: 5e-3,
+		Of:        func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
+		In:        func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
 	},
 	Answer: {
 		Name: "first answer token", Title: "1st answer", JSON: "answer_s", Metric: "llmtop.time_to_first_answer_token", Reason: true, Alert: "answer", Bounds: FirstBounds,
-		Help:   "time to the first token of the answer of requests that reason: first token that is no reasoning - enqueued",
-		Detail: "other tools call it time to first output token (TTFO). Known where the server separates reasoning from the answer. Without streamed reasoning that the server counts, it is TTFT. `--slo answer=2s` judges requests that do not reason by their TTFT",
-		Absent: "the request did not reason, or the server does not show it; before the first token of the answer", Practical: 200e-6, Moment: AtEnd,
+		Help:      "time to the first token of the answer of requests that reason: first token that is no reasoning - enqueued",
+		Practical: 200e-6, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.Answer) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.Answer },
 	},
 	Thinking: {
 		Name: "thinking time", Title: "thinking", JSON: "thinking_s", Metric: "llmtop.thinking.time", Reason: true, Alert: "thinking", Bounds: WholeBounds,
-		Help:   "from the first token of reasoning to the next token of the answer; pacing is excluded",
-		Detail: "if a request reasons several times, the sum. Without an answer, to the last token of reasoning",
-		Absent: "the request did not reason, or the server does not stream it; several choices", Practical: 1e-3, Moment: AtEnd,
+		Help:      "from the first token of reasoning to the next token of the answer; pacing is excluded",
+		Practical: 1e-3, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.Thinking },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.Thinking },
 	},
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
-		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without other stages, model load and pacing of others",
-		Detail: "the engine's own value if it reports one. Where only `waits` show it (`queue_inferred`), it is in no percentile",
-		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
+		Help:      "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without other stages, model load and pacing of others",
+		Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.QueueInferred(), r.STIL) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
 	},
 	ITL: {
 		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Server: event.HistogramITL, Bounds: TokenBounds,
-		Help:   "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded",
-		Detail: "k tokens that share a timestamp count as k gaps of 1/k each (the *token view*). For a request its distribution; for a token its own gap (`gap_s`)",
-		Absent: "the first token has none", Practical: 10e-6, Moment: AtToken,
+		Help:      "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded",
+		Practical: 10e-6, Moment: AtToken,
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ITL },
 	},
 	MaxITL: {
 		Name: "max ITL", Title: "max ITL", JSON: "max_itl_s", Metric: "llmtop.max_inter_token_latency", Alert: "max_itl", Bounds: TokenBounds,
-		Help:   "longest gap between two tokens of a request; pacing is excluded",
-		Detail: "the worst freeze that a reader saw, once per finished request. In a request it is `max` of `itl_s`",
-		Absent: "n < 2; the start of the request was not seen", Practical: 100e-6, Moment: AtEnd,
+		Help:      "longest gap between two tokens of a request; pacing is excluded",
+		Practical: 100e-6, Moment: AtEnd,
 		Of: longestGap,
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.MaxITL },
 	},
 	TPOT: {
 		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", Server: event.HistogramTPOT, GenAI: true, Bounds: TokenBounds,
-		Help:   "time per output token: (E2EL - TTFT) / (streamed tokens - those that came with the first), the mean ITL",
-		Detail: "in other units ms/token. Tokens that a server counts and does not stream, such as hidden reasoning, do not count",
-		Absent: "n < 2, or all tokens share one timestamp; the number of streamed tokens is unknown", Practical: 1e-6, Gate: true, Moment: AtEnd,
+		Help:      "time per output token: (E2EL - TTFT) / (streamed tokens - those that came with the first), the mean ITL",
+		Practical: 1e-6, Gate: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.TPOT },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
 	},
 	AnswerTPOT: {
 		Name: "TPOT of the answer", Title: "TPOT ans.", JSON: "answer_tpot_s", Metric: "llmtop.answer.time_per_output_token", Reason: true, Alert: "answer_tpot", Bounds: TokenBounds,
-		Help:   "time per output token of the answer without reasoning: time from its first token to its last / its tokens after those that came with the first",
-		Detail: "reasoning between parts of the answer is left out. Without streamed reasoning it is TPOT",
-		Absent: "the request did not reason; the answer has one token; several choices; the number of its tokens is unknown", Practical: 1e-6, Moment: AtEnd,
+		Help:      "time per output token of the answer without reasoning: time from its first token to its last / its tokens after those that came with the first",
+		Practical: 1e-6, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.AnswerTPOT },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.AnswerTPOT },
 	},
 	E2EL: {
 		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", Server: event.HistogramE2EL, GenAI: true, Bounds: WholeBounds,
-		Help:   "end-to-end latency: finished - enqueued = TTFT + decode time",
-		Detail: "pacing is excluded. For an answer that came as a whole, closed - enqueued; its TTFT is not reported",
-		Absent: "while it runs; no token came", Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,
+		Help:      "end-to-end latency: finished - enqueued = TTFT + decode time",
+		Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.E2EL },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.E2EL },
 	},

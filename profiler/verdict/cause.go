@@ -40,11 +40,9 @@ const (
 // CauseRow is all that is known of a cause: the row of the table that stalls, verdicts, reports, alerts and
 // docs/causes.md share.
 type CauseRow struct {
-	Key      string // in reports and alerts
-	Text     string // follows the lost time: "a stall of 30 ms: …"
-	Remedy   string
-	Supports string // the evidence, in docs/causes.md
-	Excludes string // what rules it out, in docs/causes.md
+	Key    string // in reports and alerts
+	Text   string // follows the lost time: "a stall of 30 ms: …"
+	Remedy string
 
 	explains func(*Interval, *Limits) int64 // ns of the interval that the cause accounts for; 0: excluded
 	evidence func(*Interval) string         // the numbers that say so
@@ -54,23 +52,20 @@ type CauseRow struct {
 var Causes = [NumCauses]CauseRow{
 	Unknown: {
 		Key: "unknown", Text: "unknown cause",
-		Supports: "no other cause explains half of the lost time", explains: func(*Interval, *Limits) int64 { return 0 },
+		explains: func(*Interval, *Limits) int64 { return 0 },
 	},
 	Stopped: {
 		Key: "stopped", Text: "the process was stopped", Remedy: "find what sends SIGSTOP: a debugger, a job control shell, a freezer",
-		Supports: "time in state T, or the sampler was held up while no thread ran", Excludes: "the process was running",
 		explains: func(i *Interval, _ *Limits) int64 { return whole(i.Usage.Stopped) },
 		evidence: func(i *Interval) string { return "stopped for " + duration(i.Usage.Stopped) },
 	},
 	GC: {
 		Key: "gc", Text: "llmtop's garbage collection", Remedy: "run the engine in its own process (--isolated), or set GOGC=400",
-		Supports: "stop-the-world pauses", Excludes: "the engine runs in another process",
 		explains: func(i *Interval, _ *Limits) int64 { return whole(i.Usage.GCPause) },
 		evidence: func(i *Interval) string { return "the collector stopped the engine for " + duration(i.Usage.GCPause) },
 	},
 	CPUQuota: {
 		Key: "cpu_quota", Text: "held at the CPU quota of its control group", Remedy: "raise the CPU quota, or give the engine as many threads as the quota has cores",
-		Supports: "throttled time of the control group; with it, time waiting for a core", Excludes: "the group was not throttled",
 		explains: func(i *Interval, _ *Limits) int64 {
 			if t := whole(i.Usage.Throttled); t > 0 {
 				return max(t, whole(i.Usage.Waiting)) // the group counts it when the quota is renewed
@@ -84,8 +79,7 @@ var Causes = [NumCauses]CauseRow{
 	MemoryLimit: {
 		Key: "memory_limit", Text: "too little memory: the same pages of the model are read again",
 		Remedy:   "raise the memory limit above the model's size, or use a smaller quantisation",
-		Supports: "waiting for storage, with memory pressure for most of it, or with bytes that had been evicted from memory, or with more bytes read than the model has",
-		Excludes: "each page is read once, or the process read nothing", evidence: (*Interval).readEvidence,
+		evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); ns > 0 && i.rereads(ns) {
 				return max(ns, whole(i.Usage.MemoryStall))
@@ -95,8 +89,7 @@ var Causes = [NumCauses]CauseRow{
 	},
 	DiskReads: {
 		Key: "disk_reads", Text: "waiting for reads of the model from disk", Remedy: "repeat the run when the file is in the page cache, or use a faster disk",
-		Supports: "time blocked on storage; time in which the threads neither ran nor waited for a core, if half of it is accounted as pressure",
-		Excludes: "no time blocked and no major fault, the process read nothing, or threads ran all the time", evidence: (*Interval).readEvidence,
+		evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); !i.rereads(ns) {
 				return ns
@@ -106,8 +99,7 @@ var Causes = [NumCauses]CauseRow{
 	},
 	ThrottledClock: {
 		Key: "throttled_clock", Text: "the cores ran below their frequency", Remedy: "check cooling, power limits and the CPU governor",
-		Supports: "frequency of the busy cores / highest frequency; thermal throttling",
-		Excludes: "the frequency is not reported, or within its limit", explains: (*Interval).clockLoss,
+		explains: (*Interval).clockLoss,
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("busy cores at %s of their highest frequency", metric.Percent(i.Clock.V))
 		},
@@ -115,8 +107,6 @@ var Causes = [NumCauses]CauseRow{
 	OwnThreads: {
 		Key: "own_threads", Text: "more threads than cores: the engine's threads waited for each other",
 		Remedy:   "set --threads to the number of cores",
-		Supports: "time waiting for a core; the part of it that goes to the engine's own threads. Or the engine is set to more threads than cores and keeps these busy",
-		Excludes: "no more threads than cores",
 		explains: func(i *Interval, _ *Limits) int64 { own, _, _ := i.waits(); return max(own, i.crowded()) },
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("%.0f threads on %s; together they ran %s; %s", max(i.Usage.Threads.V, i.Threads), coreCount(i.Usage.Cores.V),
@@ -125,8 +115,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	OtherProcesses: {
 		Key: "other_processes", Text: "other processes used the cores", Remedy: "stop other programs on these cores, or reserve cores for the engine (taskset)",
-		Supports: "time waiting for a core; CPU time of other processes in the same sample",
-		Excludes: "other processes used less CPU time than that, or the control group was throttled",
 		explains: func(i *Interval, _ *Limits) int64 { _, others, _ := i.waits(); return others },
 		evidence: func(i *Interval) string {
 			words := i.waited()
@@ -138,7 +126,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	Screen: {
 		Key: "llmtop", Text: "llmtop's other threads used the cores", Remedy: "use fewer --threads than cores, or a lower --fps",
-		Supports: "time waiting for a core; CPU time of llmtop without the engine's threads", Excludes: "the engine runs in another process",
 		explains: func(i *Interval, _ *Limits) int64 { _, _, screen := i.waits(); return screen },
 		evidence: func(i *Interval) string {
 			return i.waited() + "; llmtop's other threads ran " + duration(i.Usage.Outside)
@@ -146,7 +133,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	Hypervisor: {
 		Key: "hypervisor", Text: "the hypervisor gave the cores to other machines", Remedy: "use a machine with dedicated cores",
-		Supports: "stolen CPU time, mean over the cores, in proportion to the time that its sample covers", Excludes: "no time was stolen",
 		explains: func(i *Interval, _ *Limits) int64 { return i.stolen() },
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("%s of %s stolen, mean over the cores", duration(i.Stolen), metric.Duration(i.OthersSpan))
@@ -154,19 +140,16 @@ var Causes = [NumCauses]CauseRow{
 	},
 	GPUHeat: {
 		Key: "gpu_heat", Text: "the GPU lowered its clock because of its temperature", Remedy: "check the cooling of the GPU",
-		Supports: "the driver's reason, and clock / highest clock", Excludes: "the driver gives another reason, or the GPU's memory is at its limit",
 		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Hot) },
 		evidence: func(i *Interval) string { return "its clock was " + i.gpuShare(i.GPU.Hot) + " below its highest" },
 	},
 	GPUPower: {
 		Key: "gpu_power", Text: "the GPU lowered its clock because of its power limit", Remedy: "raise the power limit of the GPU (nvidia-smi -pl)",
-		Supports: "the driver's reason, and clock / highest clock", Excludes: "the driver gives another reason, or the GPU's memory is at its limit",
 		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Capped) },
 		evidence: func(i *Interval) string { return "its clock was " + i.gpuShare(i.GPU.Capped) + " below its highest" },
 	},
 	GPUOthers: {
 		Key: "gpu_others", Text: "other processes used the GPU", Remedy: "stop other programs on this GPU, or use another one (CUDA_VISIBLE_DEVICES)",
-		Supports: "busy time of the GPU for other processes", Excludes: "the GPU was less than 90 % busy, or the driver does not list its processes",
 		explains: func(i *Interval, _ *Limits) int64 { return i.onGPU(i.GPU.Others) },
 		evidence: func(i *Interval) string {
 			return "others kept the GPU busy for " + i.gpuShare(i.GPU.Others) + " of the time"
@@ -174,7 +157,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	LaunchGaps: {
 		Key: "launch_gaps", Text: "the GPU waited for the CPU", Remedy: "use CUDA graphs, or larger batches",
-		Supports: "launch gaps, by probes at CUDA", Excludes: "no probes, several threads launch, or the experts are on the CPU",
 		explains: func(i *Interval, _ *Limits) int64 {
 			if i.GPU.HostExperts {
 				return 0
@@ -191,7 +173,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	Copies: {
 		Key: "gpu_copies", Text: "copies between memory and the GPU", Remedy: "keep on the GPU what is copied: all layers, and the experts that are picked most (llmtop experts plan)",
-		Supports: "time in copies, by probes at CUDA; with experts on the CPU (options of llama.cpp) also launch gaps", Excludes: "no probes",
 		explains: func(i *Interval, _ *Limits) int64 {
 			if i.GPU.Copies == 0 {
 				return 0
@@ -212,7 +193,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	PromptOfOther: {
 		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: smallerChunks + ", shorter prompts, or another replica for long ones",
-		Supports: "forward passes with prompt tokens in the gap; without forward passes, a request that waited for its first token", Excludes: "no such pass or request",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Prompt },
 		evidence: func(i *Interval) string {
 			if i.PromptAwaited {
@@ -227,7 +207,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	Pacing: {
 		Key: "pacing", Text: "waiting behind requests that are paced", Remedy: "a higher --pace, or none: the requests that hold the slots wait on purpose",
-		Supports: "paced time of running requests during the wait", Excludes: "no request is paced",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Paced },
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("running requests were paced for %s of the wait", metric.Duration(i.Paced))
@@ -235,14 +214,11 @@ var Causes = [NumCauses]CauseRow{
 	},
 	Queue: {
 		Key: "queue", Text: "waiting for a slot", Remedy: "more slots (--parallel), or fewer requests at a time",
-		Supports: "time in the queue, without pacing", Excludes: "the engine does not report when a request leaves the queue",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Queued },
 		evidence: func(i *Interval) string { return fmt.Sprintf("%s in the queue", metric.Duration(i.Queued)) },
 	},
 	OwnPrompt: {
 		Key: "own_prompt", Text: "its own prompt", Remedy: "a shorter prompt, or a prefix that requests share",
-		Supports: "prefill time, at most twice what other prompts take for as many tokens",
-		Excludes: "a cause above explains as much; it is the first prompt, and the model load reports no warm-up",
 		explains: func(i *Interval, _ *Limits) int64 { return i.OwnPrompt },
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("its prompt was processed for %s", metric.Duration(i.OwnPrompt))
@@ -250,13 +226,11 @@ var Causes = [NumCauses]CauseRow{
 	},
 	ModelLoad: {
 		Key: "model_load", Text: "the model was loaded", Remedy: "keep the model loaded between requests",
-		Supports: "time of the model load, of a cold request", Excludes: "a cause above explains as much",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Load },
 		evidence: func(i *Interval) string { return "the load took " + metric.Duration(i.Load) },
 	},
 	MemoryBandwidth: {
 		Key: "memory_bandwidth", Text: "the model needs the machine's memory bandwidth", Remedy: "a smaller quantisation, or more requests in a batch",
-		Supports: "decode bandwidth / read bandwidth", Excludes: "below the limit, or a cause above explains as much",
 		explains: func(i *Interval, l *Limits) int64 {
 			if !i.Bandwidth.OK() || i.Bandwidth.V < l.MemoryBound {
 				return 0
@@ -269,8 +243,6 @@ var Causes = [NumCauses]CauseRow{
 	},
 	GPUMemory: {
 		Key: "gpu_memory_bandwidth", Text: "the model needs the bandwidth of the GPU's memory", Remedy: "a smaller quantisation, or more requests in a batch",
-		Supports: "DRAM bandwidth, measured by GPM; else decode bandwidth / highest bandwidth of the GPUs, marked as computed",
-		Excludes: "below the limit, the time is not a slow second, weights are not on the GPU, or a cause above explains as much",
 		explains: func(i *Interval, l *Limits) int64 {
 			if share, _ := i.GPU.memory(); i.Whole && share >= l.MemoryBound {
 				return int64(float64(i.Lost) * min(share, 1))
