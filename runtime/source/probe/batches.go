@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -8,54 +10,52 @@ import (
 )
 
 // addRows adds a part of a batch to the pass in progress.
-func (t *tracker) addRows(r record, b *batch) {
-	c := t.context(b.ctx)
+func (t *tracker) addRows(r record, b *probesBatchMany) {
+	c := t.context(b.Of.Ctx)
 	f := c.pass
 	if f == nil {
 		return
 	}
-	if b.flags&physical != 0 {
+	flags := b.Of.Flags
+	if flags&physical != 0 {
 		f.addOrder(b)
 		return
 	}
-	for i := range b.n {
-		v := row{token: b.token[i], seq: 0}
-		if b.flags&noTokens != 0 {
+	for i := range b.Of.N {
+		v := row{token: b.Token[i], seq: 0}
+		if flags&noTokens != 0 {
 			v.token = -1
 		}
-		if b.flags&hasSeq != 0 {
-			v.seq = b.seq[i]
+		if flags&hasSeq != 0 {
+			v.seq = b.Seq[i]
 		}
-		if b.flags&hasPos != 0 {
-			v.pos, v.known = b.pos[i], true
+		if flags&hasPos != 0 {
+			v.pos, v.known = b.Pos[i], true
 		}
-		v.output = b.flags&hasOutput != 0 && b.output[i] != 0
+		v.output = flags&hasOutput != 0 && b.Output[i] != 0
 		f.rows = append(f.rows, v)
 	}
-	if b.first+b.n == b.total && len(f.rows) == b.total {
+	if b.Of.First+b.Of.N == b.Of.Total && len(f.rows) == int(b.Of.Total) {
 		if why := t.impossible(f.rows); why != "" {
 			t.doubt(why)
 			c.pass = nil
 			return
 		}
-		if b.flags&hasOutput == 0 {
+		if flags&hasOutput == 0 {
 			f.rows[len(f.rows)-1].output = true
 		}
-		t.beginRows(c, f, r.at)
+		t.beginRows(c, f, r.At)
 	}
 }
 
 // addOrder adds rows of a physical batch. Each is the first row of the batch with that sequence and position.
-func (f *forward) addOrder(b *batch) {
-	if b.first == 0 {
-		f.parts = append(f.parts, b.total)
-	}
-	for i := range b.n {
+func (f *forward) addOrder(b *probesBatchMany) {
+	for i := range b.Of.N {
 		from := 0
 		if n := len(f.order); n > 0 && f.order[n-1]+1 < len(f.rows) {
 			from = f.order[n-1] + 1 // most often, the order is that of the batch
 		}
-		same := func(v row) bool { return v.token == b.token[i] && v.seq == b.seq[i] && (!v.known || v.pos == b.pos[i]) }
+		same := func(v row) bool { return v.token == b.Token[i] && v.seq == b.Seq[i] && (!v.known || v.pos == b.Pos[i]) }
 		at := slices.IndexFunc(f.rows[from:], same)
 		if at >= 0 {
 			at += from
@@ -170,17 +170,17 @@ func (t *tracker) doubt(why string) {
 }
 
 // beginPass begins a pass.
-func (t *tracker) beginPass(c *llamaContext, r record, p *pass) {
+func (t *tracker) beginPass(c *llamaContext, r record, p *probesPass) {
 	t.begun++
 	if c.returned() {
 		t.endPass(c)
 	}
 	switch {
-	case p.tokens < 0 || p.tokens > maxBatch:
-		t.doubt(fmt.Sprintf("a batch has %d tokens", p.tokens))
-	case p.tokens > 0: // llama.cpp refuses an empty batch
+	case p.Tokens < 0 || p.Tokens > maxBatch:
+		t.doubt(fmt.Sprintf("a batch has %d tokens", p.Tokens))
+	case p.Tokens > 0: // llama.cpp refuses an empty batch
 		c.step++
-		c.pass = &forward{tid: r.tid, tokens: p.tokens, began: r.at, step: c.step, rows: make([]row, 0, p.tokens)}
+		c.pass = &forward{tid: r.Tid, tokens: int(p.Tokens), began: r.At, step: c.step, rows: make([]row, 0, p.Tokens)}
 	}
 }
 

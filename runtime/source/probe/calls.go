@@ -1,10 +1,12 @@
+//go:build amd64 || arm64
+
 package probe
 
 import "github.com/llmtop/llmtop/profiler/event"
 
 // addCalls notes what the thread of a pass has called of CUDA: at its begin, or at its end so far.
-func (f *forward) addCalls(d *called) {
-	if d.begins {
+func (f *forward) addCalls(d *probesCalled) {
+	if d.Begins != 0 {
 		f.calls[0] = d
 	} else {
 		f.calls[1] = d
@@ -23,12 +25,12 @@ func callsOf(t *tracker, f *forward) *event.Calls {
 	}
 	since := func(before, now uint64) event.Reading { return event.MeasuredValue(float64(now - min(before, now))) }
 	c := &event.Calls{
-		Launches: since(from.launches, to.launches), Graphs: since(from.graphs, to.graphs),
-		To: since(from.to, to.to), From: since(from.from, to.from),
-		ToTime: since(from.toTime, to.toTime), FromTime: since(from.fromTime, to.fromTime),
-		Wait: since(from.waited, to.waited), Gap: since(from.gaps, to.gaps), Pass: event.MeasuredValue(float64(f.ended - f.began)),
+		Launches: since(from.Launches, to.Launches), Graphs: since(from.Graphs, to.Graphs),
+		To: since(from.To, to.To), From: since(from.From, to.From),
+		ToTime: since(from.ToTime, to.ToTime), FromTime: since(from.FromTime, to.FromTime),
+		Wait: since(from.Waited, to.Waited), Gap: since(from.Gaps, to.Gaps), Pass: event.MeasuredValue(float64(f.ended - f.began)),
 	}
-	if to.unknown > from.unknown {
+	if to.Unknown > from.Unknown {
 		for _, r := range []*event.Reading{&c.To, &c.From, &c.ToTime, &c.FromTime} {
 			*r = event.Absent(event.NotReported)
 		}
@@ -59,9 +61,9 @@ func (p *promptCalls) add(f *forward, c *event.Calls) {
 	p.sum.Add(c)
 	p.passes++
 	if p.first == 0 {
-		p.first = f.calls[1].first
+		p.first = f.calls[1].First
 	}
-	if end := f.calls[1].last; end != 0 {
+	if end := f.calls[1].Last; end != 0 {
 		p.last = end
 	}
 }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -45,23 +47,23 @@ type text struct {
 }
 
 // addText adds a part of a tokenized text.
-func (t *tracker) addText(r record, d *tokenized) {
-	if d.first == 0 {
+func (t *tracker) addText(r record, d *probesTokenized) {
+	if d.First == 0 {
 		if len(t.texts) == maxTexts {
 			t.texts = slices.Delete(t.texts, 0, 1)
 		}
-		x := t.threads[r.tid]
-		if x != nil && (!x.open() || x.doubtful || x.received > d.began) {
+		x := t.threads[r.Tid]
+		if x != nil && (!x.open() || x.doubtful || x.received > d.Began) {
 			x = nil
 		}
-		t.texts = append(t.texts, &text{tid: r.tid, exchange: x, began: d.began, tokens: make([]int32, 0, d.total), missing: d.total})
+		t.texts = append(t.texts, &text{tid: r.Tid, exchange: x, began: d.Began, tokens: make([]int32, 0, d.Total), missing: int(d.Total)})
 	}
 	for i := len(t.texts) - 1; i >= 0; i-- {
-		if x := t.texts[i]; x.tid == r.tid && x.missing > 0 {
-			if len(x.tokens) == d.first && d.n > 0 {
-				x.tokens = append(x.tokens, d.token[:d.n]...)
-				x.missing = d.total - len(x.tokens)
-				x.end = r.at
+		if x := t.texts[i]; x.tid == r.Tid && x.missing > 0 {
+			if len(x.tokens) == int(d.First) && d.N > 0 {
+				x.tokens = append(x.tokens, d.Token[:d.N]...)
+				x.missing = int(d.Total) - len(x.tokens)
+				x.end = r.At
 			}
 			return
 		}
@@ -102,31 +104,31 @@ func (t *tracker) forget(x *exchange) {
 }
 
 // addTransfer notes what a thread received and sent.
-func (t *tracker) addTransfer(r record, d *transfer) {
+func (t *tracker) addTransfer(r record, d *probesTransfer) {
 	const brokenPipe, reset = -32, -104 // errors of Linux
-	x := t.threads[r.tid]
+	x := t.threads[r.Tid]
 	switch {
-	case r.kind == kindReceived && d.bytes > 0:
-		if x != nil && x.fd == d.fd && x.open() {
+	case r.Kind == kindReceived && d.Bytes > 0:
+		if x != nil && x.fd == d.Fd && x.open() {
 			return // more of the same request
 		}
 		if len(t.threads) == maxThreads {
 			clear(t.threads)
 		}
-		next := &exchange{fd: d.fd, received: r.at, doubtful: x != nil && x.open()}
+		next := &exchange{fd: d.Fd, received: r.At, doubtful: x != nil && x.open()}
 		if x != nil {
 			t.forget(x)
 		}
-		t.threads[r.tid] = next
-	case x == nil || x.fd != d.fd: // its request came before the probes
-	case x.sent == 0 && d.headers:
-		x.headers = d.bytes != continueBytes
-	case d.bytes > 0:
-		x.sent, x.ended = r.at, d.headers || d.bytes == 2 // "0\r\n" and the empty line may be sent apart
+		t.threads[r.Tid] = next
+	case x == nil || x.fd != d.Fd: // its request came before the probes
+	case x.sent == 0 && d.Headers != 0:
+		x.headers = d.Bytes != continueBytes
+	case d.Bytes > 0:
+		x.sent, x.ended = r.At, d.Headers != 0 || d.Bytes == 2 // "0\r\n" and the empty line may be sent apart
 		t.answer(x)
-	case d.bytes == 0 && r.kind == kindReceived, d.bytes == brokenPipe, d.bytes == reset:
+	case d.Bytes == 0 && r.Kind == kindReceived, d.Bytes == brokenPipe, d.Bytes == reset:
 		if x.closed == 0 {
-			x.closed = r.at
+			x.closed = r.At
 		}
 		if !x.matched {
 			t.forget(x)

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -28,11 +30,13 @@ func (l *log) requests() []string {
 }
 
 func (p *process) receive(tid uint32, fd int32) {
-	p.apply(kindReceived, tid, &transfer{fd: fd, bytes: 9})
+	p.apply(kindReceived, tid, &probesTransfer{Fd: fd, Bytes: 9})
 }
 
-func (p *process) send(tid uint32, fd int32)  { p.apply(kindSent, tid, &transfer{fd: fd, bytes: 9}) }
-func (p *process) leave(tid uint32, fd int32) { p.apply(kindReceived, tid, &transfer{fd: fd}) }
+func (p *process) send(tid uint32, fd int32) {
+	p.apply(kindSent, tid, &probesTransfer{Fd: fd, Bytes: 9})
+}
+func (p *process) leave(tid uint32, fd int32) { p.apply(kindReceived, tid, &probesTransfer{Fd: fd}) }
 
 // TestConnections matches requests to the connections on which they came where that is certain, and gives them no begin
 // otherwise.
@@ -51,7 +55,7 @@ func TestConnections(t *testing.T) {
 		}, "#1 queued at 3000, #1 receive 3000..3000, #1 running at 5000"},
 		"a server that asks for the rest": {func(p *process) {
 			p.receive(7, 4)
-			p.apply(kindSent, 7, &transfer{fd: 4, bytes: continueBytes, headers: true})
+			p.apply(kindSent, 7, &probesTransfer{Fd: 4, Bytes: continueBytes, Headers: 1})
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)
 			p.run(0, prompt, 1)
@@ -59,14 +63,14 @@ func TestConnections(t *testing.T) {
 		"headers before the first token": {func(p *process) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)
-			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 180, headers: true})
+			p.apply(kindSent, 7, &probesTransfer{Fd: 4, Bytes: 180, Headers: 1})
 			p.run(0, prompt, 1)
 			p.send(7, 4)
 			p.begin(rows{0, 3, true, []int32{9}})
 		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 4000, #1 send 7000..8000"},
 		"an answer of headers before": {func(p *process) {
 			p.receive(7, 4)
-			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 180, headers: true})
+			p.apply(kindSent, 7, &probesTransfer{Fd: 4, Bytes: 180, Headers: 1})
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)
 			p.run(0, prompt, 1)
@@ -129,7 +133,7 @@ func TestConnections(t *testing.T) {
 		"a client that left between two tokens of a stream": {func(p *process) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)
-			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 180, headers: true})
+			p.apply(kindSent, 7, &probesTransfer{Fd: 4, Bytes: 180, Headers: 1})
 			p.run(0, prompt, 1)
 			p.send(7, 4)
 			p.leave(7, 4)
@@ -138,10 +142,10 @@ func TestConnections(t *testing.T) {
 		"a client that left after the end of a stream": {func(p *process) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)
-			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 180, headers: true})
+			p.apply(kindSent, 7, &probesTransfer{Fd: 4, Bytes: 180, Headers: 1})
 			p.run(0, prompt, 1)
 			p.send(7, 4)
-			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 5, headers: true})
+			p.apply(kindSent, 7, &probesTransfer{Fd: 4, Bytes: 5, Headers: 1})
 			p.leave(7, 4)
 			p.t.expire(p.now + 2*idleEnd)
 		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 4000, #1 finished at 7000 \"\" prompt 3 cached 0 generated 1"},
@@ -149,7 +153,7 @@ func TestConnections(t *testing.T) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)
 			p.begin(rows{0, 0, false, []int32{1, 2}})
-			p.apply(kindReceived, 7, &transfer{fd: 4, bytes: -104})
+			p.apply(kindReceived, 7, &probesTransfer{Fd: 4, Bytes: -104})
 			p.end()
 			p.t.expire(p.now + 2*idleEnd)
 		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 3000, " +
@@ -166,7 +170,7 @@ func TestConnections(t *testing.T) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3, 4)
 			for at, tokens := range [][]int32{{1, 2}, {3, 4}} {
-				p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 2})
+				p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 2})
 				first := int32(2 * at)
 				p.batch([]row{{token: tokens[0], pos: first, output: true}, {token: tokens[1], pos: first + 1, output: true}}, 0)
 				p.end()
@@ -218,16 +222,16 @@ func TestHeldTokens(t *testing.T) {
 func TestDrafts(t *testing.T) {
 	p, l := watch()
 	p.run(0, []int32{1, 2}, 1)
-	p.apply(kindPassBegin, 1, &pass{ctx: 2, tokens: 1, result: 1})
-	p.apply(kindPassEnd, 1, &pass{ctx: 2})
-	p.apply(kindDrafted, 1, &drafted{began: p.now - 2000})
-	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 3})
+	p.apply(kindPassBegin, 1, &probesPass{Ctx: 2, Tokens: 1, Result: 1})
+	p.apply(kindPassEnd, 1, &probesPass{Ctx: 2})
+	p.apply(kindDrafted, 1, &probesDrafted{Began: p.now - 2000})
+	p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 3})
 	p.batch([]row{{token: 9, pos: 2, output: true}, {token: 5, pos: 3, output: true}, {token: 6, pos: 4, output: true}}, 0)
 	p.end()
-	p.apply(kindDrafted, 1, &drafted{began: p.now, follows: true})
+	p.apply(kindDrafted, 1, &probesDrafted{Began: p.now, Follows: 1})
 	p.sample(0, 5)
 	p.sample(1, 7) // instead of 6
-	p.apply(kindRemoved, 1, &removed{seq: 0, from: 4, to: -1})
+	p.apply(kindRemoved, 1, &probesRemoved{Seq: 0, From: 4, To: -1})
 	p.begin(rows{0, 4, true, []int32{7}})
 	p.end()
 	p.sample(0, 8)

@@ -1,6 +1,9 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,19 +13,27 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 )
 
+// pickTensor is the prefix of the names of the tensors that hold picks; the layer follows.
+const pickTensor = "ffn_moe_topk-"
+
 // addPicks adds the picks of a part of a layer's rows to the pass in progress.
-func (t *tracker) addPicks(tid uint32, p *picked) {
+func (t *tracker) addPicks(tid uint32, p *probesPickedMany) {
 	f := t.running(tid)
-	if f == nil || p.used != t.experts.Used || p.layer >= t.experts.Layers {
+	name, _, _ := bytes.Cut(p.Of.Name[:], []byte{0})
+	layer, err := strconv.Atoi(strings.TrimPrefix(string(name), pickTensor))
+	if err != nil {
+		t.malformed++
+	}
+	if f == nil || err != nil || layer < 0 || layer >= t.experts.Layers || int(p.Of.Used) != t.experts.Used {
 		return
 	}
 	if f.picks == nil {
 		f.picks = map[int][][]uint16{}
 	}
-	for i := range p.n {
-		picks := make([]uint16, p.used)
+	for i := range p.Of.N {
+		picks := make([]uint16, p.Of.Used)
 		for j := range picks {
-			id := p.pick[i][j]
+			id := p.Pick[i][j]
 			if id < 0 || int(id) >= t.experts.Experts {
 				picks = nil
 				t.unread++
@@ -30,7 +41,7 @@ func (t *tracker) addPicks(tid uint32, p *picked) {
 			}
 			picks[j] = uint16(id)
 		}
-		f.picks[p.layer] = append(f.picks[p.layer], picks)
+		f.picks[layer] = append(f.picks[layer], picks)
 	}
 }
 

@@ -417,7 +417,7 @@ func (p *Probe) read(t *tracker) (n int, err error) {
 		n++
 		if r, err := parse(p.record.RawSample); err != nil {
 			t.malformed++
-		} else if r.at >= p.since {
+		} else if r.At >= p.since {
 			t.apply(r)
 		}
 	}

@@ -13,6 +13,35 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type probesBatch struct {
+	_     structs.HostLayout
+	Head  probesHead
+	Ctx   uint64
+	Total int32
+	First int32
+	N     int32
+	Flags uint32
+}
+
+type probesBatchMany struct {
+	_      structs.HostLayout
+	Of     probesBatch
+	Token  [64]int32
+	Pos    [64]int32
+	Seq    [64]int32
+	Output [64]uint8
+}
+
+type probesBatchOne struct {
+	_      structs.HostLayout
+	Of     probesBatch
+	Token  [1]int32
+	Pos    [1]int32
+	Seq    [1]int32
+	Output [1]uint8
+	_      [3]byte
+}
+
 type probesCall struct {
 	_  structs.HostLayout
 	At uint64
@@ -20,6 +49,95 @@ type probesCall struct {
 	B  uint64
 	C  int32
 	_  [4]byte
+}
+
+type probesCalled struct {
+	_        structs.HostLayout
+	Head     probesHead
+	Ctx      uint64
+	Launches uint64
+	Graphs   uint64
+	To       uint64
+	From     uint64
+	Unknown  uint64
+	ToTime   uint64
+	FromTime uint64
+	Waited   uint64
+	Gaps     uint64
+	First    int64
+	Last     int64
+	Begins   uint64
+}
+
+type probesDrafted struct {
+	_       structs.HostLayout
+	Head    probesHead
+	Began   int64
+	Follows uint64
+}
+
+type probesHead struct {
+	_    structs.HostLayout
+	Kind uint32
+	Tid  uint32
+	At   int64
+}
+
+type probesPass struct {
+	_      structs.HostLayout
+	Head   probesHead
+	Ctx    uint64
+	Tokens int32
+	Result int32
+	Began  int64
+	Lost   uint64
+}
+
+type probesPicked struct {
+	_     structs.HostLayout
+	Head  probesHead
+	Name  [64]uint8
+	Used  int32
+	Total int32
+	First int32
+	N     int32
+}
+
+type probesPickedMany struct {
+	_    structs.HostLayout
+	Of   probesPicked
+	Pick [16][16]int32
+}
+
+type probesRecord struct {
+	_    structs.HostLayout
+	Pass probesPass
+	_    [1072]byte
+}
+
+type probesRemoved struct {
+	_      structs.HostLayout
+	Head   probesHead
+	Memory uint64
+	Seq    int32
+	From   int32
+	To     int32
+	Pad    uint32
+}
+
+type probesSampled struct {
+	_     structs.HostLayout
+	Head  probesHead
+	Began int64
+	Ctx   uint64
+	Index int32
+	Token int32
+}
+
+type probesSynced struct {
+	_    structs.HostLayout
+	Head probesHead
+	Ctx  uint64
 }
 
 type probesThread struct {
@@ -47,6 +165,25 @@ type probesThread struct {
 	Launched uint64
 	First    uint64
 	Last     uint64
+}
+
+type probesTokenized struct {
+	_     structs.HostLayout
+	Head  probesHead
+	Began int64
+	Total int32
+	First int32
+	N     int32
+	Pad   uint32
+	Token [64]int32
+}
+
+type probesTransfer struct {
+	_       structs.HostLayout
+	Head    probesHead
+	Fd      int32
+	Bytes   int32
+	Headers uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -133,17 +135,17 @@ func (t *tracker) expire(now int64) {
 }
 
 // remove removes positions from a sequence.
-func (t *tracker) remove(d *removed) {
-	from := max(d.from, 0)
+func (t *tracker) remove(d *probesRemoved) {
+	from := max(d.From, 0)
 	for _, c := range t.contexts {
 		for seq, s := range c.sequences {
 			switch {
-			case d.seq >= 0 && d.seq != seq:
-			case d.to >= 0: // the positions of others may change
+			case d.Seq >= 0 && d.Seq != seq:
+			case d.To >= 0: // the positions of others may change
 				s.tokens = nil
 			default:
 				s.length = min(s.length, from)
-				if d.seq < 0 && s.length == 0 {
+				if d.Seq < 0 && s.length == 0 {
 					t.end(s)
 				}
 			}

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -22,11 +24,11 @@ type speculation struct {
 }
 
 // add notes a call that worked on drafts.
-func (s *speculation) add(r record, d *drafted) {
-	took := max(r.at-d.began, 0)
+func (s *speculation) add(r record, d *probesDrafted) {
+	took := max(r.At-d.Began, 0)
 	s.sums.DraftTime += took
-	if !d.follows {
-		s.last, s.at = took, r.at
+	if d.Follows == 0 {
+		s.last, s.at = took, r.At
 	}
 }
 

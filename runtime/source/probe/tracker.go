@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -103,16 +105,15 @@ type request struct {
 
 // forward is a forward pass.
 type forward struct {
-	tid          uint32     // of the thread that computes it
-	tokens       int        // of the batch; rows has fewer if some were lost
-	began, ended int64      // ended: of llama_decode, or the synchronisation with a device after it; 0: not yet
-	lost         uint64     // records of picks
-	calls        [2]*called // at its begin and its end; nil: not counted
+	tid          uint32           // of the thread that computes it
+	tokens       int              // of the batch; rows has fewer if some were lost
+	began, ended int64            // ended: of llama_decode, or the synchronisation with a device after it; 0: not yet
+	lost         uint64           // records of picks
+	calls        [2]*probesCalled // at its begin and its end; nil: not counted
 	step         uint64
 	rows         []row
 	order        []int              // rows in the order of the graph's tensors, as far as reported
 	unordered    bool               // order is incomplete
-	parts        []int              // sizes of the physical batches
 	picks        map[int][][]uint16 // by layer
 	shares       []share            // of the sequences that have rows
 	shape        int                // of a decode pass, in the sums of speculation; -1: none
@@ -157,46 +158,46 @@ func (t *tracker) emit(e event.Event, at int64) {
 
 // apply applies a record.
 func (t *tracker) apply(r record) {
-	t.now = t.time(r.at)
+	t.now = t.time(r.At)
 	if t.refused != "" {
 		return
 	}
 	switch d := r.data.(type) {
-	case *pass:
-		c := t.context(d.ctx)
-		c.draft = c.draft || r.kind == kindPassBegin && d.result != 0
+	case *probesPass:
+		c := t.context(d.Ctx)
+		c.draft = c.draft || r.Kind == kindPassBegin && d.Result != 0
 		switch {
 		case c.draft:
 			t.addDraftPass(c)
-		case r.kind == kindPassBegin:
+		case r.Kind == kindPassBegin:
 			t.beginPass(c, r, d)
 		case c.pass != nil:
-			c.pass.ended, c.pass.lost = r.at, d.lost
+			c.pass.ended, c.pass.lost = r.At, d.Lost
 			if !t.device {
 				t.endPass(c)
 			}
 		}
-	case *batch:
+	case *probesBatchMany:
 		t.addRows(r, d)
-	case *picked:
-		t.addPicks(r.tid, d)
-	case *tokenized:
+	case *probesPickedMany:
+		t.addPicks(r.Tid, d)
+	case *probesTokenized:
 		t.addText(r, d)
-	case *sampled:
+	case *probesSampled:
 		t.addSample(r, d)
-	case *removed:
+	case *probesRemoved:
 		t.remove(d)
-	case *transfer:
+	case *probesTransfer:
 		t.addTransfer(r, d)
-	case *synced:
-		if c := t.context(d.ctx); c.returned() {
-			c.pass.ended = r.at
+	case *probesSynced:
+		if c := t.context(d.Ctx); c.returned() {
+			c.pass.ended = r.At
 			t.endPass(c)
 		}
-	case *drafted:
+	case *probesDrafted:
 		t.speculation.add(r, d)
-	case *called:
-		if f := t.context(d.ctx).pass; f != nil && f.tid == r.tid {
+	case *probesCalled:
+		if f := t.context(d.Ctx).pass; f != nil && f.tid == r.Tid {
 			f.addCalls(d)
 		}
 	}
@@ -288,8 +289,8 @@ func (t *tracker) endPass(c *llamaContext) {
 }
 
 // addSample emits a sampled token.
-func (t *tracker) addSample(rec record, d *sampled) {
-	c := t.context(d.ctx)
+func (t *tracker) addSample(rec record, d *probesSampled) {
+	c := t.context(d.Ctx)
 	c.samples = true
 	if c.returned() {
 		t.endPass(c)
@@ -298,7 +299,7 @@ func (t *tracker) addSample(rec record, d *sampled) {
 	if f == nil {
 		return
 	}
-	row := int(d.index)
+	row := int(d.Index)
 	if row < 0 {
 		row += len(f.rows)
 	}
@@ -309,7 +310,7 @@ func (t *tracker) addSample(rec record, d *sampled) {
 			continue
 		}
 		if x.r.generated == 0 && !x.decode {
-			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.at - f.ended}, rec.at)
+			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.At - f.ended}, rec.At)
 		}
 		if x.decode && x.sampled > 0 {
 			t.speculation.accept(x.sampled)
@@ -318,7 +319,7 @@ func (t *tracker) addSample(rec record, d *sampled) {
 		if f.shape >= 0 {
 			t.speculation.sums.Shapes[f.shape].Tokens++
 		}
-		t.token(x.r, f, x.last, d.token, rec.at)
+		t.token(x.r, f, x.last, d.Token, rec.At)
 	}
 }
 

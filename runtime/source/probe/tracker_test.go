@@ -1,11 +1,15 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -52,13 +56,14 @@ func (l *log) Emit(e event.Event) {
 
 func (p *process) apply(kind uint32, tid uint32, data any) {
 	p.now += 1000
-	p.t.apply(record{kind: kind, tid: tid, at: p.now, data: data})
+	p.t.apply(record{probesHead{Kind: kind, Tid: tid, At: p.now}, data})
 }
 
 func (p *process) tokenize(tid uint32, tokens ...int32) {
-	for first := 0; first < len(tokens); first += chunkTokens {
-		x := &tokenized{began: p.now, total: len(tokens), first: first}
-		x.n = copy(x.token[:], tokens[first:])
+	for first := 0; first < len(tokens); {
+		x := &probesTokenized{Began: p.now, Total: int32(len(tokens)), First: int32(first)}
+		x.N = int32(copy(x.Token[:], tokens[first:]))
+		first += int(x.N)
 		p.apply(kindTokenized, tid, x)
 	}
 }
@@ -78,35 +83,38 @@ func (p *process) begin(groups ...rows) {
 			all = append(all, row{token: id, pos: g.pos + int32(i), seq: g.seq, output: g.output && i == len(g.tokens)-1})
 		}
 	}
-	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: len(all)})
+	p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: int32(len(all))})
 	p.batch(all, 0)
 }
 
 func (p *process) batch(all []row, flags uint32) {
-	for first := 0; first < len(all); first += chunkTokens {
-		b := &batch{ctx: 1, total: len(all), first: first, n: min(chunkTokens, len(all)-first), flags: flags | hasPos | hasSeq | hasOutput}
-		for i, v := range all[first : first+b.n] {
-			b.token[i], b.pos[i], b.seq[i] = v.token, v.pos, v.seq
+	for first := 0; first < len(all); {
+		b := &probesBatchMany{Of: probesBatch{Ctx: 1, Total: int32(len(all)), First: int32(first), Flags: flags | hasPos | hasSeq | hasOutput}}
+		b.Of.N = int32(min(len(b.Token), len(all)-first))
+		for i, v := range all[first:][:b.Of.N] {
+			b.Token[i], b.Pos[i], b.Seq[i] = v.token, v.pos, v.seq
 			if v.output {
-				b.output[i] = 1
+				b.Output[i] = 1
 			}
 		}
+		first += int(b.Of.N)
 		p.apply(kindBatch, 1, b)
 	}
 }
 
 func (p *process) pick(layer int, rows ...[2]int32) {
-	x := &picked{layer: layer, used: 2, total: len(rows), n: len(rows)}
+	x := &probesPickedMany{Of: probesPicked{Used: 2, Total: int32(len(rows)), N: int32(len(rows))}}
+	copy(x.Of.Name[:], pickTensor+strconv.Itoa(layer))
 	for i, r := range rows {
-		copy(x.pick[i][:], r[:])
+		copy(x.Pick[i][:], r[:])
 	}
 	p.apply(kindPicked, 1, x)
 }
 
-func (p *process) end() { p.apply(kindPassEnd, 1, &pass{ctx: 1}) }
+func (p *process) end() { p.apply(kindPassEnd, 1, &probesPass{Ctx: 1}) }
 
 func (p *process) sample(index, token int32) {
-	p.apply(kindSampled, 1, &sampled{began: p.now, ctx: 1, index: index, token: token})
+	p.apply(kindSampled, 1, &probesSampled{Began: p.now, Ctx: 1, Index: index, Token: token})
 }
 
 // watch returns a process with a tracker, and its log.
@@ -132,8 +140,8 @@ func expect(t *testing.T, l *log, want string) {
 // TestRequest follows a request from its bytes to its last token.
 func TestRequest(t *testing.T) {
 	p, l := watch()
-	p.apply(kindReceived, 7, &transfer{bytes: 9})
-	p.apply(kindReceived, 7, &transfer{bytes: 9}) // the rest
+	p.apply(kindReceived, 7, &probesTransfer{Bytes: 9})
+	p.apply(kindReceived, 7, &probesTransfer{Bytes: 9}) // the rest
 	p.tokenize(7, 10, 11, 12, 13)
 	p.begin(rows{0, 1, true, []int32{11, 12, 13}}) // token 10 is cached
 	p.pick(0, [2]int32{1, 2}, [2]int32{3, 4}, [2]int32{5, 6})
@@ -141,7 +149,7 @@ func TestRequest(t *testing.T) {
 	p.end()
 	p.sample(2, 20)
 	p.begin(rows{0, 4, true, []int32{20}})
-	p.apply(kindSent, 7, &transfer{bytes: 3}) // the answer is streamed
+	p.apply(kindSent, 7, &probesTransfer{Bytes: 3}) // the answer is streamed
 	p.pick(0, [2]int32{1, 3})
 	p.pick(1, [2]int32{2, 8}) // no such expert
 	p.end()
@@ -182,7 +190,7 @@ func TestSlots(t *testing.T) {
 	p.begin(rows{1, 3, true, []int32{9}}) // the first request has ended
 	p.end()
 	p.sample(0, 10)
-	p.apply(kindRemoved, 1, &removed{seq: 1, from: 1, to: -1})
+	p.apply(kindRemoved, 1, &probesRemoved{Seq: 1, From: 1, To: -1})
 	p.begin(rows{1, 1, true, []int32{6, 7}}) // the next request in the second slot reuses one token
 	p.end()
 	p.sample(1, 11)
@@ -269,7 +277,7 @@ func TestWithoutSampling(t *testing.T) {
 	p.end()
 	p.begin(rows{0, 3, true, []int32{4}})
 	p.end()
-	p.apply(kindRemoved, 1, &removed{seq: -1, from: 0, to: -1})
+	p.apply(kindRemoved, 1, &probesRemoved{Seq: -1, From: 0, To: -1})
 	p.t.endAll()
 	if n := len(l.lines); n == 0 || !strings.Contains(strings.Join(l.lines, "\n"), "token 4 at 7000 pass 2") {
 		t.Errorf("events: %s", strings.Join(l.lines, "\n"))
@@ -284,7 +292,7 @@ func TestCleared(t *testing.T) {
 		p.end()
 		p.begin(rows{0, 2, true, []int32{3}})
 		p.end()
-		p.apply(kindRemoved, 1, &removed{seq: -1, from: -1, to: -1})
+		p.apply(kindRemoved, 1, &probesRemoved{Seq: -1, From: -1, To: -1})
 	}
 	got := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "finished") })
 	want := []string{
@@ -307,8 +315,8 @@ func TestDevice(t *testing.T) {
 	p.end()
 	p.t.expire(p.now + idleEnd + 1) // the device still computes
 	p.now = 9000
-	p.apply(kindSynced, 1, &synced{ctx: 1}) // at 10000
-	p.apply(kindSynced, 1, &synced{ctx: 1}) // of another result
+	p.apply(kindSynced, 1, &probesSynced{Ctx: 1}) // at 10000
+	p.apply(kindSynced, 1, &probesSynced{Ctx: 1}) // of another result
 	p.sample(1, 5)
 	p.t.expire(p.now + idleEnd + 1)
 	expect(t, l, `
@@ -332,7 +340,7 @@ func TestUnreadablePicks(t *testing.T) {
 	p.sample(0, 2)
 	p.begin(rows{0, 1, true, []int32{2}})
 	p.pick(0, [2]int32{5, 6})
-	p.apply(kindPassEnd, 1, &pass{ctx: 1, lost: 1})
+	p.apply(kindPassEnd, 1, &probesPass{Ctx: 1, Lost: 1})
 	p.sample(0, 3)
 	got := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "#1 token") })
 	want := []string{
@@ -394,9 +402,9 @@ func TestLostRecords(t *testing.T) {
 	p.begin(rows{0, 0, true, []int32{1, 2}})
 	p.end()
 	p.sample(1, 3)
-	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+	p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 1})
 	p.end()
-	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+	p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 1})
 	p.t.expire(p.now + idleEnd + 1)
 	before := len(l.lines)
 	p.t.reportLost([numKinds]uint64{kindPassEnd: 1})
@@ -418,8 +426,8 @@ func TestNonsense(t *testing.T) {
 		"token 99, but":        func(p *process) { p.begin(rows{0, 0, true, []int32{99}}) },
 		"token -7":             func(p *process) { p.begin(rows{0, 0, true, []int32{-7}}) },
 		"position 3 after 4":   func(p *process) { p.begin(rows{0, 4, false, []int32{1}}, rows{0, 3, true, []int32{1}}) },
-		"has -8 tokens":        func(p *process) { p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: -8}) },
-		"has 123456789 tokens": func(p *process) { p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 123456789}) },
+		"has -8 tokens":        func(p *process) { p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: -8}) },
+		"has 123456789 tokens": func(p *process) { p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 123456789}) },
 	} {
 		p, l := watch()
 		p.t.model.Vocab = 50
@@ -462,10 +470,10 @@ func TestLastPicks(t *testing.T) {
 func TestContexts(t *testing.T) {
 	p, l := watch()
 	for ctx := range uint64(maxContexts + 10) {
-		p.apply(kindPassBegin, 1, &pass{ctx: ctx, tokens: 1})
-		b := &batch{ctx: ctx, total: 1, n: 1, flags: hasPos | hasSeq}
+		p.apply(kindPassBegin, 1, &probesPass{Ctx: ctx, Tokens: 1})
+		b := &probesBatchMany{Of: probesBatch{Ctx: ctx, Total: 1, N: 1, Flags: hasPos | hasSeq}}
 		p.apply(kindBatch, 1, b)
-		p.apply(kindPassEnd, 1, &pass{ctx: ctx})
+		p.apply(kindPassEnd, 1, &probesPass{Ctx: ctx})
 	}
 	ended := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "finished") })
 	if len(p.t.contexts) != maxContexts || len(ended) != 10 {
@@ -493,7 +501,7 @@ func TestLateNonsense(t *testing.T) {
 // TestLostRows checks that a pass whose rows did not all come has no events: their number is unknown.
 func TestLostRows(t *testing.T) {
 	p, l := watch()
-	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 3})
+	p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 3})
 	p.end()
 	p.sample(0, 1)
 	if len(l.lines) != 0 {
@@ -509,11 +517,11 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, kinds uint8) {
 		p, _ := watch()
-		for len(raw) > headBytes {
+		for len(raw) > int(unsafe.Sizeof(probesHead{})) {
 			n := min(len(raw), 40+int(kinds)*16)
 			if r, err := parse(raw[:n]); err == nil {
 				p.t.apply(r)
-				p.t.expire(r.at)
+				p.t.expire(r.At)
 			}
 			raw = raw[n:]
 		}
@@ -533,11 +541,11 @@ func TestDeviceStart(t *testing.T) {
 	tr.starts = true
 	p := &process{t: tr}
 	for seq := range int32(3) {
-		p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
-		b := &batch{ctx: 1, total: 1, n: 1, flags: hasPos | hasSeq}
-		b.token[0], b.seq[0] = 5, seq
+		p.apply(kindPassBegin, 1, &probesPass{Ctx: 1, Tokens: 1})
+		b := &probesBatchMany{Of: probesBatch{Ctx: 1, Total: 1, N: 1, Flags: hasPos | hasSeq}}
+		b.Token[0], b.Seq[0] = 5, seq
 		p.apply(kindBatch, 1, b)
-		p.apply(kindPassEnd, 1, &pass{ctx: 1, tokens: 1})
+		p.apply(kindPassEnd, 1, &probesPass{Ctx: 1, Tokens: 1})
 	}
 	if !slices.Equal(started, []bool{true, false, false}) {
 		t.Errorf("%v, want the first one", started)

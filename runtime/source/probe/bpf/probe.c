@@ -1,5 +1,5 @@
 // Probes of llama.cpp: they copy what a process passes to a few of its functions into a ring buffer. They write nothing
-// into the process. Each is attached to one process only. records.go decodes the records.
+// into the process. Each is attached to one process only. bpf2go makes the types of the records in Go from those here.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include "calls.h"
@@ -7,6 +7,7 @@
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __s32 s32;
+typedef __s64 s64;
 
 // Registers at the entry of a function and at its return. Sources: struct pt_regs and struct user_pt_regs of the kernel.
 #if defined(__TARGET_ARCH_x86)
@@ -58,15 +59,15 @@ enum kind {
 struct head {
 	u32 kind;
 	u32 tid;
-	u64 at; // ns, CLOCK_MONOTONIC
+	s64 at; // ns, CLOCK_MONOTONIC
 };
 
 struct pass {
 	struct head head;
 	u64 ctx;
-	u32 tokens;
+	s32 tokens;
 	s32 result; // PASS_END; of PASS_BEGIN, whether it computes a draft
-	u64 began; // PASS_END
+	s64 began; // PASS_END
 	u64 lost; // PASS_END: records of picks, in the meantime
 };
 
@@ -75,7 +76,7 @@ struct pass {
 struct batch {
 	struct head head;
 	u64 ctx;
-	u32 total, first, n; // tokens of the physical batch; those of this record
+	s32 total, first, n; // tokens of the physical batch; those of this record: n from first
 	u32 flags; // see below
 };
 
@@ -99,8 +100,8 @@ struct batch_many {
 
 struct picked {
 	struct head head;
-	char name[64]; // of the tensor
-	u32 used, total, first, n; // picks of a row; rows of the tensor; rows of this record
+	u8 name[64]; // of the tensor
+	s32 used, total, first, n; // picks of a row; rows of the tensor; rows of this record: n from first
 };
 
 struct picked_one {
@@ -115,17 +116,17 @@ struct picked_many {
 
 struct tokenized {
 	struct head head;
-	u64 began;
-	u32 total, first, n; // tokens of the text; those of this record
+	s64 began;
+	s32 total, first, n; // tokens of the text; those of this record: n from first
 	u32 pad;
 	s32 token[CHUNK];
 };
 
 struct sampled {
 	struct head head;
-	u64 began;
+	s64 began;
 	u64 ctx;
-	s32 index; // of the output in the batch
+	s32 index; // of the token in the batch whose output it is; negative: from the end
 	s32 token;
 };
 
@@ -138,7 +139,7 @@ struct removed {
 
 struct drafted {
 	struct head head;
-	u64 began;
+	s64 began;
 	u64 follows; // 1: the draft model got a batch of the other; 0: tokens were drafted
 };
 
@@ -153,8 +154,9 @@ struct called {
 	u64 ctx;
 	u64 launches, graphs;
 	u64 to, from, unknown; // bytes to the device and to the host; copies whose direction is unknown
-	u64 copying[2], waited, gaps; // ns
-	u64 first, last; // begin of the first copy to the device, and end of the last one to the host, since the pass began
+	u64 to_time, from_time; // ns in copies that do not wait for what the device computes
+	u64 waited, gaps; // ns
+	s64 first, last; // begin of the first copy to the device, and end of the last one to the host, since the pass began
 	u64 begins; // at the begin of a pass
 };
 
@@ -165,9 +167,24 @@ struct transfer {
 	u64 headers; // what was sent ends with an empty line
 };
 
+union record {
+	struct pass pass;
+	struct batch_one batch_one;
+	struct batch_many batch_many;
+	struct picked_many picked_many;
+	struct tokenized tokenized;
+	struct sampled sampled;
+	struct removed removed;
+	struct drafted drafted;
+	struct synced synced;
+	struct called called;
+	struct transfer transfer;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20); // set before it is loaded
+	__type(value, union record); // for bpf2go
 } ring SEC(".maps");
 
 // lost counts the records that did not fit, by kind. Reading it needs no privilege.
@@ -379,8 +396,8 @@ static void report_calls(u64 ctx, int begins) {
 	r->to = t->sum.bytes[TO_DEVICE];
 	r->from = t->sum.bytes[TO_HOST];
 	r->unknown = t->sum.copies[KINDS - 1];
-	r->copying[0] = t->sum.copying[0];
-	r->copying[1] = t->sum.copying[1];
+	r->to_time = t->sum.copying[0];
+	r->from_time = t->sum.copying[1];
 	r->waited = t->sum.waited - t->sum.copywaits;
 	r->gaps = t->gaps;
 	r->first = t->first;
