@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"sync"
@@ -10,9 +11,6 @@ import (
 
 // maxWaiting limits the bytes of one answer that wait to be read.
 const maxWaiting = 4 << 20
-
-// keptBuffer is the largest buffer that a Feed reuses after a burst, in bytes.
-const keptBuffer = 64 << 10
 
 // ErrBehind means that an answer arrived faster than it could be read.
 var ErrBehind = errors.New("data arrived faster than it could be parsed")
@@ -24,24 +22,18 @@ type Feed struct {
 	idle  func()        // called by Read before it waits
 
 	mu      sync.Mutex // guards the fields below
-	waiting pieces
+	waiting []piece
+	size    int  // bytes of waiting
 	behind  bool // the limit was exceeded, or the reader left
 	closed  bool
 
-	taken pieces     // being read; used only by Read
-	read  int        // bytes of taken already returned
-	at    event.Time // time of the piece that Read returned last
+	taken piece // being read; used only by Read
 }
 
-// pieces is a buffer with the end offsets of its pieces.
-type pieces struct {
-	bytes []byte
-	ends  []piece
-}
-
+// piece is what is left of the bytes that were received at a time.
 type piece struct {
-	end int
-	at  event.Time
+	left []byte
+	at   event.Time
 }
 
 // NewFeed returns an empty feed. Read calls idle before it waits.
@@ -51,14 +43,14 @@ func NewFeed(idle func()) *Feed { return &Feed{ready: make(chan struct{}, 1), id
 func (f *Feed) Put(b []byte, at event.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case f.behind || f.closed:
-	case len(f.waiting.bytes)+len(b) > maxWaiting:
-		f.behind, f.waiting = true, pieces{}
-	default:
-		f.waiting.bytes = append(f.waiting.bytes, b...)
-		f.waiting.ends = append(f.waiting.ends, piece{len(f.waiting.bytes), at})
+	if f.behind || f.closed {
+		return
 	}
+	if f.size += len(b); f.size > maxWaiting {
+		f.behind, f.waiting = true, nil
+		return
+	}
+	f.waiting = append(f.waiting, piece{bytes.Clone(b), at})
 }
 
 // Wake makes the reader look at new pieces. It is separate from Put so that bytes are forwarded first.
@@ -81,48 +73,41 @@ func (f *Feed) Close() {
 func (f *Feed) Leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.behind, f.waiting = true, pieces{}
+	f.behind, f.waiting = true, nil
 }
 
 // At returns the time of the bytes that Read returned last.
-func (f *Feed) At() event.Time { return f.at }
+func (f *Feed) At() event.Time { return f.taken.at }
 
 // Read implements io.Reader. It returns bytes of one piece only. Errors: io.EOF, ErrBehind.
 func (f *Feed) Read(p []byte) (int, error) {
-	for len(f.taken.ends) == 0 {
-		if err := f.take(); err != nil {
+	for len(f.taken.left) == 0 {
+		switch taken, err := f.take(); {
+		case err != nil:
 			return 0, err
-		}
-		if len(f.taken.ends) == 0 {
+		case !taken:
 			f.idle()
 			<-f.ready
 		}
 	}
-	first := f.taken.ends[0]
-	n := copy(p, f.taken.bytes[f.read:first.end])
-	f.at = first.at
-	if f.read += n; f.read == first.end {
-		f.taken.ends = f.taken.ends[1:]
-	}
+	n := copy(p, f.taken.left)
+	f.taken.left = f.taken.left[n:]
 	return n, nil
 }
 
-// take swaps the pieces already read for the waiting ones.
-func (f *Feed) take() error {
+// take takes the next piece. It reports false if none is waiting.
+func (f *Feed) take() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.behind:
-		return ErrBehind
-	case len(f.waiting.ends) == 0 && f.closed:
-		return io.EOF
-	case len(f.waiting.ends) == 0:
-		return nil
+		return false, ErrBehind
+	case len(f.waiting) > 0:
+		f.taken, f.waiting = f.waiting[0], f.waiting[1:]
+		f.size -= len(f.taken.left)
+		return true, nil
+	case f.closed:
+		return false, io.EOF
 	}
-	done := pieces{f.taken.bytes[:0], f.taken.ends[:0]}
-	if cap(done.bytes) > keptBuffer {
-		done = pieces{}
-	}
-	f.taken, f.waiting, f.read = f.waiting, done, 0
-	return nil
+	return false, nil
 }

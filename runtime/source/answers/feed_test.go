@@ -43,7 +43,7 @@ func TestFeed(t *testing.T) {
 	feed.Leave()
 	feed.Put([]byte("x"), 1)
 	feed.Close()
-	if len(feed.waiting.bytes) > 0 {
+	if len(feed.waiting) > 0 {
 		t.Error("a feed without a reader holds data")
 	}
 }
