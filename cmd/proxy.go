@@ -194,7 +194,7 @@ func (o *proxyOptions) meta(p *proxy.Proxy) report.Meta {
 
 // printLiveRequests prints how many requests the end waits for.
 func printLiveRequests(notes io.Writer, p *proxy.Proxy) {
-	if n := p.Stats().Live; n > 0 {
+	if n := p.Live(); n > 0 {
 		fmt.Fprintf(notes, "llmtop: waiting up to %[2]v for %[1]d requests; interrupt again to end now\n", n, drainTimeout)
 	}
 }

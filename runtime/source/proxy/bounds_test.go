@@ -88,9 +88,6 @@ func TestRequestsThatAreNotPassed(t *testing.T) {
 	if n := reached.Load(); n != 0 {
 		t.Errorf("%d requests reached the server", n)
 	}
-	if n := r.proxy.Stats().Passed; n != 0 {
-		t.Errorf("%d requests are counted as forwarded", n)
-	}
 }
 
 // TestHosts: the proxy accepts loopback names and the allowed names as Host, in any version of HTTP.

@@ -50,7 +50,6 @@ type Proxy struct {
 	link     *link
 
 	last      atomic.Uint64  // last request id
-	passed    atomic.Uint64  // requests of any kind
 	observers sync.WaitGroup // running observers of answers, and comparisons of prompts
 	prompts   *prompts.History
 	held      atomic.Int64 // bytes of bodies whose prompts are not compared yet
@@ -116,18 +115,11 @@ func (p *Proxy) Target() string { return p.to.String() }
 // Local reports whether the server's address is on this machine.
 func (p *Proxy) Local() bool { return local(address(p.to)) }
 
-// Stats counts requests since the proxy started.
-type Stats struct {
-	Passed   uint64 // requests of any kind
-	Observed uint64 // those that generate
-	Live     int    // requests in progress
-}
-
-// Stats returns the current counts.
-func (p *Proxy) Stats() Stats {
+// Live returns the number of requests in progress.
+func (p *Proxy) Live() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Passed: p.passed.Load(), Observed: p.last.Load(), Live: p.live}
+	return p.live
 }
 
 // Warnings returns sentences about what could not be measured well, with the number of requests each applies to.
@@ -219,7 +211,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answerLocally(w, r) {
 		return
 	}
-	p.passed.Add(1)
 	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is always full duplex
 	x := p.newExchange(w, r)
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)

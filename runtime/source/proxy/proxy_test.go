@@ -206,7 +206,7 @@ func TestCancel(t *testing.T) {
 			}
 			if first == "" {
 				go func() {
-					for r.proxy.Stats().Live == 0 {
+					for r.proxy.Live() == 0 {
 						time.Sleep(time.Millisecond)
 					}
 					leave()
