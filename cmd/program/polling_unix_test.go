@@ -26,10 +26,10 @@ func TestNoLeaks(t *testing.T) {
 	}
 	current, before := goleak.IgnoreCurrent(), goruntime.NumGoroutine()
 	ctx, stop := context.WithCancel(t.Context())
-	limits, clock := scrape.NewPollLimits(), engine.NewClock()
+	clock := engine.NewClock()
 	var running sync.WaitGroup
 	for _, at := range farm.URLs() {
-		s, err := scrape.New(scrape.Options{Address: at, Clock: clock, Limits: limits, Interval: 20 * time.Millisecond})
+		s, err := scrape.New(scrape.Options{Address: at, Clock: clock, Interval: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

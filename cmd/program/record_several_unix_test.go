@@ -240,7 +240,7 @@ func TestRecordedServersAreReplayedTogether(t *testing.T) {
 	defer stop()
 	servers := []*fakeServer{newFakeServer(t), newFakeServer(t), newFakeServer(t)}
 	for _, f := range servers {
-		source, err := scrape.New(scrape.Options{Address: f.URL, Interval: 50 * time.Millisecond, Clock: w.clock, Limits: scrape.NewPollLimits()})
+		source, err := scrape.New(scrape.Options{Address: f.URL, Interval: 50 * time.Millisecond, Clock: w.clock})
 		if err != nil {
 			t.Fatal(err)
 		}

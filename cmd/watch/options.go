@@ -110,7 +110,7 @@ func (o *Options) Run(ctx context.Context) error {
 	o.Notes = clean.NewWriter(o.Notes) // engines write to it at the same time
 	o.shown, o.every = !o.Out.Silent() && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
 	o.reported = o.Out.Headless || o.Out.Reports() || (o.length > 0 || o.tap != nil) && !o.shown
-	w := &watcher{opt: o, clock: o.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), reached: make(chan struct{}), probes: map[string]*probe.Probe{}, merged: map[string]bool{}, sockets: map[string]*socket.Client{}}
+	w := &watcher{opt: o, clock: o.clock(), sampled: make(chan struct{}), reached: make(chan struct{}), probes: map[string]*probe.Probe{}, merged: map[string]bool{}, sockets: map[string]*socket.Client{}}
 	if !o.shown && o.reported && len(o.Addresses) == 0 && o.Traces == "" {
 		at, name, err := address.Only(ctx)
 		if err != nil {

@@ -17,7 +17,7 @@ const crowdThreshold = 33
 // addServer starts to watch the HTTP server at an address.
 func (w *watcher) addServer(ctx context.Context, at string) error {
 	source, err := scrape.New(scrape.Options{
-		Address: at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain,
+		Address: at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Drain: w.opt.drain,
 		Runners: ollamaRunners(at), NeverSleeps: neverSleeps(at), KeepAwake: w.opt.keepAwake,
 	})
 	if err != nil {

@@ -79,7 +79,7 @@ func addTap(ctx context.Context, w *watcher, at string) error {
 		w.opt.note(fmt.Sprintf("nothing listens at port %d of this machine yet: waiting for requests to any machine", t.port))
 	}
 	poller, err := scrape.New(scrape.Options{
-		Address: at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Runners: ollamaRunners(at), NeverSleeps: neverSleeps(at),
+		Address: at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Runners: ollamaRunners(at), NeverSleeps: neverSleeps(at),
 	})
 	if err != nil {
 		return err

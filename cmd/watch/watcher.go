@@ -20,7 +20,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/probe"
-	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -37,7 +36,6 @@ type watcher struct {
 	machine session.Machine         // passes samples of this machine to the sessions of its servers
 	sampled chan struct{}           // closed after the last sample
 	reached chan struct{}           // closed at the first connection to an engine
-	limits  *scrape.PollLimits      // shared by all servers
 	past    *store.PastBudget       // of all engines; nil without a screen
 	probes  map[string]*probe.Probe // open ones, by address
 

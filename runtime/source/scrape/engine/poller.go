@@ -38,7 +38,6 @@ type Options struct {
 	Key      string        // sent to this server only; "": no key
 	Interval time.Duration // 0: DefaultInterval
 	Clock    engine.Clock
-	Limits   *PollLimits // shared by all polled servers; nil: no other server is polled
 	// Drain reads data that a server returns only once: the iterations of TensorRT-LLM. Other readers then miss it.
 	Drain bool
 	// KeepAwake polls llama-servers also where that keeps an idle model from falling asleep.
@@ -86,9 +85,6 @@ func New(opt Options) (*Poller, error) {
 	if opt.Interval <= 0 {
 		opt.Interval = DefaultInterval
 	}
-	if opt.Limits == nil {
-		opt.Limits = NewPollLimits()
-	}
 	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key})
 	if err != nil {
 		return nil, fmt.Errorf("poll server: %w", err)
@@ -115,13 +111,8 @@ func (s *Poller) Run(ctx context.Context, sink event.Sink) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for ctx.Err() == nil {
-		limit := s.opt.Limits.of(s.engine.Remote.Link != event.LinkConnected && s.backoff > 0)
-		if limit.Acquire(ctx, 1) != nil {
-			break
-		}
 		began := s.clock.Now()
 		err := s.poll(ctx)
-		limit.Release(1)
 		if ctx.Err() != nil {
 			break
 		}

@@ -220,18 +220,17 @@ func TestKeyIsNeverShown(t *testing.T) {
 }
 
 func TestHangingServersDoNotBlockOthers(t *testing.T) {
-	limits := NewPollLimits()
 	held := make(chan struct{})
 	defer close(held)
 	for i := range 100 {
 		f := newFake(t, vllmPages("m", 1))
 		if i%2 == 0 {
 			f.setHandler(func(http.ResponseWriter, *http.Request) { <-held })
-			startPoller(t, Options{Address: f.URL, Limits: limits})
+			startPoller(t, Options{Address: f.URL})
 			t.Cleanup(f.CloseClientConnections)
 			continue
 		}
-		w := startPoller(t, Options{Address: f.URL, Limits: limits, Interval: 100 * time.Millisecond})
+		w := startPoller(t, Options{Address: f.URL, Interval: 100 * time.Millisecond})
 		t.Cleanup(func() {})
 		defer func() { waitFor(w, event.KindAggregates, 3, func(*event.Aggregates) bool { return true }) }()
 	}
