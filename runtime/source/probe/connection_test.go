@@ -36,6 +36,7 @@ func (p *process) receive(tid uint32, fd int32) {
 func (p *process) send(tid uint32, fd int32) {
 	p.apply(kindSent, tid, &probesTransfer{Fd: fd, Bytes: 9})
 }
+
 func (p *process) leave(tid uint32, fd int32) { p.apply(kindReceived, tid, &probesTransfer{Fd: fd}) }
 
 // TestConnections matches requests to the connections on which they came where that is certain, and gives them no begin
