@@ -17,7 +17,7 @@ func (a *app) draw() {
 	a.track, a.popup = grid.Rect{}, grid.Rect{}
 	clear(a.drawnTabs)
 	a.panes.Suggest = ""
-	if a.canPrompt() {
+	if a.noPrompt() == "" {
 		a.panes.Suggest = "press p to type a prompt"
 	}
 	a.panes.NoText = a.cfg.NoText
@@ -179,7 +179,7 @@ func (a *app) footerKeys() (out []binding) {
 			case b.Name == "play or pause":
 				b.Word = a.travel.playWord()
 			}
-			if b.Word != "" && b.views.has(a.view) && rankOf(&b) == rank && b.is(a.find(b.Keys[0])) && b.available() {
+			if b.Word != "" && b.views.has(a.view) && rankOf(&b) == rank && b.is(a.find(b.Keys[0])) && b.why() == "" {
 				out = append(out, b)
 			}
 		}

@@ -205,7 +205,7 @@ func (h *help) text(w int, v viewID, table []binding) [][]grid.Piece {
 	if !inTime {
 		t.heading("Keys while the view is paused")
 		for _, k := range h.app.travel.keys() {
-			if b := (binding{Key: k}); b.available() {
+			if b := (binding{Key: k}); b.why() == "" {
 				t.add(b.names(), "", b.Help)
 			}
 		}

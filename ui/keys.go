@@ -42,8 +42,13 @@ func (b *binding) width() int { return len(b.Show) + len(b.Word) + 3 }
 // is reports whether two bindings are the same row of the key table.
 func (b *binding) is(other *binding) bool { return other != nil && b.Help == other.Help }
 
-// available reports whether the key does anything now.
-func (b *binding) available() bool { return b.When == nil || b.When() }
+// why returns why the key does nothing now, "" if it does something.
+func (b *binding) why() string {
+	if b.Why == nil {
+		return ""
+	}
+	return b.Why()
+}
 
 // keyTable returns the keys of a live screen: those that a newcomer needs first, then those of each view, then the rest.
 func (a *app) keyTable() (table []binding) {
@@ -91,7 +96,7 @@ func (a *app) working() (rows []binding) {
 	shown := a.view // conditions of keys depend on it
 	for _, b := range distinct(a.bindings) {
 		for a.view = range numViews {
-			if b.views.has(a.view) && !b.available() {
+			if b.views.has(a.view) && b.why() != "" {
 				b.views &^= only(a.view)
 			}
 		}
@@ -116,7 +121,7 @@ func (a *app) firstKeys() []view.Key {
 		show = digits[0] + "-" + digits[len(digits)-1]
 	}
 	return []view.Key{
-		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, ctrl+t to send it several times at once, enter to send, esc to cancel", Do: a.openEditor, When: a.canPrompt},
+		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, ctrl+t to send it several times at once, enter to send, esc to cancel", Do: a.openEditor, Why: a.noPrompt},
 		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.history.toggle},
 		{
 			Keys: digits, Show: show, Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",
@@ -125,55 +130,78 @@ func (a *app) firstKeys() []view.Key {
 	}
 }
 
-// canPrompt reports whether the engine on the screen takes prompts.
-func (a *app) canPrompt() bool {
-	return a.view != viewEngines && a.session.Actions.Prompt != nil && a.engineSupports(event.CapPrompt)
+// toShow is why a key of one engine does nothing in the list of engines.
+const toShow = "press enter to show an engine first"
+
+// noPrompt returns why the engine on the screen takes no prompts, "" if it does.
+func (a *app) noPrompt() string {
+	return a.refuses(a.session.Actions.Prompt == nil, event.CapPrompt, "takes no prompts from llmtop")
 }
 
-// engineSupports reports whether an engine in another process is connected and has a capability. For an engine in this
-// process the Actions decide.
-func (a *app) engineSupports(c event.Caps) bool {
+// refuses returns why the engine on the screen does not do something for the user, "" if it does: there is no action for
+// it, or an engine in another process is not connected or lacks the capability. For an engine in this process the action
+// decides.
+func (a *app) refuses(never bool, c event.Caps, what string) string {
 	e := &a.snap.Engine
-	return e.Remote.Link == event.LinkNone || !e.Remote.Link.Down() && e.Caps.Has(c)
+	switch {
+	case a.view == viewEngines:
+		return toShow
+	case never && a.cfg.Replay != nil:
+		return "a recording " + what
+	case !never && e.Remote.Link == event.LinkNone:
+		return ""
+	case !never && e.Remote.Link.Down():
+		return "the engine is not connected"
+	case never, !e.Caps.Has(c):
+		return "this engine " + what
+	}
+	return ""
 }
 
 // engineKeys act on the engine on the screen, or select another.
 func (a *app) engineKeys() []view.Key {
-	shown := func() bool { return a.view != viewEngines } // in the list no engine is selected for them
-	paced := func() bool { return shown() && a.session.Actions.SetPace != nil }
-	picked := func() bool { return shown() && a.offers(viewExperts) }
-	cancellable := func() bool {
-		return shown() && a.session.Actions.Cancel != nil && a.engineSupports(event.CapCancel)
+	pace := func() string { return a.refuses(a.session.Actions.SetPace == nil, 0, "has no pace to set") }
+	picks := func() string {
+		why, _ := a.missing(viewExperts)
+		if a.view == viewEngines {
+			why = toShow
+		}
+		return why
+	}
+	cancel := func() string {
+		return a.refuses(a.session.Actions.Cancel == nil, event.CapCancel, "does not cancel requests for llmtop")
 	}
 
 	return []view.Key{
 		{Keys: []string{"w"}, Show: "w", Word: "window", Help: "switch the window of percentiles and router picks: 1 s, 10 s, 1 min, session", Do: a.nextWindow},
-		{Keys: []string{"e"}, Show: "e", Word: "phase", Help: "switch router picks between decode, prompt and both", Do: a.nextPhase, When: picked},
-		{Keys: []string{"c"}, Show: "c", Word: "cancel", Help: "cancel the request on the screen", Do: a.cancel, When: cancellable},
-		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, When: paced},
-		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, When: paced},
+		{Keys: []string{"e"}, Show: "e", Word: "phase", Help: "switch router picks between decode, prompt and both", Do: a.nextPhase, Why: picks},
+		{Keys: []string{"c"}, Show: "c", Word: "cancel", Help: "cancel the request on the screen", Do: a.cancel, Why: cancel},
+		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, Why: pace},
+		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, Why: pace},
 		{Keys: []string{"l"}, Show: "l", Name: "engines", Help: "list the engines, or go back", Do: func() { a.toggle(viewEngines) }},
 		{Keys: []string{"o"}, Show: "o", Name: "operations", Help: "show the time per operation and layer (--ops), or go back", Do: func() { a.toggle(viewOps) }, Hidden: !a.offered.has(viewOps)},
-		{Keys: []string{"[", "("}, Show: "[", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
-		{Keys: []string{"]", ")"}, Show: "[ ]", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
+		{Keys: []string{"[", "("}, Show: "[", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, Why: a.noOther},
+		{Keys: []string{"]", ")"}, Show: "[ ]", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, Why: a.noOther},
 	}
 }
 
 // screenKeys change or save what the screen shows.
 func (a *app) screenKeys() []view.Key {
-	shown := func() bool { return a.view != viewEngines }
-	reports := func() bool { return shown() && a.session.Actions.Report != nil }
+	listed := view.Unless(func() bool { return a.view != viewEngines }, toShow)
+	report := func() string {
+		return a.refuses(a.session.Actions.Report == nil, 0, "has its report by llmtop report FILE")
+	}
 	return []view.Key{
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
 		{Keys: []string{"T"}, Show: "T", Name: "themes", Help: "list the themes: moving previews one, enter keeps it, esc restores", Do: func() { a.openPalette("theme ") }},
 		{Keys: []string{"Y"}, Show: "Y", Name: "log axis", Help: "switch charts over time between a linear and a logarithmic axis", Do: func() { a.panes.LogAxis = !a.panes.LogAxis }},
-		{Keys: []string{"L"}, Show: "L", Name: "layouts", Help: "list the layouts of the overview: moving previews one, enter keeps it, esc restores", Do: a.chooseLayout, When: shown},
+		{Keys: []string{"L"}, Show: "L", Name: "layouts", Help: "list the layouts of the overview: moving previews one, enter keeps it, esc restores", Do: a.chooseLayout, Why: listed},
 		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one, or set a value: :theme light, :pace 0, :window 10s; tab completes", Do: func() { a.openPalette("") }},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
-		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON, and a timeline for ui.perfetto.dev of the history before it, in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
-		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.marks.add, When: shown},
-		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.marks.toggle, When: shown},
-		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.marks.clear, When: shown},
+		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON, and a timeline for ui.perfetto.dev of the history before it, in the working directory, without prompts and answers", Do: a.writeReport, Why: report},
+		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.marks.add, Why: listed},
+		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.marks.toggle, Why: listed},
+		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.marks.clear, Why: listed},
 		{Keys: []string{"a"}, Show: "a", Name: "alerts", Help: "show the alerts of the config file: firing, pending and their conditions", Do: a.toggleAlerts},
 	}
 }
@@ -235,7 +263,7 @@ func (a *app) commands() (out []command) {
 	for i := range a.bindings {
 		b := &a.bindings[i]
 		switch {
-		case !b.views.has(a.view) || !b.available() || b.Hidden || b.Keys[0] == ":":
+		case !b.views.has(a.view) || b.why() != "" || b.Hidden || b.Keys[0] == ":":
 		case b.name() == "": // the number keys
 			for v, room := range a.tabs {
 				if !a.offered.has(viewID(v)) {

@@ -129,7 +129,8 @@ func TestCancelWithoutRequest(t *testing.T) {
 	}
 }
 
-// Every view in every state of a session handles every key and draws a whole frame after it.
+// Every view in every state of a session handles every key and draws a whole frame after it. A key that does nothing says
+// why, or where it does something.
 func TestEveryKeyInEveryState(t *testing.T) {
 	for _, sc := range viewtest.Scenes {
 		t.Run(sc.Name, func(t *testing.T) {
@@ -146,6 +147,13 @@ func TestEveryKeyInEveryState(t *testing.T) {
 	}
 }
 
+// worksSomewhere reports whether a key does anything in a view with a tab.
+func (a *app) worksSomewhere(key string) bool {
+	return slices.ContainsFunc(a.working(), func(b binding) bool {
+		return slices.Contains(b.Keys, key) && b.views&(1<<numTabs-1) != 0
+	})
+}
+
 // everyKey presses every key in every view.
 func everyKey(t *testing.T, s *store.Snapshot, w, h int) {
 	for i := 0; i < len(allViews); i += eventtest.Step(3) {
@@ -159,6 +167,12 @@ func everyKey(t *testing.T, s *store.Snapshot, w, h int) {
 				a.show(v)
 				a.press(key)
 				checkFrame(t, a.View().Content, w, h)
+				a.notifyFor(0, "")
+				if idle := a.find(key) == nil || a.find(key).why() != ""; idle && a.typist() == nil && !a.editor.Open && !a.palette.open {
+					if a.press(key); a.toast == "" && (a.find(key) != nil || a.worksSomewhere(key)) {
+						t.Errorf("view %d: %s does nothing and does not say why", a.view, key)
+					}
+				}
 				if a.editor.Open || a.requests.Typing() || a.palette.open {
 					a.press("esc")
 				}

@@ -370,7 +370,7 @@ func lists(key, title string) func(*testing.T, *app, *calls) {
 // switches presses a key in the overview of the first of several engines and checks that the screen shows another.
 func switches(key string, to int) func(*testing.T, *app, *calls) {
 	return func(t *testing.T, single *app, _ *calls) {
-		if b := single.find(key); b == nil || b.available() {
+		if b := single.find(key); b == nil || b.why() == "" {
 			t.Errorf("%s is offered with one engine", key)
 		}
 		all := sessionsOf(viewtest.SeveralEngines())

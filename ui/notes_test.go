@@ -61,6 +61,9 @@ func TestNoPromptWithoutConnection(t *testing.T) {
 		if a.press("p"); a.editor.Open != want {
 			t.Errorf("%s: p opens the editor: %v", l.Name, a.editor.Open)
 		}
+		if !want {
+			holds(t, a, "p: the engine is not connected")
+		}
 	}
 }
 

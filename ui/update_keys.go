@@ -37,11 +37,33 @@ func (a *app) onKey(msg tea.KeyPressMsg) {
 	if a.pressed == " " {
 		a.pressed = "space"
 	}
-	if b := a.find(a.pressed); b != nil && b.available() {
+	switch b := a.find(a.pressed); {
+	case b == nil:
+		a.showElsewhere(a.pressed)
+	case b.why() != "":
+		a.Notify(b.Show + ": " + b.why())
+	default:
 		b.Do()
 	}
 	if a.typist() != nil {
 		a.closePopup()
+	}
+}
+
+// showElsewhere shows in which views a key does something that does nothing in this one.
+func (a *app) showElsewhere(key string) {
+	var views viewSet
+	for _, b := range a.working() {
+		if slices.Contains(b.Keys, key) {
+			views |= b.views
+		}
+	}
+	names := a.viewNames(views)
+	if slices.ContainsFunc(a.travel.keys(), func(k view.Key) bool { return slices.Contains(k.Keys, key) }) {
+		names = "a paused view: press space"
+	}
+	if names != "" {
+		a.Notify(key + " works in " + names)
 	}
 }
 
@@ -151,7 +173,9 @@ func (a *app) onPaste(text string) {
 		a.palette.paste(text)
 	case room != nil:
 		room.Paste(text)
-	case a.canPrompt():
+	case a.noPrompt() != "":
+		a.Notify("paste: " + a.noPrompt())
+	default:
 		if !a.editor.Open {
 			a.openEditor()
 		}

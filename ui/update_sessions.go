@@ -232,8 +232,16 @@ func (a *app) updateEngineName(i int) {
 	a.status.Engine = name
 }
 
-// canSwitch reports whether there is another engine to show.
-func (a *app) canSwitch() bool { return a.view != viewEngines && len(a.sessions) > 1 }
+// noOther returns why there is no other engine to show, "" if there is one.
+func (a *app) noOther() string {
+	switch {
+	case len(a.sessions) < 2:
+		return "there is no other engine"
+	case a.view == viewEngines:
+		return toShow
+	}
+	return ""
+}
 
 // switchEngine shows the next engine or the previous one.
 func (a *app) switchEngine(forward bool) {

@@ -66,9 +66,19 @@ type Key struct {
 	Name string   // what they do, in the palette; "": Word
 	Help string
 	Do   func()
-	When func() bool // reports whether the key does anything now; nil: always
+	Why  func() string // returns why the key does nothing now, "" if it does something; nil: it always does
 
 	Hidden bool // listed nowhere: the key only shows why it does nothing
+}
+
+// Unless returns a Key.Why that is why unless ok holds.
+func Unless(ok func() bool, why string) func() string {
+	return func() string {
+		if ok() {
+			return ""
+		}
+		return why
+	}
 }
 
 // Actions are the operations that keys trigger. A nil one disables its key, and so does an engine in another process
@@ -94,11 +104,11 @@ const Page = 10
 
 // TableKeys returns the keys that filter and sort a table of rows: start opens the filter with a syntax, column sorts by
 // the next column to the right (1) or left (-1), reverse reverses the order.
-func TableKeys(rows, syntax string, start func(), column func(by int), reverse func(), when func() bool) []Key {
+func TableKeys(rows, syntax string, start func(), column func(by int), reverse func(), why func() string) []Key {
 	return []Key{
-		{Keys: []string{"/"}, Show: "/", Word: "filter", Help: "filter " + rows + ": " + syntax + "; enter applies the filter, esc removes it", Do: start, When: when},
-		{Keys: []string{"<"}, Show: "<", Name: "sort by column to the left", Help: "sort " + rows + " by the column to the left; or click a column header", Do: func() { column(-1) }, When: when},
-		{Keys: []string{">"}, Show: "< >", Word: "sort", Help: "sort " + rows + " by the column to the right", Do: func() { column(1) }, When: when},
-		{Keys: []string{"r"}, Show: "r", Word: "reverse", Help: "reverse the order of " + rows, Do: reverse, When: when},
+		{Keys: []string{"/"}, Show: "/", Word: "filter", Help: "filter " + rows + ": " + syntax + "; enter applies the filter, esc removes it", Do: start, Why: why},
+		{Keys: []string{"<"}, Show: "<", Name: "sort by column to the left", Help: "sort " + rows + " by the column to the left; or click a column header", Do: func() { column(-1) }, Why: why},
+		{Keys: []string{">"}, Show: "< >", Word: "sort", Help: "sort " + rows + " by the column to the right", Do: func() { column(1) }, Why: why},
+		{Keys: []string{"r"}, Show: "r", Word: "reverse", Help: "reverse the order of " + rows, Do: reverse, Why: why},
 	}
 }

@@ -56,7 +56,7 @@ func (v *View) Keys() []view.Key {
 	start := func() { t.filter.Start(t.List.Filter, t.List.Filter.Text()) }
 	return append(
 		[]view.Key{{Keys: []string{"enter"}, Show: "enter", Word: "show", Help: "show the selected engine", Do: v.openSelected}},
-		view.TableKeys("three or more servers", table.ReplicaFilters.Example, start, t.sortColumn, func() { t.sort(t.List.By) }, func() bool { return t.Enabled })...,
+		view.TableKeys("three or more servers", table.ReplicaFilters.Example, start, t.sortColumn, func() { t.sort(t.List.By) }, view.Unless(func() bool { return t.Enabled }, "fewer than three servers to compare"))...,
 	)
 }
 

@@ -99,7 +99,7 @@ func (v *View) Keys() []view.Key {
 		{Keys: []string{"shift+tab"}, Show: "shift+tab", Name: "previous page", Help: "go to the previous page", Do: func() { v.Page = v.after(-1) }},
 		{
 			Keys: []string{"enter"}, Show: "enter", Word: "open stall", Help: "show the late token of the selected stall in its request; select with up and down",
-			Do: v.OpenStall, When: func() bool { return len(v.program.Snapshot().Latency.Stalls) > 0 },
+			Do: v.OpenStall, Why: view.Unless(func() bool { return len(v.program.Snapshot().Latency.Stalls) > 0 }, "no stall to open"),
 		},
 	}
 }

@@ -155,7 +155,7 @@ func (v Zoomed) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 func (v Zoomed) Keys() []view.Key {
 	return append(v.focusKeys(), view.Key{
 		Keys: []string{"enter"}, Show: "enter", Word: "open", Name: "open row of the pane", Help: "in full screen: open the selected stall of ITL, or request of TTFT; select with up and down",
-		Do: v.openSelected, When: v.lists,
+		Do: v.openSelected, Why: view.Unless(v.lists, "nothing to open in this pane"),
 	})
 }
 

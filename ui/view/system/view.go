@@ -57,7 +57,7 @@ func (v *View) Keys() []view.Key {
 	return append(v.request.TokenKeys(), view.Key{
 		Keys: []string{"i"}, Show: "i", Word: "inspect",
 		Help: "measure the engine's PSS and how much of the model's file is in the page cache; takes longer for larger models",
-		Do:   v.inspect, When: func() bool { return v.program.Actions().Inspect != nil },
+		Do:   v.inspect, Why: view.Unless(func() bool { return v.program.Actions().Inspect != nil }, "needs a live engine whose process is on this machine"),
 	})
 }
 
