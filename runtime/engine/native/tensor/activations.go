@@ -86,6 +86,6 @@ func (a *Activations) Quantize(i int, x []float32, forms Form) {
 		copy(a.f32[i*a.cols:(i+1)*a.cols], x)
 	}
 	if forms&FormQ80 != 0 {
-		quantizeQ80(a.q80[i*a.blocks:(i+1)*a.blocks], x)
+		sets[active].quantizeQ80(a.q80[i*a.blocks:(i+1)*a.blocks], x)
 	}
 }

@@ -41,7 +41,7 @@ func (c *KV) Store(pos int, key, value []float32) {
 	}
 	tile := c.keys[pos/keyTile*keyTile*c.dim:][:keyTile*c.dim]
 	storeKey(tile[pos%keyTile:], key[:c.dim])
-	floatsToHalves(c.values[pos*c.dim:(pos+1)*c.dim], value[:c.dim])
+	sets[active].floatsToHalves(c.values[pos*c.dim:(pos+1)*c.dim], value[:c.dim])
 }
 
 // AttnScratch is the working memory of Attend; each worker needs its own. The zero value is ready to use.
@@ -66,12 +66,12 @@ func Attend(dst []float32, ldd int, q []float32, ldq, group, tokens, pos0 int, k
 		n := min(queryRows, rows-r0)
 		for r := range n {
 			t, g := (r0+r)/group, (r0+r)%group
-			scaleTo(s.q[r*dim:(r+1)*dim], q[t*ldq+g*dim:][:dim], scale)
+			sets[active].scaleTo(s.q[r*dim:(r+1)*dim], q[t*ldq+g*dim:][:dim], scale)
 		}
 		s.attend(kv, r0, n, group, pos0)
 		for r := range n {
 			t, g := (r0+r)/group, (r0+r)%group
-			scaleTo(dst[t*ldd+g*dim:][:dim], s.out[r*dim:(r+1)*dim], s.inverse[r])
+			sets[active].scaleTo(dst[t*ldd+g*dim:][:dim], s.out[r*dim:(r+1)*dim], s.inverse[r])
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (s *AttnScratch) attend(kv *KV, r0, n, group, pos0 int) {
 	for r := range n {
 		row := scores[r*stride : r*stride+last]
 		seen := pos0 + (r0+r)/group + 1
-		s.inverse[r] = 1 / expSum(row[:seen], 1)
+		s.inverse[r] = 1 / sets[active].expSum(row[:seen], 1)
 		clear(row[seen:])
 	}
 	attnMix(s.out, scores, stride, n, kv.values, kv.dim, last)
@@ -100,10 +100,44 @@ func (s *AttnScratch) attend(kv *KV, r0, n, group, pos0 int) {
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-func storeKeyGo(tile []uint16, key []float32) {
+func storeKey(tile []uint16, key []float32) {
 	for i, v := range key {
 		tile[i*keyTile] = FloatToHalf(v)
 	}
+}
+
+func attnScores(scores []float32, stride int, q []float32, rows int, keys []uint16, dim int) {
+	kernel := sets[active].attnScores
+	if kernel == nil {
+		attnScoresGo(scores, stride, q, rows, keys, dim)
+		return
+	}
+	for r := 0; r < rows; {
+		n := rowsAtOnce(rows - r)
+		kernel(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
+		r += n
+	}
+}
+
+func attnMix(out, weights []float32, stride, rows int, values []uint16, dim, n int) {
+	kernel := sets[active].attnMix
+	if kernel == nil || dim%16 != 0 {
+		attnMixGo(out, weights, stride, rows, values, dim, n)
+		return
+	}
+	for r := 0; r < rows; {
+		k := rowsAtOnce(rows - r)
+		kernel(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
+		r += k
+	}
+}
+
+// rowsAtOnce returns how many of the remaining rows the attention kernels process in one call.
+func rowsAtOnce(left int) int {
+	if left >= queryRows && active == avx512 {
+		return queryRows
+	}
+	return min(left, 4)
 }
 
 // attnScoresGo computes scores[r*stride+p] = q row r · key p for all p < stride, a multiple of keyTile.

@@ -115,6 +115,6 @@ func (s *stream) Do(w *Worker) {
 	}
 	for row := lo; row < hi; row++ {
 		x := unsafe.Slice((*float32)(unsafe.Pointer(&s.m.Row(row)[0])), s.m.Cols)
-		dot(x, x)
+		sets[active].dot(x, x)
 	}
 }

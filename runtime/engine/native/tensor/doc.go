@@ -82,6 +82,6 @@
 //
 // [Features] returns the set of kernels in use, selected at start from the features of the CPU: "avx512-vnni", "avx2"
 // or "portable". The environment variable LLMTOP_CPU (portable, avx2 or avx512) selects a smaller set, for tests and
-// diagnosis. The assembly is generated with avo in the folder asm, a separate module, and committed; `go generate`
-// regenerates it.
+// diagnosis. The assembly and its declarations are generated with avo in the folder asm, a separate module, and
+// committed; `go generate` regenerates them.
 package tensor

@@ -1,8 +1,13 @@
-//go:build amd64
-
 package tensor
 
-import "github.com/klauspost/cpuid/v2"
+import (
+	"unsafe"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+//go:generate go -C asm run ./avx2 -out ../avx2_amd64.s -stubs ../avx2_amd64.go -pkg tensor
+//go:generate go -C asm run ./avx512 -out ../avx512_amd64.s -stubs ../avx512_amd64.go -pkg tensor
 
 func detect() level {
 	switch cpu := &cpuid.CPU; {
@@ -14,8 +19,65 @@ func detect() level {
 	return avx2
 }
 
-// The functions below select the kernels for the rest of the package. None accepts an empty slice.
+var sets = [...]kernels{
+	portable: portableKernels,
+	avx2: {
+		dot: dotAVX2, axpy: axpyAVX2, addTo: addToAVX2, scaleTo: scaleToAVX2, scaleMul: scaleMulAVX2, expSum: expSumAVX2, swiGLU: swiGLUAVX2,
+		rotateHalves: rotateHalvesAVX2, floatsToHalves: halvesAVX2, quantizeQ80: quantize, attnScores: attnScoresAVX2, attnMix: attnMixAVX2,
+	},
+	avx512: {
+		dot: dotAVX512, axpy: axpyAVX512, addTo: addToAVX512, scaleTo: scaleToAVX512, scaleMul: scaleMulAVX512, expSum: expSumAVX512, swiGLU: swiGLUAVX512,
+		rotateHalves: rotateHalvesAVX512, floatsToHalves: floatsToHalvesAVX512, quantizeQ80: quantize, attnScores: attnScoresAVX512, attnMix: attnMixAVX512,
+	},
+}
 
+// quantize uses AVX2 with AVX-512, too: wider registers were slower.
+func quantize(dst []actBlock, x []float32) {
+	quantizeQ80AVX2((*byte)(unsafe.Pointer(&dst[0])), &x[0], len(dst))
+}
+
+// halvesAVX2 converts whole eights with AVX2.
+func halvesAVX2(dst []uint16, src []float32) {
+	n := len(src) &^ 7
+	if n > 0 {
+		floatsToHalvesAVX2(dst[:n], src[:n])
+	}
+	floatsToHalvesGo(dst[n:], src[n:])
+}
+
+// products are the kernels that multiply by one type of weights. Quantised weights are unpacked to panels or, for one
+// vector, used in whole tiles of rows; up to four rows of floats are multiplied at once.
+type products struct {
+	pack   func(panel, base *byte, stride, blocks int, next uintptr)
+	gemm   func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)
+	gemv   func(dst *float32, base *byte, stride, tiles, blocks int, act *byte)
+	floats func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)
+}
+
+var productsOf = [...][BF16 + 1]products{
+	avx2: {
+		Q8_0: {packQ80AVX2, gemmAVX2, gemvQ80AVX2, nil},
+		Q4_0: {packQ40AVX2, gemmAVX2, gemvQ40AVX2, nil},
+		Q4_K: {packQ4KAVX2, gemmMinAVX2, gemvQ4KAVX2, nil},
+		Q5_K: {packQ5KAVX2, gemmMinAVX2, gemvQ5KAVX2, nil},
+		Q6_K: {packQ6KAVX2, gemmHalvesAVX2, gemvQ6KAVX2, nil},
+		F32:  {floats: gemmF32AVX2},
+		F16:  {floats: gemmF16AVX2},
+		BF16: {floats: gemmBF16AVX2},
+	},
+	avx512: {
+		Q8_0: {packQ80AVX512, gemmAVX512, gemvQ80AVX512, nil},
+		Q4_0: {packQ40AVX512, gemmAVX512, gemvQ40AVX512, nil},
+		Q4_K: {packQ4KAVX512, gemmMinAVX512, gemvQ4KAVX512, nil},
+		Q5_K: {packQ5KAVX512, gemmMinAVX512, gemvQ5KAVX512, nil},
+		Q6_K: {packQ6KAVX512, gemmHalvesAVX512, gemvQ6KAVX512, nil},
+		F32:  {floats: gemmF32AVX512},
+		F16:  {floats: gemmF16AVX512},
+		BF16: {floats: gemmBF16AVX512},
+	},
+}
+
+// run computes rows lo..hi of a product.
 func (p *product) run(lo, hi int) {
 	form := p.m.Type.Form()
 	switch {
@@ -31,151 +93,26 @@ func (p *product) run(lo, hi int) {
 	}
 }
 
-func dot(x, y []float32) float32 {
-	switch active {
-	case avx512:
-		return dotAVX512(&x[0], &y[0], len(x))
-	case avx2:
-		return dotAVX2(&x[0], &y[0], len(x))
-	}
-	return dotGo(x, y)
-}
+// nearRows and nearVectors are the parts of a product of floating-point matrices: weights stay in a core's second-level
+// cache, and the vectors in its first-level cache.
+const nearRows, nearVectors = 32, 4
 
-func quantizeQ80(dst []actBlock, x []float32) {
-	if active == portable {
-		quantizeQ80Go(dst, x)
-		return
-	}
-	quantizeQ80AVX2(&dst[0], &x[0], len(dst)) // wider registers were slower
-}
-
-func axpy(y []float32, a float32, x []float32) {
-	switch active {
-	case avx512:
-		axpyAVX512(&y[0], a, &x[0], len(x))
-	case avx2:
-		axpyAVX2(&y[0], a, &x[0], len(x))
-	default:
-		axpyGo(y, a, x)
-	}
-}
-
-func addTo(y, x []float32) {
-	switch active {
-	case avx512:
-		addToAVX512(&y[0], &x[0], len(x))
-	case avx2:
-		addToAVX2(&y[0], &x[0], len(x))
-	default:
-		addToGo(y, x)
-	}
-}
-
-func scaleTo(dst, x []float32, s float32) {
-	switch active {
-	case avx512:
-		scaleToAVX512(&dst[0], &x[0], s, len(x))
-	case avx2:
-		scaleToAVX2(&dst[0], &x[0], s, len(x))
-	default:
-		scaleToGo(dst, x, s)
-	}
-}
-
-func scaleMul(dst, x, w []float32, s float32) {
-	switch active {
-	case avx512:
-		scaleMulAVX512(&dst[0], &x[0], &w[0], s, len(x))
-	case avx2:
-		scaleMulAVX2(&dst[0], &x[0], &w[0], s, len(x))
-	default:
-		scaleMulGo(dst, x, w, s)
-	}
-}
-
-func expSum(x []float32, scale float32) float32 {
-	switch active {
-	case avx512:
-		return expSumAVX512(&x[0], scale, len(x))
-	case avx2:
-		return expSumAVX2(&x[0], scale, len(x))
-	}
-	return expSumGo(x, scale)
-}
-
-func swiGLU(dst, gate, up []float32) {
-	switch active {
-	case avx512:
-		swiGLUAVX512(&dst[0], &gate[0], &up[0], len(gate))
-	case avx2:
-		swiGLUAVX2(&dst[0], &gate[0], &up[0], len(gate))
-	default:
-		swiGLUGo(dst, gate, up)
-	}
-}
-
-func rotateHalves(x, y, cos, sin []float32) {
-	switch active {
-	case avx512:
-		rotateHalvesAVX512(&x[0], &y[0], &cos[0], &sin[0], len(cos))
-	case avx2:
-		rotateHalvesAVX2(&x[0], &y[0], &cos[0], &sin[0], len(cos))
-	default:
-		rotateHalvesGo(x, y, cos, sin)
-	}
-}
-
-func floatsToHalves(dst []uint16, src []float32) {
-	done := 0
-	switch n := len(src) &^ 7; { // of which the AVX2 conversion takes whole eights
-	case active == avx512:
-		floatsToHalvesAVX512(&dst[0], &src[0], len(src))
-		return
-	case active == avx2 && n > 0:
-		floatsToHalvesAVX2(&dst[0], &src[0], n)
-		done = n
-	}
-	floatsToHalvesGo(dst[done:], src[done:])
-}
-
-func storeKey(tile []uint16, key []float32) { storeKeyGo(tile, key) }
-
-func attnScores(scores []float32, stride int, q []float32, rows int, keys []uint16, dim int) {
-	if active == portable {
-		attnScoresGo(scores, stride, q, rows, keys, dim)
-		return
-	}
-	for r := 0; r < rows; {
-		n := rowsAtOnce(rows - r)
-		if active == avx512 {
-			attnScoresAVX512(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
-		} else {
-			attnScoresAVX2(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
+// runFloats computes rows lo..hi of a product with F32, F16 or BF16 weights, four rows at a time.
+func (p *product) runFloats(lo, hi int) {
+	for part := lo; part < hi; part += nearRows {
+		end := min(part+nearRows, hi)
+		for j := 0; j < p.n; j += nearVectors {
+			p.runFloatsOf(part, end, j, min(j+nearVectors, p.n))
 		}
-		r += n
 	}
 }
 
-func attnMix(out, weights []float32, stride, rows int, values []uint16, dim, n int) {
-	if active == portable || dim%16 != 0 {
-		attnMixGo(out, weights, stride, rows, values, dim, n)
-		return
+func (p *product) runFloatsOf(lo, hi, from, to int) {
+	multiply, stride, cols := productsOf[active][p.m.Type].floats, p.m.Type.RowBytes(p.m.Cols), p.m.Cols
+	in, firstIn := p.list(p.in, from)
+	out, firstOut := p.list(p.out, from)
+	for r := lo; r < hi; r += 4 {
+		w, x, d := &p.m.Data[r*stride], &p.a.f32[firstIn*cols], &p.dst[firstOut*p.ldd+r]
+		multiply(w, stride, min(4, hi-r), cols, x, 4*cols, d, 4*p.ldd, &in[0], &out[0], to-from)
 	}
-	for r := 0; r < rows; {
-		k := rowsAtOnce(rows - r)
-		if active == avx512 {
-			attnMixAVX512(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
-		} else {
-			attnMixAVX2(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
-		}
-		r += k
-	}
-}
-
-// rowsAtOnce returns how many of the remaining rows the attention kernels process in one call.
-func rowsAtOnce(left int) int {
-	if left >= queryRows && active == avx512 {
-		return queryRows
-	}
-	return min(left, 4)
 }

@@ -9,7 +9,7 @@ func MatVec(dst []float32, m *Matrix, lo, hi int, a *Activations, i int) {
 
 // MatMul computes dst[i*ldd+r] = row r of m · vector i of a, for r in lo..hi and i in i0..i1.
 func MatMul(dst []float32, ldd int, m *Matrix, lo, hi int, a *Activations, i0, i1 int) {
-	p := product{dst: dst, ldd: ldd, m: m, a: a, first: i0, n: i1 - i0}
+	p := product{dst: dst, ldd: ldd, m: *m, a: a, first: i0, n: i1 - i0}
 	p.check(lo, hi)
 	p.run(lo, hi)
 }
@@ -17,7 +17,7 @@ func MatMul(dst []float32, ldd int, m *Matrix, lo, hi int, a *Activations, i0, i
 // MatMulGather computes dst[out[j]*ldd+r] = row r of m · vector in[j] of a, for r in lo..hi and all j. A nil list means
 // 0, 1, 2, …; at least one list must be given, and their lengths must match.
 func MatMulGather(dst []float32, ldd int, m *Matrix, lo, hi int, a *Activations, in, out []int32) {
-	p := product{dst: dst, ldd: ldd, m: m, a: a, in: in, out: out, n: max(len(in), len(out))}
+	p := product{dst: dst, ldd: ldd, m: *m, a: a, in: in, out: out, n: max(len(in), len(out))}
 	p.check(lo, hi)
 	p.run(lo, hi)
 }
@@ -26,7 +26,7 @@ func MatMulGather(dst []float32, ldd int, m *Matrix, lo, hi int, a *Activations,
 type product struct {
 	dst     []float32
 	ldd     int
-	m       *Matrix
+	m       Matrix // a copy: Go would move the original to the heap, since kernels in a table may keep what they get
 	a       *Activations
 	in, out []int32 // nil: first, first+1, …
 	first   int

@@ -1,6 +1,9 @@
 package tensor
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+)
 
 // panelRows is the number of matrix rows in a panel with AVX-512, one for each 32-bit lane of a register. With AVX2 it
 // is half of that.
@@ -60,20 +63,13 @@ func (p *product) runTiles(lo, hi int) int {
 	}
 	stride := t.RowBytes(p.m.Cols)
 	d, act := &p.dst[p.row(0)*p.ldd+lo], &p.a.q80[p.vector(0)*p.a.blocks]
-	gemv(t, d, &p.m.Data[lo*stride], stride, tiles, p.m.Cols/t.BlockElems(), act)
+	productsOf[active][t].gemv(d, &p.m.Data[lo*stride], stride, tiles, p.m.Cols/t.BlockElems(), (*byte)(unsafe.Pointer(act)))
 	return lo + tiles*rows
 }
 
-// cacheLine is the alignment of panels, in bytes: loading a register then accesses one line, not two.
-const cacheLine = 64
-
-// panelRoom is memory for a panel with any alignment.
-type panelRoom [unsafe.Sizeof(panel{}) + cacheLine]byte
-
-func (r *panelRoom) aligned() *panel {
-	at := unsafe.Pointer(r)
-	return (*panel)(unsafe.Add(at, -uintptr(at)%cacheLine))
-}
+// panels holds panels that are not in use. As large objects, Go aligns them to cache lines: loading a register accesses
+// one line, not two.
+var panels = sync.Pool{New: func() any { return new(panel) }}
 
 // nearBytes is the size of activations that stay in a core's second-level cache while panels are multiplied by them.
 const nearBytes = 512 << 10
@@ -81,6 +77,9 @@ const nearBytes = 512 << 10
 // runPanels computes rows lo..hi of the product from panels, for some of the vectors at a time: unpacking a panel again
 // takes less than reading the activations from beyond the cache for each panel.
 func (p *product) runPanels(lo, hi int) {
+	if lo == hi {
+		return
+	}
 	most := max(64, nearBytes/(p.a.blocks*int(unsafe.Sizeof(actBlock{}))))
 	parts := (p.n + most - 1) / most
 	for i := range parts {
@@ -90,18 +89,18 @@ func (p *product) runPanels(lo, hi int) {
 
 // runPanelsOf computes rows lo..hi of the product for the vectors from..to.
 func (p *product) runPanelsOf(lo, hi, from, to int) {
-	var room panelRoom
-	mem, lanes := room.aligned(), tileRows()
+	mem, lanes := panels.Get().(*panel), tileRows()
+	defer panels.Put(mem)
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
 	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
 	for r := lo; r < hi; {
-		t, rows := tileAt(p.m, r, hi, lanes)
+		t, rows := tileAt(&p.m, r, hi, lanes)
 		for b := 0; b < blocks; b += panelBlocks {
 			n := min(panelBlocks, blocks-b)
 			at := b / panelBlocks * span
 			// the next tile, in the order of memory: the processor does not foresee accesses that jump from row to row
 			next := uintptr(unsafe.Pointer(&p.m.Data[t.first*stride])) + uintptr(lanes*(stride+at))
-			pack(mem, p.m.Type, &p.m.Data[t.first*stride+at], t.stride, n, next)
+			productsOf[active][p.m.Type].pack(&mem[0], &p.m.Data[t.first*stride+at], t.stride, n, next)
 			p.multiply(mem, t, b, n, from, to)
 		}
 		r += rows
@@ -110,13 +109,13 @@ func (p *product) runPanelsOf(lo, hi, from, to int) {
 
 // multiply multiplies a panel, which holds the columns from block b on, by the vectors from..to.
 func (p *product) multiply(mem *panel, t tile, b, blocks, from, to int) {
-	act, actStride := p.a.q80, p.a.blocks*int(unsafe.Sizeof(actBlock{}))
+	multiply, act, actStride := productsOf[active][p.m.Type].gemm, p.a.q80, p.a.blocks*int(unsafe.Sizeof(actBlock{}))
 	for j := from; j < to; {
 		in, firstIn := p.list(p.in, j)
 		out, firstOut := p.list(p.out, j)
 		n := min(to-j, len(in), len(out))
 		a, d := &act[firstIn*p.a.blocks+b], &p.dst[firstOut*p.ldd+t.first]
-		gemm(p.m.Type, mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
+		multiply(&mem[0], blocks, (*byte)(unsafe.Pointer(a)), actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
 		j += n
 	}
 }

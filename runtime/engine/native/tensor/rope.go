@@ -31,7 +31,7 @@ func (r *Rotary) Neox(x []float32, pos int) {
 		return
 	}
 	cos, sin := r.at(pos)
-	rotateHalves(x[:r.half], x[r.half:2*r.half], cos, sin)
+	sets[active].rotateHalves(x[:r.half], x[r.half:2*r.half], cos, sin)
 }
 
 // Norm rotates the first rot values of one head at position pos, pairing value 2i with 2i+1.

@@ -5,14 +5,14 @@ import "math"
 // Axpy adds a*x to y[:len(x)].
 func Axpy(y []float32, a float32, x []float32) {
 	if len(x) > 0 {
-		axpy(y[:len(x)], a, x)
+		sets[active].axpy(y[:len(x)], a, x)
 	}
 }
 
 // AddTo adds x to y[:len(x)].
 func AddTo(y, x []float32) {
 	if len(x) > 0 {
-		addTo(y[:len(x)], x)
+		sets[active].addTo(y[:len(x)], x)
 	}
 }
 
@@ -21,25 +21,25 @@ func RMSNorm(dst, x, weight []float32, eps float32) {
 	if len(x) == 0 {
 		return
 	}
-	scale := float32(1 / math.Sqrt(float64(dot(x, x))/float64(len(x))+float64(eps)))
+	scale := float32(1 / math.Sqrt(float64(sets[active].dot(x, x))/float64(len(x))+float64(eps)))
 	if weight == nil {
-		scaleTo(dst[:len(x)], x, scale)
+		sets[active].scaleTo(dst[:len(x)], x, scale)
 		return
 	}
-	scaleMul(dst[:len(x)], x, weight[:len(x)], scale)
+	sets[active].scaleMul(dst[:len(x)], x, weight[:len(x)], scale)
 }
 
 // Softmax replaces x by softmax(scale*x). Exponentials are accurate to 2 units in the last place.
 func Softmax(x []float32, scale float32) {
 	if len(x) > 0 {
-		scaleTo(x, x, 1/expSum(x, scale))
+		sets[active].scaleTo(x, x, 1/sets[active].expSum(x, scale))
 	}
 }
 
 // SwiGLU writes silu(gate)*up to dst, where silu(g) = g/(1+exp(-g)); dst may be gate or up.
 func SwiGLU(dst, gate, up []float32) {
 	if len(gate) > 0 {
-		swiGLU(dst[:len(gate)], gate, up[:len(gate)])
+		sets[active].swiGLU(dst[:len(gate)], gate, up[:len(gate)])
 	}
 }
 

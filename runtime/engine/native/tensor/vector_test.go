@@ -57,7 +57,7 @@ func TestVectorHelpers(t *testing.T) {
 			for i := range x {
 				sum += float64(x[i]) * float64(y[i])
 			}
-			near(t, "Dot", []float32{dot(x, y) / float32(n)}, []float64{sum / float64(n)}, 2e-5)
+			near(t, "Dot", []float32{sets[active].dot(x, y) / float32(n)}, []float64{sum / float64(n)}, 2e-5)
 
 			want := each(x, func(i int, v float64) float64 { return float64(y[i]) + v })
 			AddTo(y, x)
@@ -105,7 +105,7 @@ func TestSoftmaxExtremes(t *testing.T) {
 		Softmax(y, 1)
 		near(t, "Softmax", y, []float64{0.5, 0, 0.5}, 1e-6)
 		z := []float32{0, -88, -95, -103, -110} // subnormal exponentials, or nearly
-		expSum(z, 1)
+		sets[active].expSum(z, 1)
 		for i, v := range z[1:] {
 			if v != 0 {
 				t.Errorf("exponential %d is %g, a subnormal number", i+1, v)
@@ -174,7 +174,7 @@ func TestHalves(t *testing.T) {
 		}
 		floats, back := make([]float32, len(all)), make([]uint16, len(all))
 		halvesToFloatsGo(floats, all)
-		floatsToHalves(back, floats)
+		sets[active].floatsToHalves(back, floats)
 		for i, h := range all {
 			nan := h&0x7c00 == 0x7c00 && h&0x3ff != 0
 			if nan != math.IsNaN(float64(floats[i])) || !nan && back[i] != h {
@@ -188,7 +188,7 @@ func TestHalves(t *testing.T) {
 		}
 		copy(x, []float32{65519.99, 65520, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-14, 0x1.ffcp-15, 0x1.ffep-15, 2049, 2051})
 		got := make([]uint16, len(x))
-		floatsToHalves(got, x)
+		sets[active].floatsToHalves(got, x)
 		for i, v := range x {
 			if h := FloatToHalf(v); got[i] != h || math.Abs(float64(HalfToFloat(h)-v)) > max(float64(v)/2048, 0x1p-25) && v < 65520 {
 				t.Fatalf("%g becomes %#04x, and %#04x in portable code", v, got[i], h)
@@ -213,7 +213,7 @@ func TestQuantizeAgrees(t *testing.T) {
 		x[800], x[801] = 1e4, -1e4
 		want, got := make([]actBlock, 32), make([]actBlock, 32)
 		quantizeQ80Go(want, x)
-		quantizeQ80(got, x)
+		sets[active].quantizeQ80(got, x)
 		for b := range want {
 			if got[b] != want[b] {
 				t.Fatalf("block %d:\ngot  %v\nwant %v", b, got[b], want[b])

@@ -12,7 +12,7 @@ import (
 var rowCounts = []int{4, 3, 2, 1}
 
 func attention() {
-	TEXT("attnScoresAVX2", NOSPLIT, "func(scores *float32, stride int, q *float32, rows int, keys *uint16, dim, positions int)")
+	Kernel("attnScoresAVX2", ScoresSignature, fmt.Sprintf("computes %v rows; stride is in values.", rowCounts))
 	PerRows(rowCounts, scores)
 	vector.Mix(rowCounts, 2)
 }

@@ -29,7 +29,7 @@ var sources = []source{
 // Lane l of an accumulator sums the columns l, l+8, … for any number of vectors.
 func floats() {
 	for _, s := range sources {
-		TEXT("gemm"+s.name+"AVX2", NOSPLIT, "func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)")
+		Kernel("gemm"+s.name+"AVX2", FloatsSignature, FloatsAbout)
 		p, keep := FourRows(), firstLanes(Arg("rows"))
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("two")

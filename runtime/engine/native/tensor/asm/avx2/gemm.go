@@ -25,7 +25,7 @@ var forms = []form{
 // gemms emits the products of a panel, 8 rows by blocks of 32 columns, with n vectors.
 func gemms() {
 	for _, f := range forms {
-		TEXT(f.name, NOSPLIT, "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)")
+		Kernel(f.name, GemmSignature, GemmAbout)
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
 		CMPQ(n, operand.Imm(4))

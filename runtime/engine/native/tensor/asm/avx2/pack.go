@@ -47,7 +47,7 @@ func packs() {
 }
 
 func packQ80() {
-	TEXT("packQ80AVX2", NOSPLIT, PackSignature)
+	Kernel("packQ80AVX2", PackSignature, PackAbout)
 	scales := AllocLocal(2 * lanes * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	_, at := t.CollectScales(blocks, 34, scales)
@@ -61,7 +61,7 @@ func packQ80() {
 }
 
 func packQ40() {
-	TEXT("packQ40AVX2", NOSPLIT, PackSignature)
+	Kernel("packQ40AVX2", PackSignature, PackAbout)
 	scales := AllocLocal(2 * lanes * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, eight := splat(0x0f0f0f0f), splat(0x08080808)
@@ -94,7 +94,7 @@ func packQ4K(fifth bool) {
 	if fifth {
 		name, values, size = "packQ5KAVX2", 48, 176
 	}
-	TEXT(name, NOSPLIT, PackSignature)
+	Kernel(name, PackSignature, PackAbout)
 	kept := AllocLocal(32 * 8)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
@@ -182,7 +182,7 @@ func lowByte(i int) operand.Mem {
 }
 
 func packQ6K() {
-	TEXT("packQ6KAVX2", NOSPLIT, PackSignature)
+	Kernel("packQ6KAVX2", PackSignature, PackAbout)
 	kept, tmp := AllocLocal(32*8), AllocLocal(2*lanes)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)

@@ -93,7 +93,7 @@ func (q quantizer) sums(dst reg.GPVirtual, at int, bytes, scale reg.VecVirtual) 
 }
 
 func quantizeQ80() {
-	TEXT("quantizeQ80AVX2", NOSPLIT, "func(dst *byte, x *float32, blocks int)")
+	Kernel("quantizeQ80AVX2", "func(dst *byte, x *float32, blocks int)", "rounds blocks of 32 values, each to an actBlock.")
 	q := newQuantizer()
 	dst, x, n := Arg("dst"), Arg("x"), Arg("blocks")
 	Label("next")
@@ -112,8 +112,8 @@ func quantizeQ80() {
 
 // halves emits the conversion of n float32, a multiple of 8, to half floats.
 func halves() {
-	TEXT("floatsToHalvesAVX2", NOSPLIT, "func(dst *uint16, src *float32, n int)")
-	dst, src, n, y := Arg("dst"), Arg("src"), Arg("n"), YMM()
+	Kernel("floatsToHalvesAVX2", "func(dst []uint16, src []float32)", "converts a multiple of 8 values to half floats.")
+	dst, src, n, y := Slice("dst"), Slice("src"), Length("src"), YMM()
 	Label("next")
 	VMOVUPS(Mem(src, 0), y)
 	VCVTPS2PH(operand.Imm(0), y, Mem(dst, 0))

@@ -87,7 +87,7 @@ func exponential(x reg.VecVirtual) {
 }
 
 func swiGLU() {
-	TEXT("swiGLUAVX2", NOSPLIT, "func(dst, gate, up *float32, n int)")
+	Kernel("swiGLUAVX2", "func(dst, gate, up []float32)", "writes silu(gate)*up to dst.")
 	s, sign := vector.Span([]string{"dst", "gate", "up"}, ""), splat(1<<31)
 	s.Loop("loop", func(s *Span) {
 		gate, e := s.Get("gate"), YMM()
@@ -104,7 +104,7 @@ func swiGLU() {
 
 // expSum emits: replace x by exp(scale*x - max(scale*x)) and return the sum.
 func expSum() {
-	TEXT("expSumAVX2", NOSPLIT, "func(x *float32, scale float32, n int) float32")
+	Kernel("expSumAVX2", "func(x []float32, scale float32) float32", "replaces x by exp(scale*x - max(scale*x)) and returns the sum.")
 	s, top, sum := vector.Span([]string{"x"}, "scale"), float(math.Inf(-1)), YMM()
 	Zero(sum)
 	s.Loop("max", func(s *Span) {

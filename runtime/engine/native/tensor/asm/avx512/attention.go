@@ -14,7 +14,7 @@ import (
 var rowCounts = []int{8, 4, 3, 2, 1}
 
 func attention() {
-	TEXT("attnScoresAVX512", NOSPLIT, "func(scores *float32, stride int, q *float32, rows int, keys *uint16, dim, positions int)")
+	Kernel("attnScoresAVX512", ScoresSignature, fmt.Sprintf("computes %v rows; stride is in values.", rowCounts))
 	PerRows(rowCounts, scores)
 	vector.Mix(rowCounts, 4)
 }

@@ -41,9 +41,9 @@ func (s source) loadTail(m operand.Op, mask reg.OpmaskVirtual, z reg.VecVirtual)
 // the columns l, l+16, … for any number of vectors.
 func floats() {
 	for _, s := range sources {
-		TEXT("gemm"+s.name+"AVX512", NOSPLIT, "func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)")
+		Kernel("gemm"+s.name+"AVX512", FloatsSignature, FloatsAbout)
 		p, keep := FourRows(), firstLanes(Arg("rows"))
-		tail := tailMask("cols")
+		tail := tailMask(Arg("cols"))
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
 		CMPQ(n, operand.Imm(4))
@@ -63,9 +63,8 @@ func floats() {
 	}
 }
 
-// tailMask returns a mask with a bit for each of the last length%16 values.
-func tailMask(length string) reg.OpmaskVirtual {
-	n := Arg(length)
+// tailMask returns a mask with a bit for each of the last n%16 values.
+func tailMask(n reg.GPVirtual) reg.OpmaskVirtual {
 	ANDL(operand.U32(lanes-1), n.As32())
 	return firstLanes(n)
 }

@@ -26,7 +26,7 @@ var forms = []form{
 // gemms emits the products of a panel, 16 rows by blocks of 32 columns, with n vectors.
 func gemms() {
 	for _, f := range forms {
-		TEXT(f.name, NOSPLIT, "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)")
+		Kernel(f.name, GemmSignature, GemmAbout)
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		mask16, mask := GP32(), K()
 		Load(Param("mask"), mask16.As16())

@@ -47,7 +47,7 @@ func packs() {
 }
 
 func packQ80() {
-	TEXT("packQ80AVX512", NOSPLIT, PackSignature)
+	Kernel("packQ80AVX512", PackSignature, PackAbout)
 	scales := AllocLocal(32 * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	flip := splat(0x80808080)
@@ -63,7 +63,7 @@ func packQ80() {
 }
 
 func packQ40() {
-	TEXT("packQ40AVX512", NOSPLIT, PackSignature)
+	Kernel("packQ40AVX512", PackSignature, PackAbout)
 	scales := AllocLocal(32 * Collected)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
@@ -88,7 +88,7 @@ func packQ4K(fifth bool) {
 	if fifth {
 		name, values, size = "packQ5KAVX512", 48, 176
 	}
-	TEXT(name, NOSPLIT, PackSignature)
+	Kernel(name, PackSignature, PackAbout)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
@@ -173,7 +173,7 @@ func (h header) unpack(which, j int) reg.VecVirtual {
 }
 
 func packQ6K() {
-	TEXT("packQ6KAVX512", NOSPLIT, PackSignature)
+	Kernel("packQ6KAVX512", PackSignature, PackAbout)
 	tmp := AllocLocal(32)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)

@@ -15,7 +15,7 @@ var vector = Vector{
 	Suffix: "AVX512", Lanes: lanes, New: ZMM, Move: func(from, to operand.Op) { VMOVUPS(from, to) },
 	Read:  func(from operand.Mem, mask reg.Register, to operand.Op) { VMOVUPS_Z(from, mask, to) },
 	Write: func(from operand.Op, mask reg.Register, to operand.Mem) { VMOVUPS(from, mask, to) },
-	Tail:  func() reg.Register { return tailMask("n") },
+	Tail:  func(n reg.GPVirtual) reg.Register { return tailMask(n) },
 	Rest: func(left reg.GPVirtual, tail reg.Register, end string) reg.Register {
 		if end != "" {
 			CMPQ(left, operand.I8(-lanes))
@@ -75,7 +75,7 @@ func (e *exponential) of(x reg.VecVirtual) {
 }
 
 func swiGLU() {
-	TEXT("swiGLUAVX512", NOSPLIT, "func(dst, gate, up *float32, n int)")
+	Kernel("swiGLUAVX512", "func(dst, gate, up []float32)", "writes silu(gate)*up to dst.")
 	s, exp, sign := vector.Span([]string{"dst", "gate", "up"}, ""), newExponential(), splat(1<<31)
 	s.Loop("loop", func(s *Span) {
 		gate, e := s.Get("gate"), ZMM()
@@ -106,7 +106,7 @@ func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
 
 // expSum emits: replace x by exp(scale*x - max(scale*x)) and return the sum.
 func expSum() {
-	TEXT("expSumAVX512", NOSPLIT, "func(x *float32, scale float32, n int) float32")
+	Kernel("expSumAVX512", "func(x []float32, scale float32) float32", "replaces x by exp(scale*x - max(scale*x)) and returns the sum.")
 	s, exp := vector.Span([]string{"x"}, "scale"), newExponential()
 	top, sum := float(math.Inf(-1)), ZMM()
 	VXORPS(sum, sum, sum)
@@ -139,7 +139,7 @@ func expSum() {
 
 // halves emits the conversion of float32 to half floats.
 func halves() {
-	TEXT("floatsToHalvesAVX512", NOSPLIT, "func(dst *uint16, src *float32, n int)")
+	Kernel("floatsToHalvesAVX512", "func(dst []uint16, src []float32)", "converts float32 to half floats.")
 	s := vector.Span([]string{"dst", "src"}, "")
 	s.Loop("loop", func(s *Span) {
 		halves := operand.Mem{Base: s.Ptr["dst"], Index: s.At, Scale: 2}

@@ -11,7 +11,7 @@ import (
 // Mix emits the kernel that sums the weighted values of all positions, with code for each of some numbers of rows. It
 // processes several registers of columns at a time, the most for up to few rows.
 func (v Vector) Mix(rowCounts []int, few int) {
-	TEXT("attnMix"+v.Suffix, NOSPLIT, "func(out, weights *float32, stride, rows int, values *uint16, dim, n int)")
+	Kernel("attnMix"+v.Suffix, MixSignature, fmt.Sprintf("computes %v rows of dim values, a multiple of %d; stride is in values.", rowCounts, v.Lanes))
 	PerRows(rowCounts, func(rows int) {
 		if rows <= few {
 			v.mix(rows, 4, 2, 1)

@@ -3,6 +3,7 @@ package emit
 
 import (
 	"math"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -29,6 +30,47 @@ func Arg(name string) reg.GPVirtual {
 	Load(Param(name), r)
 	return r
 }
+
+// Slice loads the address of the first element of an argument into a new register, and Length its number of elements.
+func Slice(name string) reg.GPVirtual {
+	r := GP64()
+	Load(Param(name).Base(), r)
+	return r
+}
+
+func Length(name string) reg.GPVirtual {
+	r := GP64()
+	Load(Param(name).Len(), r)
+	return r
+}
+
+// Kernel begins a function that package tensor calls. No length may be 0. about describes it.
+func Kernel(name, signature, about string) {
+	TEXT(name, NOSPLIT, signature)
+	Pragma("noescape")
+	Doc(strings.Split(name+" "+about, "\n")...)
+}
+
+// How package tensor calls the kernels of both instruction sets. Strides are in bytes.
+const (
+	PackSignature = "func(panel, base *byte, stride, blocks int, next uintptr)"
+	PackAbout     = "unpacks rows, stride bytes apart, of blocks times 32 columns, and prefetches as many bytes at next.\n" +
+		"For K-quants blocks is a multiple of 8."
+
+	GemmSignature = "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)"
+	GemmAbout     = "multiplies a panel by n vectors. The result for vector act + in[j]*actStride is written (added if add is set) to\n" +
+		"the values at dst + out[j]*dstStride that mask selects, one for each row."
+
+	FloatsSignature = "func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)"
+	FloatsAbout     = "multiplies up to 4 rows, stride bytes apart, by n vectors of float32. The results for vector x + in[j]*xStride\n" +
+		"are written to the rows values at dst + out[j]*dstStride."
+
+	GemvSignature = "func(dst *float32, base *byte, stride, tiles, blocks int, act *byte)"
+	GemvAbout     = "multiplies tiles of rows, stride bytes apart, of blocks of weights by one vector."
+
+	ScoresSignature = "func(scores *float32, stride int, q *float32, rows int, keys *uint16, dim, positions int)"
+	MixSignature    = "func(out, weights *float32, stride, rows int, values *uint16, dim, n int)"
+)
 
 // Imm returns a 32-bit constant, which every instruction with a constant and a 64-bit register accepts.
 func Imm(n int) operand.Op { return operand.I32(n) }

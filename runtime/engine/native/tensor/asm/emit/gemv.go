@@ -30,7 +30,7 @@ type Step struct {
 
 // Emit emits the kernel; do emits the products of a step.
 func (g Gemv) Emit(do func(Step)) {
-	TEXT(g.Name, NOSPLIT, "func(dst *float32, base *byte, stride, tiles, blocks int, act *byte)")
+	Kernel(g.Name, GemvSignature, GemvAbout)
 	s := Step{Rows: RowsAt("base", "stride", g.Lanes, 0), Act: GP64(), Sum: g.Sum()}
 	var scales operand.Mem
 	if g.Collect {

@@ -102,9 +102,6 @@ func (v Vector) StoreScale(at reg.GPVirtual, to operand.Mem) {
 	ADDQ(operand.Imm(uint64(2*v.Lanes)), at)
 }
 
-// PackSignature is that of kernels that convert rows to a panel.
-const PackSignature = "func(panel *byte, base *byte, stride, blocks int, next uintptr)"
-
 // PerRows emits code for each of some numbers of rows, and the selection among them by the argument rows.
 func PerRows(counts []int, do func(rows int)) {
 	rows := Arg("rows")

@@ -14,7 +14,7 @@ type Vector struct {
 	Move   func(from, to operand.Op)                                // moves a register of values
 	Read   func(from operand.Mem, mask reg.Register, to operand.Op) // moves those that mask selects
 	Write  func(from operand.Op, mask reg.Register, to operand.Mem) // the same
-	Tail   func() reg.Register                                      // mask of the last values of n, made before a loop; nil: Rest makes it
+	Tail   func(n reg.GPVirtual) reg.Register                       // mask of the last of n values, made before a loop; nil: Rest makes it
 	// Rest emits code after a loop that left n values, less a register: it jumps to end if none are left, unless end is "",
 	// and returns the mask of the others.
 	Rest func(left reg.GPVirtual, tail reg.Register, end string) reg.Register
@@ -25,16 +25,17 @@ type Vector struct {
 type Span struct {
 	Vector
 	Ptr    map[string]reg.GPVirtual
+	last   string // of the arguments, whose length is the number of values
 	Scalar reg.VecVirtual
 	At     reg.GPVirtual // index of the first value
 	Mask   reg.Register  // nil: all lanes
 }
 
-// Span loads pointers, and a scalar unless it is "", from arguments.
-func (v Vector) Span(pointers []string, scalar string) *Span {
+// Span loads slices, and a scalar unless it is "", from arguments.
+func (v Vector) Span(slices []string, scalar string) *Span {
 	s := &Span{Vector: v, Ptr: map[string]reg.GPVirtual{}, At: GP64()}
-	for _, p := range pointers {
-		s.Ptr[p] = Arg(p)
+	for _, name := range slices {
+		s.Ptr[name], s.last = Slice(name), name
 	}
 	if scalar != "" {
 		x := XMM()
@@ -69,16 +70,18 @@ func (s *Span) Put(r reg.VecVirtual, name string) {
 	}
 }
 
-func (v Vector) tail() reg.Register {
-	if v.Tail == nil {
-		return nil
+// count returns the number of values, and the mask of the last of them.
+func (s *Span) count() (n reg.GPVirtual, tail reg.Register) {
+	n = Length(s.last)
+	if s.Tail != nil {
+		tail = s.Tail(Length(s.last))
 	}
-	return v.Tail()
+	return n, tail
 }
 
 // Loop emits do for a register of values in a loop, and once for the rest. The labels start with name.
 func (s *Span) Loop(name string, do func(s *Span)) {
-	left, tail := Arg("n"), s.tail()
+	left, tail := s.count()
 	XORQ(s.At, s.At)
 	Label(name)
 	SUBQ(operand.Imm(uint64(s.Lanes)), left)
@@ -95,37 +98,37 @@ func (s *Span) Loop(name string, do func(s *Span)) {
 }
 
 // elementwise emits a helper that processes each value separately.
-func (v Vector) elementwise(name, signature string, pointers []string, scalar string, do func(s *Span)) {
-	TEXT(name+v.Suffix, NOSPLIT, signature)
-	v.Span(pointers, scalar).Loop("loop", do)
+func (v Vector) elementwise(name, signature string, slices []string, scalar string, do func(s *Span)) {
+	Kernel(name+v.Suffix, signature, "processes each value separately.")
+	v.Span(slices, scalar).Loop("loop", do)
 	VZEROUPPER()
 	RET()
 }
 
 // Elementwise emits the helpers that process each value separately.
 func (v Vector) Elementwise() {
-	v.elementwise("addTo", "func(y, x *float32, n int)", []string{"y", "x"}, "", func(s *Span) {
+	v.elementwise("addTo", "func(y, x []float32)", []string{"y", "x"}, "", func(s *Span) {
 		x := s.Get("x")
 		VADDPS(s.Get("y"), x, x)
 		s.Put(x, "y")
 	})
-	v.elementwise("axpy", "func(y *float32, a float32, x *float32, n int)", []string{"y", "x"}, "a", func(s *Span) {
+	v.elementwise("axpy", "func(y []float32, a float32, x []float32)", []string{"y", "x"}, "a", func(s *Span) {
 		y := s.Get("y")
 		VFMADD231PS(s.Scalar, s.Get("x"), y)
 		s.Put(y, "y")
 	})
-	v.elementwise("scaleTo", "func(dst, x *float32, s float32, n int)", []string{"dst", "x"}, "s", func(s *Span) {
+	v.elementwise("scaleTo", "func(dst, x []float32, s float32)", []string{"dst", "x"}, "s", func(s *Span) {
 		x := s.Get("x")
 		VMULPS(s.Scalar, x, x)
 		s.Put(x, "dst")
 	})
-	v.elementwise("scaleMul", "func(dst, x, w *float32, s float32, n int)", []string{"dst", "x", "w"}, "s", func(s *Span) {
+	v.elementwise("scaleMul", "func(dst, x, w []float32, s float32)", []string{"dst", "x", "w"}, "s", func(s *Span) {
 		x := s.Get("x")
 		VMULPS(s.Scalar, x, x)
 		VMULPS(s.Get("w"), x, x)
 		s.Put(x, "dst")
 	})
-	v.elementwise("rotateHalves", "func(x, y, cos, sin *float32, n int)", []string{"x", "y", "cos", "sin"}, "", func(s *Span) {
+	v.elementwise("rotateHalves", "func(x, y, cos, sin []float32)", []string{"x", "y", "cos", "sin"}, "", func(s *Span) {
 		x, y, cos, sin := s.Get("x"), s.Get("y"), s.Get("cos"), s.Get("sin")
 		a, b := s.New(), s.New()
 		VMULPS(sin, y, a)
@@ -139,10 +142,11 @@ func (v Vector) Elementwise() {
 
 // Dot emits the inner product. It uses four accumulators in turn, then only the first.
 func (v Vector) Dot() {
-	TEXT("dot"+v.Suffix, NOSPLIT, "func(x, y *float32, n int) float32")
+	Kernel("dot"+v.Suffix, "func(x, y []float32) float32", "returns the inner product.")
 	s := v.Span([]string{"x", "y"}, "")
 	sums := []reg.VecVirtual{v.New(), v.New(), v.New(), v.New()}
-	n, tail, lanes := Arg("n"), v.tail(), v.Lanes
+	n, tail := s.count()
+	lanes := v.Lanes
 	for _, sum := range sums {
 		VXORPS(sum, sum, sum)
 	}
