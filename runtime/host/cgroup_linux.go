@@ -21,8 +21,8 @@ func (l *linux) limits(h *event.Host, pid int, since time.Duration) {
 	}
 	g := state.groups
 	g.Update()
-	if m, ok := g.Memory(); ok && (!h.MemTotal.OK() || float64(m.Limit) < h.MemTotal.V) {
-		h.MemTotal, h.MemUsed, h.Limited = measured(float64(m.Limit)), measured(float64(m.Used)), true
+	if limit, used, ok := g.Memory(); ok && (!h.MemTotal.OK() || float64(limit) < h.MemTotal.V) {
+		h.MemTotal, h.MemUsed, h.Limited = measured(float64(limit)), measured(float64(used)), true
 	}
 	cores, limited := g.Quota()
 	if limited {

@@ -13,13 +13,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// drmClients reads what processes use of AMD and Intel GPUs from /proc/PID/fdinfo of the files that they opened in
-// /dev/dri. It must not be used concurrently.
-type drmClients struct {
-	at     time.Time // of the last reading
-	before drmUse
-}
-
 // drmEngine is an engine of a GPU, as one client of the driver uses it.
 type drmEngine struct {
 	address string // of the GPU
@@ -37,9 +30,10 @@ type drmUse struct {
 	denied bool
 }
 
-// share sets the engine's memory and share of the GPUs that have an address. What others use is not reported: their files
-// can be read by root only.
-func (c *drmClients) share(root string, gpus []event.GPU, pids []int) {
+// shareDRM sets the engine's memory and share of the GPUs that have an address, those of AMD and Intel, from
+// /proc/PID/fdinfo of the files that its processes opened in /dev/dri. What others use is not reported: their files can be
+// read by root only.
+func (c *gpuShares) shareDRM(root string, gpus []event.GPU, pids []int) {
 	use := readDRM(root, pids)
 	now := time.Now()
 	since := now.Sub(c.at).Seconds()
@@ -75,7 +69,7 @@ func (c *drmClients) share(root string, gpus []event.GPU, pids []int) {
 }
 
 // busiest returns the busy time of the engine that the clients used most since the last reading.
-func (c *drmClients) busiest(use *drmUse, address string, since float64) event.Reading {
+func (c *gpuShares) busiest(use *drmUse, address string, since float64) event.Reading {
 	shares, most := make(map[string]float64), 0.0
 	for e, now := range use.busy {
 		before, known := c.before.busy[e]

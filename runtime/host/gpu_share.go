@@ -3,12 +3,16 @@ package host
 import (
 	"os"
 	"slices"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // gpuShares separates what the engine uses of each GPU from what others use. It must not be used concurrently.
-type gpuShares struct{ drm drmClients }
+type gpuShares struct {
+	at     time.Time // of the last reading of the clients of drivers
+	before drmUse
+}
 
 // initialPIDs is the kernel's constant name of the namespace in which processes have the numbers that drivers report.
 const initialPIDs = "pid:[4026531836]"
@@ -37,10 +41,10 @@ func (s *gpuShares) set(h *event.Host, pids []int) {
 	if h.GPUProcesses != nil && !foreignPIDs() {
 		shareListed(h, pids)
 	}
-	s.drm.share("/", h.GPUs, pids)
+	s.shareDRM("/", h.GPUs, pids)
 }
 
-// shareListed sums what the driver lists of the processes. GPUs with an address are those of drmClients.
+// shareListed sums what the driver lists of the processes. GPUs with an address are those of shareDRM.
 func shareListed(h *event.Host, pids []int) {
 	zero := event.MeasuredValue(0)
 	for i := range h.GPUs {

@@ -77,8 +77,8 @@ func TestDRMShares(t *testing.T) {
 	link("6", "/dev/null")
 	link("8", "/dev/dri/renderD129")
 	gpus := []event.GPU{{Address: "0000:03:00.0"}, {Address: "0000:00:02.0"}, {}}
-	var c drmClients
-	c.share(root, gpus, []int{7})
+	var c gpuShares
+	c.shareDRM(root, gpus, []int{7})
 	if gpus[0].EngineMem.V != 1<<20 || gpus[1].EngineMem.V != 1<<20 || gpus[0].EngineUtil.OK() || gpus[2].EngineMem.OK() {
 		t.Fatalf("%+v", gpus)
 	}
@@ -87,7 +87,7 @@ func TestDRMShares(t *testing.T) {
 	more := client("2000000000", "600")
 	more["proc/7/fdinfo/8"] += "drm-total-cycles-ccs:\t2000\n"
 	write(t, root, more)
-	c.share(root, gpus, []int{7})
+	c.shareDRM(root, gpus, []int{7})
 	if gpus[0].EngineMem.V != 3<<20 {
 		t.Errorf("unified memory: %+v", gpus[0].EngineMem)
 	}
@@ -98,7 +98,7 @@ func TestDRMShares(t *testing.T) {
 		t.Errorf("500 of 1000 cycles of two engines: %+v", u)
 	}
 	link("9", "/dev/kfd")
-	c.share(root, gpus, []int{7})
+	c.shareDRM(root, gpus, []int{7})
 	if gpus[0].EngineUtil.OK() {
 		t.Error("busy time of a process that computes past the driver's clients")
 	}

@@ -19,9 +19,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
-// ErrChanged means that a model file is not certainly the one that a process has read.
-var ErrChanged = errors.New("it was changed or replaced after the process started")
-
 // ReadModel returns what the header of a model file says: GGUF, or safetensors with the config.json beside them. The file
 // has the name that the processes of an engine use for it, the main one first, which may have another root or working
 // directory. It fails with ErrChanged for a file that was changed or replaced after the process that uses it started,

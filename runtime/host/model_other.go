@@ -8,9 +8,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// ErrChanged means that a model file is not certainly the one that a process has read.
-var ErrChanged = errors.New("it was changed or replaced after the process started")
-
 // ReadModel fails: the system does not show whether a file is the one that a process has read.
 func ReadModel([]int, string) (event.Model, error) {
 	return event.Model{}, errors.New("read model: only on Linux")

@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"unsafe"
 
@@ -36,11 +35,7 @@ func parsePSS(name string) event.Reading {
 
 // fileOf returns the path of a file that a process names so: that process may have another root or working directory.
 func fileOf(pid int, name string) string {
-	from := "/proc/" + strconv.Itoa(pid) + "/root"
-	if !filepath.IsAbs(name) {
-		from = "/proc/" + strconv.Itoa(pid) + "/cwd"
-	}
-	if seen := filepath.Join(from, name); pid != 0 {
+	if seen := seenBy(pid, name); pid != 0 {
 		if _, err := os.Stat(seen); err == nil {
 			return seen
 		}

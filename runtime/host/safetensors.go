@@ -21,6 +21,9 @@ const (
 	maxShards = 1024      // files of one model
 )
 
+// ErrChanged means that a model file is not certainly the one that a process has read.
+var ErrChanged = errors.New("it was changed or replaced after the process started")
+
 // readSafetensors describes a model in safetensors: name is one of its files, its index or its folder. The config.json
 // beside it says how the model is built. Parameters and bytes are unknown if a tensor packs several weights in a number;
 // how many bytes the KV cache takes is the engine's choice.

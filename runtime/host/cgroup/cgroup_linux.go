@@ -38,12 +38,6 @@ type hierarchy struct {
 	v1      bool
 }
 
-// Memory is the memory of a group, in bytes.
-type Memory struct {
-	Limit int64
-	Used  int64 // includes file pages, which are freed when needed
-}
-
 // Of returns the groups of a process of the system whose file system is at root.
 func Of(root string, pid int, read Read) *Groups {
 	return &Groups{root: root, dir: filepath.Join("proc", strconv.Itoa(pid)) + "/", pid: pid, read: read}
@@ -193,14 +187,15 @@ func (h *hierarchy) memoryFiles() *memoryFiles {
 	return &memoryV2
 }
 
-// Memory returns the group with the lowest limit; false if no group has one.
-func (g *Groups) Memory() (lowest Memory, ok bool) {
+// Memory returns the lowest limit of memory, and how much of it its group uses, in bytes; false if no group has one. File
+// pages count, which are freed when needed.
+func (g *Groups) Memory() (limit, used int64, ok bool) {
 	for _, m := range g.limited {
-		if !ok || m.Limit < lowest.Limit {
-			lowest, ok = m.Memory, true
+		if !ok || m.limit < limit {
+			limit, used, ok = m.limit, m.used, true
 		}
 	}
-	return lowest, ok
+	return limit, used, ok
 }
 
 // Room returns how many bytes the process may use besides those in use, with the file pages that can be freed: the least
@@ -215,7 +210,7 @@ func (g *Groups) Room() (bytes int64, ok bool) {
 				cached += int64(min(n, unlimited))
 			}
 		}
-		if room := max(m.Limit-max(m.Used-cached, 0), 0); !ok || room < bytes {
+		if room := max(m.limit-max(m.used-cached, 0), 0); !ok || room < bytes {
 			bytes, ok = room, true
 		}
 	}
@@ -225,10 +220,10 @@ func (g *Groups) Room() (bytes int64, ok bool) {
 // unlimited is more memory than any limit; without a limit, version 1 reports the largest number of pages.
 const unlimited = 1 << 62
 
-// limitedGroup is a group with a limit.
+// limitedGroup is a group with a limit of memory.
 type limitedGroup struct {
-	Memory
-	folder string
+	folder      string
+	limit, used int64 // bytes
 }
 
 // findLimited finds the groups with a limit of memory.
@@ -236,18 +231,18 @@ func (g *Groups) findLimited() {
 	files := g.memory.memoryFiles()
 	g.limited = g.limited[:0]
 	for _, folder := range g.memory.folders {
-		m := Memory{Limit: math.MaxInt64}
+		m := limitedGroup{folder: folder, limit: math.MaxInt64}
 		for _, file := range files.limits {
 			if n, ok := g.number(folder + file); ok {
-				m.Limit = min(m.Limit, n)
+				m.limit = min(m.limit, n)
 			}
 		}
-		if m.Limit >= unlimited {
+		if m.limit >= unlimited {
 			continue
 		}
 		if n, ok := g.number(folder + files.used); ok {
-			m.Used = n
-			g.limited = append(g.limited, limitedGroup{m, folder})
+			m.used = n
+			g.limited = append(g.limited, m)
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 
 // seen holds the limits of a process.
 type seen struct {
-	memory        Memory
+	memory        [2]int64 // limit, used
 	room          int64
 	cores         float64
 	throttled     uint64
@@ -37,7 +37,7 @@ type seen struct {
 
 func see(g *Groups) (s seen) {
 	g.Update()
-	s.memory, _ = g.Memory()
+	s.memory[0], s.memory[1], _ = g.Memory()
 	s.room, _ = g.Room()
 	s.cores, _ = g.Quota()
 	s.throttled, _ = g.Throttled()
@@ -108,18 +108,18 @@ func TestLimits(t *testing.T) {
 		"not mounted":   {map[string]string{"proc/9/cgroup": "0::/a\n", "proc/self/mountinfo": "23 1 8:1 / / rw - ext4 /dev/root rw\n"}, seen{}},
 		"bad mountinfo": {with(v2, "proc/self/mountinfo", "x y\n"), seen{stalled: 1000, refaults: 7}},
 		"v2, limits above and of its own": {v2, seen{
-			memory: Memory{1000, 900}, room: 800, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true, refaults: 7,
+			memory: [2]int64{1000, 900}, room: 800, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true, refaults: 7,
 		}},
 		"v2, memory.high is lower": {with(v2, "sys/fs/cgroup/a.slice/b c.scope/memory.high", "400\n"), seen{
-			memory: Memory{400, 850}, room: 0, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true, refaults: 7,
+			memory: [2]int64{400, 850}, room: 0, cores: 0.5, throttled: 75000, hits: 321, stalled: 77, own: true, refaults: 7,
 		}},
-		"v1 beside v2": {v1, seen{memory: Memory{600, 500}, room: 50, cores: 0.5, throttled: 12000, hits: 42, stalled: 1000, refaults: 5, ownRefaults: true}},
+		"v1 beside v2": {v1, seen{memory: [2]int64{600, 500}, room: 50, cores: 0.5, throttled: 12000, hits: 42, stalled: 1000, refaults: 5, ownRefaults: true}},
 		"v1 in a container without a name space": {
 			with(v1, "proc/9/cgroup", "4:memory:/docker/a1/x\n2:cpu:/docker/a1\n0::/docker/a1\n", "proc/self/mountinfo", container,
 				"sys/fs/cgroup/memory/x/memory.limit_in_bytes", "300\n", "sys/fs/cgroup/memory/x/memory.usage_in_bytes", "200\n",
 				"sys/fs/cgroup/memory/x/memory.failcnt", "0\n", "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n",
 				"sys/fs/cgroup/cpu/cpu.stat", "throttled_time 8\n"),
-			seen{memory: Memory{300, 200}, room: 100, cores: 2, throttled: 8, stalled: 1000},
+			seen{memory: [2]int64{300, 200}, room: 100, cores: 2, throttled: 8, stalled: 1000},
 		},
 		"another group of the same name's beginning": {
 			map[string]string{"proc/9/cgroup": "4:memory:/docker/a12\n", "proc/self/mountinfo": container, "sys/fs/cgroup/memory/memory.limit_in_bytes": "5\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "1\n"},
@@ -132,7 +132,7 @@ func TestLimits(t *testing.T) {
 				"proc/9/root/sys/fs/cgroup/memory.max": "1000\n", "proc/9/root/sys/fs/cgroup/memory.current": "400\n", "proc/9/root/sys/fs/cgroup/memory.events": "max 2\n",
 				"proc/9/root/sys/fs/cgroup/cpu.max": "max 100000\n",
 			},
-			seen{memory: Memory{1000, 400}, room: 600, hits: 2},
+			seen{memory: [2]int64{1000, 400}, room: 600, hits: 2},
 		},
 		"no numbers": {with(v2, "sys/fs/cgroup/a.slice/memory.max", "many", "sys/fs/cgroup/a.slice/cpu.max", "", "sys/fs/cgroup/a.slice/b c.scope/cpu.max", "-1 x\n",
 			"sys/fs/cgroup/a.slice/b c.scope/memory.high", "-5\n"), seen{stalled: 77, own: true, refaults: 7}},
@@ -153,11 +153,11 @@ func TestMove(t *testing.T) {
 		"sys/fs/cgroup/b/memory.max": "20\n", "sys/fs/cgroup/b/memory.current": "2\n",
 	})
 	g := Of(root, 9, nil).reading()
-	if got := see(g).memory; got != (Memory{10, 1}) {
+	if got := see(g).memory; got != ([2]int64{10, 1}) {
 		t.Errorf("first %+v", got)
 	}
 	write(t, root, "proc/9/cgroup", "0::/b\n")
-	if got := see(g).memory; got != (Memory{20, 2}) {
+	if got := see(g).memory; got != ([2]int64{20, 2}) {
 		t.Errorf("then %+v", got)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "proc/9")); err != nil {
@@ -211,7 +211,7 @@ func TestRealGroups(t *testing.T) {
 			if name == "cpu" && got.cores != 0.5 {
 				t.Errorf("%v cores, want 0.5", got.cores)
 			}
-			if name == "memory" && (got.memory.Limit < 299e6 || got.memory.Limit > 301e6 || got.room > got.memory.Limit) {
+			if name == "memory" && (got.memory[0] < 299e6 || got.memory[0] > 301e6 || got.room > got.memory[0]) {
 				t.Errorf("%+v, want a limit of 300 MB", got)
 			}
 		})
