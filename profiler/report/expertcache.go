@@ -66,7 +66,7 @@ func cachePhase(r *expertcache.Result) *CachePhase {
 		return nil
 	}
 	out := &CachePhase{
-		Summary: verdict.Defaults().ExpertCache(r, r.Knee()), Chosen: r.Chosen, Judged: r.Judged, SelfJudged: r.SelfJudged, Omitted: r.Omitted,
+		Summary: verdict.ExpertCache(r, r.Knee()), Chosen: r.Chosen, Judged: r.Judged, SelfJudged: r.SelfJudged, Omitted: r.Omitted,
 		Layers: []CacheCurve{}, Kinds: []CacheKind{},
 	}
 	if !r.SelfJudged {

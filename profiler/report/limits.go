@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // Limits are the measured limits of this machine's processors.
@@ -26,9 +27,6 @@ compute           %s (matrix products in the caches): limits prefill
 `, l.Threads, l.Kernels, format(l.Read, metric.Bytes), format(l.Weights, metric.Bytes), format(l.Compute, metric.Flops))
 	return err
 }
-
-// bandwidthBound is the share of read bandwidth from which decode counts as memory-bound, as on the screen.
-const bandwidthBound = 0.6
 
 // estimateLoad estimates the bytes/s that decode reads and the operations/s of prefill. Decode reads all active weights
 // and the keys and values of the previous tokens for each token; prefill takes two operations per active weight and
@@ -78,7 +76,7 @@ func (p *Point) bound() string {
 	switch {
 	case p.ReadShare.V > 1:
 		return "decode reads " + share + " of read bandwidth: weights come from caches"
-	case p.ReadShare.V >= bandwidthBound:
+	case p.ReadShare.V >= verdict.MemoryBound:
 		return "memory-bound at " + share + " of read bandwidth"
 	}
 	return "not memory-bound: decode reads " + share + " of read bandwidth"

@@ -32,7 +32,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 			i.Queued = nanos(wait)
 		}
 	}
-	return verdict.Explain(&i, s.limits())
+	return verdict.Explain(&i)
 }
 
 // worked returns since when the engine worked on a request whose first token came at a moment, as far as that is known. Of
@@ -96,15 +96,6 @@ func (s *state) longestPrefill(req event.RequestID, from, to event.Time) (longes
 		}
 	}
 	return longest, took
-}
-
-// limits returns the limits of verdicts.
-func (s *state) limits() *verdict.Limits {
-	if s.judge.Limits == nil {
-		d := verdict.Defaults()
-		s.judge.Limits = &d
-	}
-	return s.judge.Limits
 }
 
 // promptTime returns for how long prompts of other requests were processed, in ns.

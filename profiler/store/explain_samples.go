@@ -100,7 +100,7 @@ func addGPUs(s *state, i *verdict.Interval, p *event.Host) {
 		if g.EngineUtil.OK() && g.OthersUtil.OK() && g.EngineUtil.V+g.OthersUtil.V >= saturated {
 			worst.Others = max(worst.Others, part(g.OthersUtil.V))
 		}
-		if !g.Clock.OK() || !g.MaxClock.OK() || g.MaxClock.V <= 0 || g.DRAM.OK() && g.DRAM.V >= s.limits().MemoryBound {
+		if !g.Clock.OK() || !g.MaxClock.OK() || g.MaxClock.V <= 0 || g.DRAM.OK() && g.DRAM.V >= verdict.MemoryBound {
 			continue
 		}
 		slower := part(1 - g.Clock.V/g.MaxClock.V)

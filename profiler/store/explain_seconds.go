@@ -28,19 +28,18 @@ func judgeSecond(s *state, sec int64) (x verdict.Explanation, slow bool) {
 	}
 	from := event.Time(sec * int64(second))
 	i := c.withoutLate(interval(s, from, from+event.Time(second)), from)
-	limits := s.limits()
 	share := 0.
 	if traced {
-		share = slowdown(s, sec, float64(w.gaps)/float64(w.gapCount), limits)
+		share = slowdown(s, sec, float64(w.gaps)/float64(w.gapCount))
 	}
 	span := i.Span
 	if i.Wall = span; span > 0 {
-		share = max(share, float64(i.MeasuredLoss(limits))/float64(span))
+		share = max(share, float64(i.MeasuredLoss())/float64(span))
 	} else {
 		span = int64(second)
 	}
 	prompts := float64(w.prompt) / float64(took)
-	if share = max(share, prompts); share < limits.Lost {
+	if share = max(share, prompts); share < verdict.LostShare {
 		return x, false
 	}
 	i.Prompt = int64(prompts * float64(span))
@@ -51,7 +50,7 @@ func judgeSecond(s *state, sec int64) (x verdict.Explanation, slow bool) {
 		i.Bandwidth = shareOf(s.readRate(t), s.readBandwidth())
 		gpuReads(s, &i.GPU, t)
 	}
-	x = verdict.Explain(&i, limits)
+	x = verdict.Explain(&i)
 	x.Lost, x.Explains = int64(share*float64(took)), int64(float64(took)*share*metric.Share(float64(x.Explains), float64(x.Lost)))
 	return x, true
 }
@@ -77,12 +76,12 @@ func (c *causes) withoutLate(i verdict.Interval, from event.Time) verdict.Interv
 
 // slowdown returns the share of a second's decoding that is more than its requests should take: by the target for TPOT,
 // else reading speed, or by the session before it.
-func slowdown(s *state, sec int64, gap float64, l *verdict.Limits) float64 {
-	most := second / l.Comfortable
+func slowdown(s *state, sec int64, gap float64) float64 {
+	most := second / verdict.ReadingSpeed
 	if t := s.targets.TPOT; t > 0 {
 		most = float64(t)
 	}
-	return max(0, 1-most/gap, slower(s, sec, l))
+	return max(0, 1-most/gap, slower(s, sec))
 }
 
 // The seconds that are compared to find out whether the last ones are slower than the session before them.
@@ -94,7 +93,7 @@ const (
 
 // slower returns the share by which the last ten seconds are slower than the session was with as many requests and about
 // as much in the KV cache; 0 if that is not significant.
-func slower(s *state, sec int64, l *verdict.Limits) float64 {
+func slower(s *state, sec int64) float64 {
 	series := s.latency.series
 	if len(series) == 0 {
 		return 0
@@ -121,7 +120,7 @@ func slower(s *state, sec int64, l *verdict.Limits) float64 {
 	slices.Sort(typical)
 	// Significant: nearly all of the recent seconds are slower than nearly all of the others.
 	low, high := recent[len(recent)/10], typical[len(typical)*9/10]
-	if low < high*(1+l.Slower) {
+	if low < high*(1+verdict.SlowerShare) {
 		return 0
 	}
 	return 1 - typical[len(typical)/2]/recent[len(recent)/2]

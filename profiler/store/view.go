@@ -342,7 +342,6 @@ func (v *LossView) Over(w metric.Window) (all, decode, stalls verdict.Losses) {
 
 // Rank returns the significant losses of a window, the largest first.
 func (v *LossView) Rank(w metric.Window) []verdict.Loss {
-	limits := verdict.Defaults()
 	all, _, _ := v.Over(w)
-	return all.Rank(&limits)
+	return all.Rank()
 }

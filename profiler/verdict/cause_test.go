@@ -153,19 +153,18 @@ func TestExplain(t *testing.T) {
 		{ModelLoad, func(i *Interval) { i.Load = 10 * milli }, func(i *Interval) { i.Load = 10*milli - 1 }},
 		{MemoryBandwidth, func(i *Interval) { i.Bandwidth = event.DerivedValue(.6) }, func(i *Interval) { i.Bandwidth = event.DerivedValue(.59) }},
 	} {
-		l := Defaults()
 		i := Interval{Lost: 20 * milli, Wall: 20 * milli, Span: 40 * milli}
 		miss := i
 		c.hit(&i)
 		c.below(&miss)
-		x := Explain(&i, &l)
+		x := Explain(&i)
 		if x.Cause != c.cause || x.Evidence == "" || x.Explains < 10*milli || x.Explains > x.Lost {
 			t.Errorf("%v: %+v", c.cause, x)
 		}
-		if x := Explain(&miss, &l); x.Cause != Unknown || x.Explains != 0 || x.Evidence != "" {
+		if x := Explain(&miss); x.Cause != Unknown || x.Explains != 0 || x.Evidence != "" {
 			t.Errorf("nearly %v: %+v", c.cause, x)
 		}
-		if i.Coarse = true; c.cause < PromptOfOther && x.Explains < x.Lost && Explain(&i, &l).Cause == c.cause {
+		if i.Coarse = true; c.cause < PromptOfOther && x.Explains < x.Lost && Explain(&i).Cause == c.cause {
 			t.Errorf("%v: samples of whole seconds explain a part", c.cause)
 		}
 	}
@@ -175,7 +174,6 @@ func TestExplain(t *testing.T) {
 // that losses can be taken back.
 func TestLossesAddUp(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		l := Defaults()
 		var s Losses
 		var lost int64
 		for range rapid.IntRange(1, 8).Draw(r, "n") {
@@ -193,11 +191,11 @@ func TestLossesAddUp(t *testing.T) {
 					*event.UsageFields[f].At(&i.Usage) = event.MeasuredValue(rapid.Float64().Draw(r, "usage"))
 				}
 			}
-			x := Explain(&i, &l)
+			x := Explain(&i)
 			if (x.Cause == Unknown) != (x.Evidence == "") || x.Explains < 0 || x.Explains > x.Lost {
 				r.Fatalf("%+v of %+v", x, i)
 			}
-			if m := i.MeasuredLoss(&l); m > max(i.Span, 0) {
+			if m := i.MeasuredLoss(); m > max(i.Span, 0) {
 				r.Fatalf("%d ns of %d lost", m, i.Span)
 			}
 			before := s
@@ -220,12 +218,11 @@ func TestRankNeedsEffect(t *testing.T) {
 		lost, observed int64
 		named          int
 	}{{100, 1000, 1}, {99, 990, 0}, {100, 1001, 0}} {
-		l := Defaults()
 		s := Losses{Observed: c.observed * milli}
 		for range 10 {
 			s.Add(&Explanation{Cause: OtherProcesses, Lost: c.lost * milli / 10, Explains: c.lost * milli / 10}, 1)
 		}
-		if got := s.Rank(&l); len(got) != c.named {
+		if got := s.Rank(); len(got) != c.named {
 			t.Errorf("%d of %d ms: %+v", c.lost, c.observed, got)
 		}
 	}

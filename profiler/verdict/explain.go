@@ -93,13 +93,13 @@ func (x *Explanation) Words() string {
 }
 
 // Explain names the cause that explains most of the lost time. It is Unknown if none explains enough of it.
-func Explain(i *Interval, l *Limits) Explanation {
+func Explain(i *Interval) Explanation {
 	out := Explanation{Lost: max(i.Lost, 0)}
 	for c := Unknown + 1; c < NumCauses; c++ {
 		if c >= OwnPrompt && out.Cause != Unknown { // those of the request's own work do not say why it was slow
 			break
 		}
-		ns, enough := min(Causes[c].explains(i, l), out.Lost), l.Explains
+		ns, enough := min(Causes[c].explains(i), out.Lost), leastExplained
 		if c < PromptOfOther { // causes in the process and the machine
 			ns = min(ns, i.Wall)
 			if i.Coarse || c >= GPUHeat && !i.Whole {
@@ -121,10 +121,10 @@ func Explain(i *Interval, l *Limits) Explanation {
 
 // MeasuredLoss returns the ns of Span in which the engine's threads could not run, as far as it was measured. Of the time
 // that threads waited for a core, it is the share of the time in which they were runnable.
-func (i *Interval) MeasuredLoss(l *Limits) int64 {
+func (i *Interval) MeasuredLoss() int64 {
 	u := &i.Usage
 	wait := max(whole(u.Waiting), whole(u.Throttled))
-	lost := i.storage() + whole(u.Stopped) + whole(u.GCPause) + i.clockLoss(l) + i.stolen()
+	lost := i.storage() + whole(u.Stopped) + whole(u.GCPause) + i.clockLoss() + i.stolen()
 	lost += int64(float64(i.Span) * metric.Share(float64(max(i.GPU.Capped, i.GPU.Hot, i.GPU.Others)), float64(i.GPU.Span)))
 	lost += max(i.crowded(), min(wait, int64(float64(i.Span)*metric.Share(float64(wait), float64(wait+whole(u.Running))))))
 	return min(lost, i.Span)
@@ -218,8 +218,8 @@ func (i *Interval) stolen() int64 {
 }
 
 // clockLoss returns the ns that slow cores took longer.
-func (i *Interval) clockLoss(l *Limits) int64 {
-	if !i.Clock.OK() || i.Clock.V >= l.SlowClock {
+func (i *Interval) clockLoss() int64 {
+	if !i.Clock.OK() || i.Clock.V >= slowClock {
 		return 0
 	}
 	return int64(float64(i.Span) * (1 - i.Clock.V))
@@ -274,7 +274,7 @@ func (i *Interval) crowded() int64 {
 }
 
 // limit returns what limits passes that are not limited by memory, as the engine's threads show it: "limited by compute, …".
-func (i *Interval) limit(l *Limits) string {
+func (i *Interval) limit() string {
 	if i == nil || i.Span == 0 || !i.Usage.Running.OK() {
 		return "what limits it is not measured"
 	}
@@ -288,7 +288,7 @@ func (i *Interval) limit(l *Limits) string {
 	ran := metric.Share(i.Usage.Running.V, max(threads, 1)*float64(i.Span))
 	words := fmt.Sprintf("its threads ran %s of the time", metric.Percent(ran))
 	switch storage := metric.Share(float64(i.storage()), float64(i.Span)); {
-	case storage >= l.Lost:
+	case storage >= LostShare:
 		return fmt.Sprintf("limited by the disk, which took %s of the time", metric.Percent(storage))
 	case ran < busyCores:
 		return "limited by threads that wait: " + words

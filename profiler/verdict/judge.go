@@ -72,7 +72,7 @@ type Evidence struct {
 
 // rules check the evidence, each for one topic: false if there is nothing to report. They are in display order for
 // verdicts of equal severity.
-var rules = []func(*Evidence, *Limits) (Verdict, bool){
+var rules = []func(*Evidence) (Verdict, bool){
 	engineFailed,
 	droppedEvents,
 	unmeasured,
@@ -101,8 +101,7 @@ const holdTime = event.Time(3 * time.Second)
 // Judge applies all rules and keeps the result steady: a verdict leaves, and its severity falls, only after holdTime.
 // Until then its text says that its numbers are those of a moment ago. The zero value is ready.
 type Judge struct {
-	Limits *Limits // nil: Defaults
-	held   []heldVerdict
+	held []heldVerdict
 }
 
 type heldVerdict struct {
@@ -115,7 +114,7 @@ type heldVerdict struct {
 const Outdated = " (a moment ago)"
 
 // Clone returns a copy with the same state.
-func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, held: slices.Clone(j.held)} }
+func (j *Judge) Clone() Judge { return Judge{held: slices.Clone(j.held)} }
 
 // Judge applies the rules and returns the current verdicts, most severe first.
 func (j *Judge) Judge(e *Evidence) []Verdict {
@@ -133,13 +132,9 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 
 // Check applies the rules.
 func (j *Judge) Check(e *Evidence) {
-	if j.Limits == nil {
-		d := Defaults()
-		j.Limits = &d
-	}
 	for i, r := range rules {
 		at := slices.IndexFunc(j.held, func(k heldVerdict) bool { return k.rule == i })
-		v, ok := r(e, j.Limits)
+		v, ok := r(e)
 		switch {
 		case ok && at < 0:
 			v.Since = e.Now

@@ -78,13 +78,3 @@ func TestBackwardClockDropsVerdicts(t *testing.T) {
 		t.Errorf("verdicts of the future: %v", got)
 	}
 }
-
-func TestLimitsAreSettable(t *testing.T) {
-	strict := Defaults()
-	strict.KVFull = .5
-	e := calm()
-	e.KV = event.MeasuredValue(.6)
-	if got := (&Judge{Limits: &strict}).Judge(e); len(got) != 1 || got[0].Topic != "KV cache" {
-		t.Errorf("%v, want one of the KV cache", got)
-	}
-}

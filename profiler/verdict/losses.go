@@ -62,11 +62,11 @@ type Loss struct {
 }
 
 // Rank returns the significant losses, the largest first.
-func (s *Losses) Rank(l *Limits) (out []Loss) {
+func (s *Losses) Rank() (out []Loss) {
 	total := s.Total()
 	for c := range NumCauses {
 		share := s.Share(c)
-		if !share.OK() || share.V < l.Lost || s.NS[c] < int64(l.LeastLoss) {
+		if !share.OK() || share.V < LostShare || s.NS[c] < int64(leastLoss) {
 			continue
 		}
 		out = append(out, Loss{c, uint64(s.N[c]), s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})
@@ -87,11 +87,11 @@ func (s *Losses) largest() (top Cause) {
 
 // significant returns the known cause that took most time, with its share, if that is at least the limit; otherwise
 // Unknown.
-func (s *Losses) significant(l *Limits) (top Cause, share float64) {
+func (s *Losses) significant() (top Cause, share float64) {
 	if top = s.largest(); top != Unknown {
 		share = s.Share(top).V
 	}
-	if share < l.Lost || s.NS[top] < int64(l.LeastLoss) {
+	if share < LostShare || s.NS[top] < int64(leastLoss) {
 		return Unknown, 0
 	}
 	return top, share

@@ -11,12 +11,12 @@ import (
 )
 
 // engineFailed: "The engine failed: MODEL: no such file"
-func engineFailed(e *Evidence, _ *Limits) (Verdict, bool) {
+func engineFailed(e *Evidence) (Verdict, bool) {
 	return Verdict{Severity: Bad, Topic: "engine", Text: "The engine failed: " + e.Failed, Degrades: true}, e.Failed != ""
 }
 
 // droppedEvents: "1 204 events were dropped (token 1 200, stage 4): numbers are incomplete"
-func droppedEvents(e *Evidence, _ *Limits) (Verdict, bool) {
+func droppedEvents(e *Evidence) (Verdict, bool) {
 	if e.Dropped == 0 {
 		return Verdict{}, false
 	}
@@ -28,7 +28,7 @@ func droppedEvents(e *Evidence, _ *Limits) (Verdict, bool) {
 }
 
 // unmeasured: "500 requests began while 10.0k were running: they are counted, but their latencies are not measured"
-func unmeasured(e *Evidence, _ *Limits) (Verdict, bool) {
+func unmeasured(e *Evidence) (Verdict, bool) {
 	if e.Unmeasured == 0 {
 		return Verdict{}, false
 	}
@@ -42,7 +42,7 @@ func unmeasured(e *Evidence, _ *Limits) (Verdict, bool) {
 
 // ttft: "TTFT 18.2 ms, target 200 ms (real time): 71 % of it prompt" or "TTFT 312 ms, 112 ms over the target of 200 ms:
 // 88 % of it queue". Without a target "TTFT 864 ms: 94 % of it queue"
-func ttft(e *Evidence, l *Limits) (Verdict, bool) {
+func ttft(e *Evidence) (Verdict, bool) {
 	if !e.TTFT.OK() || e.Request == 0 {
 		return Verdict{}, false
 	}
@@ -72,16 +72,16 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Severity, v.Text = Info, fmt.Sprintf("Cold TTFT %s%s%s", metric.Duration(int64(took)), load, mostly)
 	case e.Target <= 0:
 		v.Severity, v.Text = Info, fmt.Sprintf("TTFT %s%s", metric.Duration(int64(took)), mostly)
-		v.because(e.whyTTFT(took, l))
+		v.because(e.whyTTFT(took))
 	case took <= e.Target:
 		v.Severity = Good
 		v.Text = fmt.Sprintf("TTFT %s, target %s (%s)%s", metric.Duration(int64(took)),
-			metric.Duration(int64(e.Target)), ttftClass(took, l), mostly)
+			metric.Duration(int64(e.Target)), ttftClass(took), mostly)
 	default:
-		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= l.ServedRequests && e.Warm.P50.Over(int64(e.Target))
+		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= ServedRequests && e.Warm.P50.Over(int64(e.Target))
 		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
 			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
-		if !v.because(e.whyTTFT(took, l)) && mostly != "" {
+		if !v.because(e.whyTTFT(took)) && mostly != "" {
 			v.Try = remedies[e.Dominant]
 		}
 	}
@@ -90,8 +90,8 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 
 // whyTTFT returns the cause of a late first token; nil if it explains too little of TTFT to matter, as where the target was
 // missed by a hair.
-func (e *Evidence) whyTTFT(took time.Duration, l *Limits) *Explanation {
-	if e.Why == nil || float64(e.Why.Explains) < l.Lost*float64(took) {
+func (e *Evidence) whyTTFT(took time.Duration) *Explanation {
+	if e.Why == nil || float64(e.Why.Explains) < LostShare*float64(took) {
 		return nil
 	}
 	return e.Why
@@ -114,13 +114,13 @@ type Judged struct {
 }
 
 // missed: "E2EL misses the target of 200 ms in 13 of 13 requests of the last minute"
-func missed(e *Evidence, l *Limits) (Verdict, bool) {
+func missed(e *Evidence) (Verdict, bool) {
 	var words []string
 	for _, t := range []struct {
 		name string
 		*Judged
 	}{{"p99 ITL", &e.ITLs}, {"E2EL", &e.E2ELs}} {
-		if t.All >= l.ServedRequests && 2*t.Missed > t.All {
+		if t.All >= ServedRequests && 2*t.Missed > t.All {
 			words = append(words, fmt.Sprintf("%s misses the target of %s in %d of %d requests", t.name, metric.Duration(int64(t.Target)), t.Missed, t.All))
 		}
 	}
@@ -136,10 +136,10 @@ type Queued struct {
 }
 
 // queueing: "Queue wait is 63 % of TTFT, 1.20 s for each of 12 requests of the last minute: all 4 slots busy"
-func queueing(e *Evidence, l *Limits) (Verdict, bool) {
+func queueing(e *Evidence) (Verdict, bool) {
 	q := &e.Queue
 	share := metric.Share(float64(q.Wait), float64(q.TTFTs))
-	if uint64(q.Requests) < l.ServedRequests || share < l.Explains || q.Wait/int64(q.Requests) < int64(l.LeastLoss) {
+	if uint64(q.Requests) < ServedRequests || share < leastExplained || q.Wait/int64(q.Requests) < int64(leastLoss) {
 		return Verdict{}, false
 	}
 	v := Verdict{
@@ -154,9 +154,9 @@ func queueing(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // promptCache: "Cache misses are 83 % of prefill, 1.20 s in 12 requests of the last minute: a timestamp differs"
-func promptCache(e *Evidence, l *Limits) (Verdict, bool) {
+func promptCache(e *Evidence) (Verdict, bool) {
 	share := metric.Share(e.CacheLost.Seconds(), e.CachePrefill.Seconds())
-	if uint64(e.CacheMissed) < l.ServedRequests || share < l.Explains || e.CacheLost < l.LeastLoss {
+	if uint64(e.CacheMissed) < ServedRequests || share < leastExplained || e.CacheLost < leastLoss {
 		return Verdict{}, false
 	}
 	v := Verdict{
@@ -171,11 +171,11 @@ func promptCache(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // ttftClass names the use that a TTFT is fast enough for.
-func ttftClass(took time.Duration, l *Limits) string {
+func ttftClass(took time.Duration) string {
 	switch {
-	case took < l.RealTime:
+	case took < realTime:
 		return "real time"
-	case took < l.Interactive:
+	case took < interactive:
 		return "interactive"
 	}
 	return "within target"
@@ -199,20 +199,20 @@ var remedies = map[string]string{
 
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time: while
 // a prompt was processed"
-func tail(e *Evidence, l *Limits) (Verdict, bool) {
+func tail(e *Evidence) (Verdict, bool) {
 	p50, p99 := e.ITL.P50.At, e.ITL.P99.At
-	if e.ITL.Origin == event.Reported || e.ITL.Count < l.TailSamples || p50 <= 0 || e.Profit != nil { // accepted drafts come at once
+	if e.ITL.Origin == event.Reported || e.ITL.Count < tailSamples || p50 <= 0 || e.Profit != nil { // accepted drafts come at once
 		return Verdict{}, false
 	}
 	words, stalled := "", e.Losses.ShareOf(e.Stalls.Total())
-	known, _ := e.Losses.significant(l)
+	known, _ := e.Losses.significant()
 	switch ratio := float64(p99) / float64(p50); {
-	case ratio >= l.TailFactor && p99-p50 >= int64(l.LeastTail):
+	case ratio >= tailFactor && p99-p50 >= int64(leastTail):
 		words = fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
-			metric.Duration(p99), ratio, metric.Duration(p50), l.TailFactor)
-	case known == Unknown && stalled.OK() && stalled.V >= l.Lost && e.Stalls.Total() >= int64(l.LeastLoss): // few, but long
+			metric.Duration(p99), ratio, metric.Duration(p50), tailFactor)
+	case known == Unknown && stalled.OK() && stalled.V >= LostShare && e.Stalls.Total() >= int64(leastLoss): // few, but long
 		words = fmt.Sprintf("Token gaps: stalls took %s of the time of requests in the last minute (limit %s)",
-			metric.Percent(stalled.V), metric.Percent(l.Lost))
+			metric.Percent(stalled.V), metric.Percent(LostShare))
 	default:
 		return Verdict{}, false
 	}
@@ -230,35 +230,35 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // lostTime: "62 % of the time of requests was lost in the last minute (limit 10 %): other processes used the cores"
-func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
-	top, share := e.Losses.significant(l)
+func lostTime(e *Evidence) (Verdict, bool) {
+	top, share := e.Losses.significant()
 	if top == Unknown || top == MemoryBandwidth { // bound reports the latter
 		return Verdict{}, false
 	}
 	return Verdict{
 		Severity: Watch, Topic: "lost time", Cause: top, Degrades: true,
 		Text: fmt.Sprintf("%s of the time of requests was lost in the last minute (limit %s): %s",
-			metric.Percent(share), metric.Percent(l.Lost), Causes[top].Text),
+			metric.Percent(share), metric.Percent(LostShare), Causes[top].Text),
 		Evidence: e.Losses.counts(), Try: Causes[top].Remedy,
 	}, true
 }
 
 // decodeSpeed: "Decode 3.20 tok/s per request is slow (limit 5)" or "Decode 1 604 tok/s per request (reading speed 20)"
-func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
-	few := e.ITL.Count < l.TailSamples && (e.ITL.Count < l.SpeedSamples || float64(e.ITL.Count)*e.ITL.Mean < float64(l.SpeedTime))
+func decodeSpeed(e *Evidence) (Verdict, bool) {
+	few := e.ITL.Count < tailSamples && (e.ITL.Count < speedSamples || float64(e.ITL.Count)*e.ITL.Mean < float64(speedTime))
 	if few || e.ITL.Mean <= 0 || e.ITL.Origin == event.Reported { // slow engines generate few tokens in a minute
 		return Verdict{}, false
 	}
-	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, e, l,
+	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, e,
 		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count))
-	v.qualify(&e.DecodeLosses, l)
+	v.qualify(&e.DecodeLosses)
 	return v, true
 }
 
 // qualify adds the cause that took most of the time to a verdict: its remedy is the one that helps, and a speed that lost
 // time to it is not good. Without a cause there is nothing to try.
-func (v *Verdict) qualify(losses *Losses, l *Limits) {
-	switch top, _ := losses.significant(l); {
+func (v *Verdict) qualify(losses *Losses) {
+	switch top, _ := losses.significant(); {
 	case top == Unknown && v.Severity != Good && v.Try == "":
 		v.Evidence = strings.TrimPrefix(v.Evidence+"; no cause found", "; ")
 	case top == Unknown:
@@ -272,7 +272,7 @@ func (v *Verdict) qualify(losses *Losses, l *Limits) {
 
 // judgeSpeed compares the tokens/s of one request with the target for TPOT, or else with reading speed. That is nobody's
 // target: an engine below it is not degraded, since what it serves may be no reader.
-func judgeSpeed(speed float64, e *Evidence, l *Limits, evidence string) Verdict {
+func judgeSpeed(speed float64, e *Evidence, evidence string) Verdict {
 	v := Verdict{Topic: "decode", Evidence: evidence}
 	target := fmt.Sprintf("the target of %s for TPOT", metric.Duration(int64(e.TPOT)))
 	switch {
@@ -280,12 +280,12 @@ func judgeSpeed(speed float64, e *Evidence, l *Limits, evidence string) Verdict 
 		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request, within %s", metric.Rate(speed), target)
 	case e.TPOT > 0:
 		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request misses %s", metric.Rate(speed), target)
-	case speed < l.Slow:
-		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), l.Slow)
-	case speed < l.Comfortable:
-		v.Severity, v.Text = Watch, fmt.Sprintf("Decode %s tok/s per request is below reading speed (%.0f)", metric.Rate(speed), l.Comfortable)
+	case speed < slowSpeed:
+		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), slowSpeed)
+	case speed < ReadingSpeed:
+		v.Severity, v.Text = Watch, fmt.Sprintf("Decode %s tok/s per request is below reading speed (%.0f)", metric.Rate(speed), ReadingSpeed)
 	default:
-		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request (reading speed %.0f)", metric.Rate(speed), l.Comfortable)
+		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request (reading speed %.0f)", metric.Rate(speed), ReadingSpeed)
 	}
 	return v
 }
@@ -293,9 +293,9 @@ func judgeSpeed(speed float64, e *Evidence, l *Limits, evidence string) Verdict 
 // bound: "Decode bandwidth 9.10 GB/s is 71 % of the read bandwidth (memory-bound from 60 %): memory-bound", "…: its threads
 // waited, they ran 43 % of the time" or, with fewer threads than cores, "CPU 31 % while decoding (below 50 %): 1 thread on
 // 2 cores". It is silent while another cause takes the time: the bandwidth then says nothing about the model.
-func bound(e *Evidence, l *Limits) (Verdict, bool) {
+func bound(e *Evidence) (Verdict, bool) {
 	busy := e.Pace == 0 && e.BusyShare.OK() && e.BusyShare.V > 0.9
-	if top, _ := e.Losses.significant(l); !busy || e.Running == 0 || top != Unknown && top != MemoryBandwidth {
+	if top, _ := e.Losses.significant(); !busy || e.Running == 0 || top != Unknown && top != MemoryBandwidth {
 		return Verdict{}, false
 	}
 	if e.Bandwidth.OK() && e.Wall.OK() && e.Wall.V > 0 {
@@ -303,21 +303,21 @@ func bound(e *Evidence, l *Limits) (Verdict, bool) {
 		v := Verdict{Severity: Info, Topic: "bound", Evidence: fmt.Sprintf(
 			"bytes of weights and KV read per pass x passes/s = %s; read bandwidth of the machine with as many threads: %s",
 			metric.BytesPerSecond(e.Bandwidth.V), metric.BytesPerSecond(e.Wall.V))}
-		limit := e.Recent.limit(l)
+		limit := e.Recent.limit()
 		switch {
 		case share > 1:
 			limit = "the weights come from caches"
-		case share >= l.MemoryBound:
+		case share >= MemoryBound:
 			limit, v.Try = "memory-bound", Causes[MemoryBandwidth].Remedy
 		}
 		v.Text = fmt.Sprintf("Decode bandwidth %s is %s of the read bandwidth (memory-bound from %s): %s",
-			metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(l.MemoryBound), limit)
+			metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(MemoryBound), limit)
 		return v, true
 	}
-	if e.CPU.OK() && e.CPU.V < l.BusyCPU && e.Threads > 0 && e.Threads < e.Cores {
+	if e.CPU.OK() && e.CPU.V < busyCPU && e.Threads > 0 && e.Threads < e.Cores {
 		return Verdict{
 			Severity: Info, Topic: "bound",
-			Text: fmt.Sprintf("CPU %s while decoding (below %s): %s on %s", metric.Percent(e.CPU.V), metric.Percent(l.BusyCPU),
+			Text: fmt.Sprintf("CPU %s while decoding (below %s): %s on %s", metric.Percent(e.CPU.V), metric.Percent(busyCPU),
 				metric.Plural(uint64(e.Threads), "thread"), coreCount(float64(e.Cores))),
 			Try: fmt.Sprintf("--threads %d", e.Cores),
 		}, true
@@ -330,19 +330,19 @@ func bound(e *Evidence, l *Limits) (Verdict, bool) {
 const imbalanceSigmas = 4
 
 // experts: "L7 is imbalanced: 3 of 16 experts take 58 % of the picks (max/mean 5.9 in the last minute, limit 3)"
-func experts(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.Layer < 0 || e.LayerPicks < l.ImbalancePicks || e.Experts == 0 {
+func experts(e *Evidence) (Verdict, bool) {
+	if e.Layer < 0 || e.LayerPicks < imbalancePicks || e.Experts == 0 {
 		return Verdict{}, false
 	}
 	mean := float64(e.LayerPicks) / float64(e.Experts)
 	hottest := e.MaxMean * mean
-	if hottest-imbalanceSigmas*math.Sqrt(hottest) < l.Imbalance*mean { // chance may account for it
+	if hottest-imbalanceSigmas*math.Sqrt(hottest) < imbalanced*mean { // chance may account for it
 		return Verdict{}, false
 	}
 	return Verdict{
 		Severity: Info, Topic: "experts", // of the model and its prompts: nothing is wrong with the engine
 		Text: fmt.Sprintf("L%d is imbalanced: %d of %d experts take %s of the picks (max/mean %s in the last minute, limit %.0f)",
-			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), metric.Rate(e.MaxMean), l.Imbalance),
+			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), metric.Rate(e.MaxMean), imbalanced),
 		Evidence: fmt.Sprintf("experts %s of layer %d; %d picks in the last minute of decoding", join(e.Hot), e.Layer, e.LayerPicks),
 		Try:      "keep these experts on the fastest device; other prompts may use others",
 	}, true
@@ -353,26 +353,26 @@ func join(list []int) string {
 }
 
 // memory: "Memory 23.1 GB of 24.0 GB in use, 96 % (limit 90 %): the machine may swap"
-func memory(e *Evidence, l *Limits) (Verdict, bool) {
+func memory(e *Evidence) (Verdict, bool) {
 	if !e.MemUsed.OK() || !e.MemTotal.OK() || e.MemTotal.V <= 0 {
 		return Verdict{}, false
 	}
 	share := e.MemUsed.V / e.MemTotal.V
-	if share <= l.MemoryFull {
+	if share <= memoryFull {
 		return Verdict{}, false
 	}
 	return Verdict{
 		Severity: Bad, Topic: "memory", Degrades: true,
 		Text: fmt.Sprintf("Memory %s of %s in use, %s (limit %s): the machine may swap",
-			metric.Bytes(e.MemUsed.V), metric.Bytes(e.MemTotal.V), metric.Percent(share), metric.Percent(l.MemoryFull)),
+			metric.Bytes(e.MemUsed.V), metric.Bytes(e.MemTotal.V), metric.Percent(share), metric.Percent(memoryFull)),
 		Try: "a smaller context or quantisation, or fewer slots",
 	}, true
 }
 
 // kvFull: "KV cache 97 % full (limit 95 %): a request that outgrows it ends with reason length", of a server "…: new
 // requests will have to wait"
-func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
-	if !e.KV.OK() || e.KV.V <= l.KVFull {
+func kvFull(e *Evidence) (Verdict, bool) {
+	if !e.KV.OK() || e.KV.V <= fullKV {
 		return Verdict{}, false
 	}
 	then, try := "a request that outgrows it ends with reason length", "a larger context (--ctx)"
@@ -381,6 +381,6 @@ func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	return Verdict{
 		Severity: Watch, Topic: "KV cache", Degrades: true, Try: try,
-		Text: fmt.Sprintf("KV cache %s full (limit %s): %s", metric.Percent(e.KV.V), metric.Percent(l.KVFull), then),
+		Text: fmt.Sprintf("KV cache %s full (limit %s): %s", metric.Percent(e.KV.V), metric.Percent(fullKV), then),
 	}, true
 }

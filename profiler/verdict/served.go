@@ -20,9 +20,9 @@ type Served struct {
 
 // servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt". It judges only
 // what holds wherever in its bucket a percentile lies.
-func servedTTFT(e *Evidence, l *Limits) (Verdict, bool) {
+func servedTTFT(e *Evidence) (Verdict, bool) {
 	t := &e.Warm
-	if t.Origin != event.Reported || t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || !e.Given {
+	if t.Origin != event.Reported || t.Count < ServedRequests || t.P50.Edge == metric.NoQuantile || !e.Given {
 		return Verdict{}, false
 	}
 	limit := int64(e.Target)
@@ -51,7 +51,7 @@ func servedTTFT(e *Evidence, l *Limits) (Verdict, bool) {
 		return v, true
 	}
 	v.Try = servedRemedies[e.Dominant]
-	v.qualify(&e.Losses, l)
+	v.qualify(&e.Losses)
 	return v, true
 }
 
@@ -63,7 +63,7 @@ var servedRemedies = map[string]string{
 }
 
 // queued: "3 requests waiting, 7 running: the KV cache is 96 % full", or which rank has them while others are free.
-func queued(e *Evidence, l *Limits) (Verdict, bool) {
+func queued(e *Evidence) (Verdict, bool) {
 	s := &e.Served
 	if !s.Waiting.OK() || s.Waiting.V < 1 {
 		return Verdict{}, false
@@ -76,12 +76,12 @@ func queued(e *Evidence, l *Limits) (Verdict, bool) {
 		words += ", " + metric.Count(s.Running.V) + " running"
 	}
 	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Degrades: true, Try: "check the server's limit of concurrent requests (--parallel), or add a replica"}
-	hot, free := uneven(s.Ranks, l)
+	hot, free := uneven(s.Ranks)
 	switch {
 	case free > 0:
 		v.Text += fmt.Sprintf(": rank %s has %s of those waiting, %d of %d ranks none and at most half as many running", clean.Name(hot.Name), metric.Count(hot.Waiting.V), free, len(s.Ranks))
 		v.Try = "distribute requests over ranks by their load, not in turn or by session"
-	case e.KV.OK() && e.KV.V >= l.MemoryFull:
+	case e.KV.OK() && e.KV.V >= memoryFull:
 		v.Text += fmt.Sprintf(": the KV cache is %s full", metric.Percent(e.KV.V))
 		v.Try = moreKV + ", a shorter context, or another replica"
 	case e.Slots > 0 && s.Running.OK() && s.Running.V >= float64(e.Slots):
@@ -95,13 +95,13 @@ func queued(e *Evidence, l *Limits) (Verdict, bool) {
 
 // uneven returns the rank with the longest queue, and how many ranks could take its requests: they have no queue, and run
 // at most half as many.
-func uneven(ranks []event.Rank, l *Limits) (hot *event.Rank, free int) {
+func uneven(ranks []event.Rank) (hot *event.Rank, free int) {
 	for i := range ranks {
 		if r := &ranks[i]; r.Waiting.OK() && r.Running.OK() && (hot == nil || r.Waiting.V > hot.Waiting.V) {
 			hot = r
 		}
 	}
-	if hot == nil || hot.Waiting.V < l.RankQueue {
+	if hot == nil || hot.Waiting.V < rankQueue {
 		return hot, 0
 	}
 	for i := range ranks {
@@ -113,7 +113,7 @@ func uneven(ranks []event.Rank, l *Limits) (hot *event.Rank, free int) {
 }
 
 // preempted: "2 requests were preempted: the KV cache is too small"
-func preempted(e *Evidence, _ *Limits) (Verdict, bool) {
+func preempted(e *Evidence) (Verdict, bool) {
 	s := &e.Served
 	if !s.Preempted.OK() || s.Preempted.V < 1 {
 		return Verdict{}, false
@@ -131,33 +131,33 @@ func preempted(e *Evidence, _ *Limits) (Verdict, bool) {
 
 // servedTail: "ITL p99 88.9 ms is at least 3.0x p50 19.4 ms in the last minute (limit 3x)". The factor is that of the
 // buckets' bounds.
-func servedTail(e *Evidence, l *Limits) (Verdict, bool) {
+func servedTail(e *Evidence) (Verdict, bool) {
 	t := &e.ITL
-	if t.Origin != event.Reported || t.Count < l.TailSamples || t.P50.Edge == metric.NoQuantile || t.P50.High <= 0 {
+	if t.Origin != event.Reported || t.Count < tailSamples || t.P50.Edge == metric.NoQuantile || t.P50.High <= 0 {
 		return Verdict{}, false
 	}
 	ratio := float64(t.P99.Low) / float64(t.P50.High)
-	if ratio < l.TailFactor {
+	if ratio < tailFactor {
 		return Verdict{}, false
 	}
 	v := Verdict{
 		Severity: Watch, Topic: "token gaps", Degrades: true,
 		Text: fmt.Sprintf("ITL p99 %s is at least %.1fx p50 %s in the last minute (limit %.0fx)",
-			metric.QuantileOf(t.P99), ratio, metric.QuantileOf(t.P50), l.TailFactor),
+			metric.QuantileOf(t.P99), ratio, metric.QuantileOf(t.P50), tailFactor),
 		Evidence: fmt.Sprintf("%s gaps, reported by the engine", metric.Count(float64(t.Count))),
 		Try:      smallerChunks + ": long prompts delay requests that decode",
 	}
-	v.qualify(&e.DecodeLosses, l)
+	v.qualify(&e.DecodeLosses)
 	return v, true
 }
 
 // servedSpeed is decodeSpeed for a server.
-func servedSpeed(e *Evidence, l *Limits) (Verdict, bool) {
+func servedSpeed(e *Evidence) (Verdict, bool) {
 	s := &e.Served
 	if !s.Speed.OK() || s.Speed.V <= 0 {
 		return Verdict{}, false
 	}
-	v := judgeSpeed(s.Speed.V, e, l, s.SpeedEvidence)
-	v.qualify(&e.DecodeLosses, l)
+	v := judgeSpeed(s.Speed.V, e, s.SpeedEvidence)
+	v.qualify(&e.DecodeLosses)
 	return v, true
 }

@@ -8,7 +8,7 @@ import (
 
 // speculation: "Speculation gains: 1.34x the speed without drafts: 2.60 tokens per pass, 53 % of the drafted tokens
 // accepted". It does not judge what it cannot compare.
-func speculation(e *Evidence, l *Limits) (Verdict, bool) {
+func speculation(e *Evidence) (Verdict, bool) {
 	p := e.Profit
 	if p == nil || !p.Gain.OK() {
 		return Verdict{}, false
@@ -20,10 +20,10 @@ func speculation(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	outcome := "Speculation gains"
 	switch gain := p.Gain.V; {
-	case gain < 1-l.Profit:
+	case gain < 1-leastProfit:
 		outcome, v.Severity = "Speculation costs speed", Watch
 		v.Try = shorterDrafts + ", a smaller draft model, or no drafts for these prompts"
-	case gain < 1+l.Profit:
+	case gain < 1+leastProfit:
 		outcome, v.Severity = "Speculation gains nothing", Info
 		v.Try = shorterDrafts + ", or a draft model that agrees more often"
 	}

@@ -120,7 +120,7 @@ func unjudged(s *store.Snapshot, f *pane.Frame) string {
 		return "no verdict: requests are not seen; calls of CUDA are counted"
 	case s.ReportsTooLittle():
 		return "no verdict: this server reports too little about its requests"
-	case s.Totals().Finished.V >= float64(verdict.Defaults().ServedRequests):
+	case s.Totals().Finished.V >= float64(verdict.ServedRequests):
 		return "no verdict: too little was measured in the last minute"
 	}
 	return "no verdict yet: it needs a few requests"

@@ -94,7 +94,7 @@ func cacheTable(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	judged := ", " + metric.Count(float64(r.Judged)) + " tokens"
 	a = tableHead(a, "Expert cache", phase+judged+" judged by those before", phase+judged, phase)
 	slots := v.Budget * r.Experts / BudgetParts
-	y := a.Wrapped(0, 0, pane.Plain, verdict.Defaults().ExpertCache(r, slots))
+	y := a.Wrapped(0, 0, pane.Plain, verdict.ExpertCache(r, slots))
 	cacheShares(a.Sub(0, y, a.W, 1), r, slots)
 	y++
 	drawCurve(a.Sub(0, y, a.W, a.H-y), f, k, slots)
