@@ -11,7 +11,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// The ring that the kernel writes packets to: 32 MiB. A block is handed over when it is full or blockTimeout old.
+// The ring that the kernel writes packets to: 32 MiB. A block is handed over when it is full or blockTimeout old. As long
+// passes between two looks at an empty ring.
 const (
 	ringBlocks   = 32
 	blockSize    = 1 << 20
@@ -34,7 +35,7 @@ func OpenLive(port uint16) (*Source, error) {
 		afpacket.SocketDgram, // without link header: the same on every kind of interface, with and without VLAN
 		afpacket.TPacketVersion3,
 		afpacket.OptBlockSize(blockSize), afpacket.OptNumBlocks(ringBlocks),
-		afpacket.OptBlockTimeout(blockTimeout), afpacket.OptPollTimeout(blockTimeout),
+		afpacket.OptBlockTimeout(blockTimeout), afpacket.OptPollTimeout(0),
 	)
 	if err != nil { // fs.ErrPermission among them
 		return nil, fmt.Errorf("capture packets: %w", err)
@@ -90,6 +91,7 @@ func (l live) read(f *frame) error {
 	b, ci, err := l.ring.ZeroCopyReadPacketData()
 	if err != nil {
 		if errors.Is(err, afpacket.ErrTimeout) {
+			time.Sleep(blockTimeout) // to wait in poll would keep a thread of Go's runtime awake too
 			return errIdle
 		}
 		return fmt.Errorf("capture packets: %w", err)
