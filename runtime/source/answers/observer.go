@@ -21,6 +21,7 @@ type Observer struct {
 	server  *Server
 	dialect *Dialect
 	emit    func(event.Event)
+	in      *Reader
 
 	status  int      // of HTTP; 0: no answer
 	streams bool     // the answer is a stream of messages
@@ -54,17 +55,29 @@ func (d *Dialect) Queued(group string, body *Request) *event.Request {
 	return info
 }
 
-// Read reads the answer to its end, or until it cannot be read any further. at returns the time of the last read of from.
-func (o *Observer) Read(status int, header http.Header, from io.Reader, at func() event.Time) {
+// Read reads the answer to its end, or until it cannot be read any further. at returns the time of the last read of from. If
+// from returns ErrMore, Read returns false, and Resume reads on.
+func (o *Observer) Read(status int, header http.Header, from io.Reader, at func() event.Time) (ended bool) {
 	o.status = status
 	if header.Get("Server") == "llama.cpp" {
 		o.server.Runs("llama.cpp")
 	}
 	in, err := NewReader(o.dialect, status, header, from, at)
-	o.streams = err == nil && in.Streams()
+	o.in, o.streams = in, err == nil && in.Streams()
+	return o.read(err)
+}
+
+// Resume reads on after ErrMore. It is false if that came again.
+func (o *Observer) Resume() (ended bool) { return o.read(nil) }
+
+// read reads until an error. err: it has occurred already.
+func (o *Observer) read(err error) (ended bool) {
 	for err == nil {
 		var m *Message
-		m, err = in.Next()
+		m, err = o.in.Next()
+		if err == ErrMore {
+			return false
+		}
 		o.Messages++
 		switch {
 		case err == nil:
@@ -98,6 +111,7 @@ func (o *Observer) Read(status int, header http.Header, from io.Reader, at func(
 		}
 	}
 	o.server.Update(func(e *event.EngineInfo) { e.Remote.Malformed += uint64(o.Sum.Malformed) })
+	return true
 }
 
 // Join says that the answer is read from somewhere in its middle on. Call it before Read.

@@ -28,6 +28,9 @@ var (
 	// ErrJSON means that a message is not JSON, or the whole answer no object: Message.Wrong has the cause. The messages after
 	// it can be read.
 	ErrJSON = errors.New("a message is not a JSON object")
+	// ErrMore means that nothing more of the answer has come yet, as the reader that it is read from says. Reading goes on
+	// where it was.
+	ErrMore = errors.New("the answer goes on")
 	// ErrLost means that bytes of the answer are missing, as the reader that it is read from says. Of a stream, the messages
 	// after them can be read.
 	ErrLost = errors.New("part of the answer was not received")
@@ -53,14 +56,18 @@ type Reader struct {
 	lines   lines
 	event   Event
 	at      func() event.Time
-	ended   bool // the document was read
-	torn    bool // the next line may be the rest of a message of which a part was lost
+	all     []byte // of the document so far
+	ended   bool   // the document was read
+	within  bool   // an event is in progress
+	rest    bool   // it may be the rest of another
+	torn    bool   // the next line may be the rest of a message of which a part was lost
 }
 
 // NewStream returns a reader of an answer that is a stream in the form of its dialect. at returns the time of the last read
 // of from.
 func NewStream(d *Dialect, from io.Reader, at func() event.Time) *Reader {
 	r := &Reader{dialect: d, lines: lines{from: from}, event: Event{Max: MaxMessage}, at: at}
+	r.lines.place, _ = from.(inPlace)
 	if d.Lines {
 		r.form = jsonLines
 	}
@@ -111,7 +118,8 @@ func IsStream(header http.Header) bool {
 // Streams reports whether the answer is a stream of messages.
 func (r *Reader) Streams() bool { return r.form != document }
 
-// Next returns the next message, valid until the next call. Errors: io.EOF at the end, ErrLong, ErrLost, ErrJSON with the message, and those of reading.
+// Next returns the next message, valid until the next call. Errors: io.EOF at the end, ErrLong, ErrLost, ErrMore, ErrJSON with
+// the message, and those of reading.
 func (r *Reader) Next() (*Message, error) {
 	v, err := r.next()
 	if err != nil {
@@ -178,22 +186,37 @@ func (r *Reader) next() (value, error) {
 	if r.ended {
 		return value{}, io.EOF
 	}
-	r.ended = true
-	all, err := io.ReadAll(io.LimitReader(r.lines.from, MaxMessage+1))
-	switch {
-	case err == nil && len(all) > MaxMessage:
+	all, err := io.ReadAll(io.LimitReader(r.lines.from, int64(MaxMessage+1-len(r.all))))
+	r.all = append(r.all, all...)
+	switch r.ended = err != ErrMore; {
+	case err == nil && len(r.all) > MaxMessage:
 		err = ErrLong
 	case err == ErrLost:
 		return value{}, errHole
 	}
-	return value{bytes: all, at: r.at()}, err
+	return value{bytes: r.all, at: r.at()}, err
 }
 
 // nextEvent returns the next event with data.
 func (r *Reader) nextEvent() (value, error) {
-	e, rest := &r.event, r.torn
-	e.Begin()
+	if !r.within {
+		r.event.Begin()
+		r.rest = r.torn
+	}
+	v, err := r.readEvent()
+	r.within = err == ErrMore
+	return v, err
+}
+
+// readEvent reads on to the end of an event with data.
+func (r *Reader) readEvent() (value, error) {
+	e := &r.event
 	for {
+		if !r.torn && !e.Some && !e.Over && !e.Failed {
+			if data, ok := r.lines.event(); ok {
+				return value{bytes: data, rest: r.rest, at: r.at()}, nil
+			}
+		}
 		line, err := r.lines.next()
 		ended := false
 		switch {
@@ -206,6 +229,8 @@ func (r *Reader) nextEvent() (value, error) {
 		case err == nil && r.torn && !bytes.HasPrefix(line, []byte("data:")) && !bytes.HasPrefix(line, []byte("event:")):
 			r.torn = len(line) > 0 // until an empty line, an event of which a part was lost
 			continue
+		case err == ErrMore:
+			return value{}, err
 		case err != nil && e.Over, err == io.EOF && e.Some: // the last event needs no blank line after it
 			ended = true
 		case err != nil:
@@ -219,7 +244,7 @@ func (r *Reader) nextEvent() (value, error) {
 		case e.Over:
 			return value{}, ErrLong
 		default:
-			return value{e.Data, e.Failed, err == io.EOF, rest, r.at()}, nil
+			return value{e.Data, e.Failed, err == io.EOF, r.rest, r.at()}, nil
 		}
 	}
 }

@@ -141,8 +141,8 @@ func (x *exchange) answer(status int, header http.Header, whole bool) {
 	if !whole {
 		x.observer.Join()
 	}
-	x.feed = newFeed(func(from io.Reader, at func() event.Time) { x.observer.Read(status, header, from, at) })
-	if x.packed = header.Get("Content-Encoding") != ""; x.packed {
+	x.packed = header.Get("Content-Encoding") != ""
+	if x.feed = newFeed(x.observer, status, header, x.packed); x.packed {
 		if x.c.t.packed++; x.c.t.packed > maxPacked {
 			x.feed.put(nil, x.last, errPacked)
 		}
@@ -230,7 +230,7 @@ func (x *exchange) leave() {
 	x.release()
 	if x.feed != nil && !x.feed.left {
 		x.observer.Flush()
-		x.feed.stop()
+		x.feed.put(nil, x.last, io.ErrUnexpectedEOF)
 	}
 }
 

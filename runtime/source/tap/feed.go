@@ -1,61 +1,78 @@
 package tap
 
 import (
-	"io"
 	"iter"
+	"net/http"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
-// feed hands the bytes of an answer to its reader, a coroutine that runs until it needs more of them. Nothing runs at the same
-// time.
+// feed hands the bytes of an answer to its observer, which reads until it needs more of them. Nothing runs at the same time.
 type feed struct {
-	piece  []byte
-	at     event.Time
-	err    error // after piece
-	yield  func(struct{}) bool
-	resume func() (struct{}, bool)
-	stop   func()
-	left   bool // the reader has ended
+	piece []byte
+	at    event.Time
+	err   error // after piece
+	left  bool  // the observer has ended
+	read  func() (ended bool)
+	wait  func(struct{}) bool // of a coroutine; otherwise nil
 }
 
-// newFeed starts a reader. It runs for the first time when there is something to read.
-func newFeed(read func(from io.Reader, at func() event.Time)) *feed {
+// newFeed returns a feed of an observer, which begins when there is something to read. packed: decompression cannot return in
+// the middle of its input, so it runs in a coroutine.
+func newFeed(o *answers.Observer, status int, header http.Header, packed bool) *feed {
 	f := new(feed)
-	f.resume, f.stop = iter.Pull(func(yield func(struct{}) bool) {
-		f.yield = yield
-		read(f, func() event.Time { return f.at })
-	})
+	begin := func() bool { return o.Read(status, header, f, func() event.Time { return f.at }) }
+	f.read = func() bool {
+		f.read = o.Resume
+		return begin()
+	}
+	if packed {
+		next, _ := iter.Pull(func(wait func(struct{}) bool) {
+			f.wait = wait
+			begin()
+		})
+		f.read = func() bool {
+			_, more := next()
+			return !more
+		}
+	}
 	return f
+}
+
+// Piece returns the rest of the piece.
+func (f *feed) Piece() ([]byte, error) {
+	for len(f.piece) == 0 {
+		switch err := f.err; {
+		case err != nil:
+			if err == answers.ErrLost {
+				f.err = nil // once
+			}
+			return nil, err
+		case f.wait == nil:
+			return nil, answers.ErrMore
+		}
+		f.wait(struct{}{})
+	}
+	b := f.piece
+	f.piece = nil
+	return b, nil
 }
 
 // Read implements io.Reader.
 func (f *feed) Read(p []byte) (int, error) {
-	for len(f.piece) == 0 {
-		if err := f.err; err != nil {
-			if err == answers.ErrLost {
-				f.err = nil // once
-			}
-			return 0, err
-		}
-		if !f.yield(struct{}{}) {
-			f.err = io.ErrUnexpectedEOF
-		}
-	}
-	n := copy(p, f.piece)
-	f.piece = f.piece[n:]
-	return n, nil
+	b, err := f.Piece()
+	n := copy(p, b)
+	f.piece = b[n:]
+	return n, err
 }
 
-// put lets the reader read a piece, and then an error, if that is not nil.
+// put lets the observer read a piece, and then an error, if that is not nil.
 func (f *feed) put(b []byte, at event.Time, err error) {
 	if f.left {
 		return
 	}
 	f.piece, f.at, f.err = b, at, err
-	if _, more := f.resume(); !more {
-		f.left = true
-	}
+	f.left = f.read()
 	f.piece = nil
 }
