@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -75,6 +76,8 @@ func describeError(ctx context.Context, err error) error {
 		return errors.New("response truncated")
 	case errors.As(err, &refused):
 		return refused
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum):
+		return fmt.Errorf("decompress response: %w", err)
 	case errors.As(err, &dns):
 		return fmt.Errorf("no such host: %s", dns.Name)
 	case errors.As(err, &op):

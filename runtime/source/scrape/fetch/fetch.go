@@ -5,7 +5,6 @@ package fetch
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -41,8 +40,7 @@ type Options struct {
 type Client struct {
 	base      url.URL
 	opt       Options
-	header    http.Header // of every request without a body; never modified
-	transport *http.Transport
+	http      http.Client
 	malformed atomic.Int64 // numbers of answers in JSON that are not plausible, since they were last asked for
 }
 
@@ -58,23 +56,18 @@ func New(address string, opt Options) (*Client, error) {
 	if opt.MaxBytes <= 0 {
 		opt.MaxBytes = DefaultMaxBytes
 	}
-	header := http.Header{"User-Agent": {"llmtop"}, "Accept-Encoding": {"gzip"}}
-	if opt.Key != "" {
-		header.Set("Authorization", "Bearer "+opt.Key)
-	}
-	return &Client{base: *base, opt: opt, header: header, transport: &http.Transport{
+	return &Client{base: *base, opt: opt, http: http.Client{CheckRedirect: sameHost, Transport: &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
-		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // decompressed here, where the size is limited
-		MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: idleTimeout,
-	}}, nil
+		MaxResponseHeaderBytes: maxHeader, MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: idleTimeout,
+	}}}, nil
 }
 
 // Address returns the address of the server.
 func (c *Client) Address() string { return c.base.String() }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Response is the response of a server. Its body is limited in size and time.
 type Response struct {
@@ -121,13 +114,10 @@ func (c *Client) send(ctx context.Context, method, path string, content []byte) 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Timeout, errTimeout)
 	a, err := c.exchange(ctx, method, path, content)
 	if err != nil {
-		err = describeError(ctx, err)
 		cancel()
 		return nil, err
 	}
-	body := a.Body
-	a.key = c.opt.Key
-	a.Body = &boundedBody{reader: body, left: c.opt.MaxBytes, ctx: ctx}
+	a.Body = &boundedBody{reader: a.Body, left: c.opt.MaxBytes, ctx: ctx}
 	release := a.close
 	a.close = func() {
 		cancel() // first, so that closing does not wait for the rest of the body
@@ -138,87 +128,46 @@ func (c *Client) send(ctx context.Context, method, path string, content []byte) 
 
 // Stream is like Get for a response that lasts as long as ctx: it is not limited in time or size.
 func (c *Client) Stream(ctx context.Context, path string) (*Response, error) {
-	a, err := c.exchange(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return nil, describeError(ctx, err)
-	}
-	a.key = c.opt.Key
-	return a, nil
+	return c.exchange(ctx, http.MethodGet, path, nil)
 }
 
-// exchange follows redirects on the same host. It sends a body as JSON.
+// exchange sends a request. It sends a body as JSON.
 func (c *Client) exchange(ctx context.Context, method, path string, content []byte) (*Response, error) {
 	at := c.base
 	path, at.RawQuery, _ = strings.Cut(path, "?")
 	if at.Path += path; strings.HasPrefix(path, "/../") {
 		at.Path = urlpath.Clean(at.Path)
 	}
-	for range maxRedirects + 1 {
-		answer, err := c.roundTrip(ctx, method, &at, content)
-		if err != nil {
-			return nil, err
-		}
-		next, err := redirectTarget(&at, answer)
-		if err != nil || next != nil {
-			_ = answer.Body.Close()
-		}
-		if err != nil {
-			return nil, err
-		}
-		if next == nil {
-			return decompress(answer)
-		}
-		at = *next
-	}
-	return nil, refusal("too many redirects")
-}
-
-// roundTrip sends a request through the transport.
-func (c *Client) roundTrip(ctx context.Context, method string, at *url.URL, content []byte) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(content))
+	q, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(content))
 	if err != nil {
-		return nil, err
+		return nil, describeError(ctx, err)
 	}
-	if r.Header = c.header; len(content) > 0 {
-		r.Header = c.header.Clone()
-		r.Header.Set("Content-Type", "application/json")
+	q.Header.Set("User-Agent", "llmtop")
+	if c.opt.Key != "" {
+		q.Header.Set("Authorization", "Bearer "+c.opt.Key)
 	}
-	return c.transport.RoundTrip(r)
-}
-
-// decompress returns a response with decompressed body.
-func decompress(r *http.Response) (*Response, error) {
-	a := &Response{Status: r.StatusCode, Header: r.Header, Body: r.Body, close: func() { _ = r.Body.Close() }}
-	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		unpacked, err := gzip.NewReader(r.Body)
-		if err != nil {
-			_ = r.Body.Close()
-			return nil, refusal("decompress response: " + err.Error())
-		}
-		a.Body = unpacked
-	default:
+	if len(content) > 0 {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	r, err := c.http.Do(q)
+	if err != nil {
+		return nil, describeError(ctx, err)
+	}
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") { // the client removes gzip's
 		_ = r.Body.Close()
 		return nil, refusal("response has an unsupported content encoding")
 	}
-	return a, nil
+	return &Response{Status: r.StatusCode, Header: r.Header, Body: r.Body, close: func() { _ = r.Body.Close() }, key: c.opt.Key}, nil
 }
 
-// redirectTarget returns the target of a redirect; nil for any other response.
-func redirectTarget(from *url.URL, r *http.Response) (*url.URL, error) {
-	switch r.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-	default:
-		return nil, nil
+// sameHost refuses redirects to other hosts, and too many.
+func sameHost(to *http.Request, via []*http.Request) error {
+	switch from := via[0].URL; {
+	case to.URL.Host != from.Host || to.URL.Scheme != from.Scheme:
+		return refusal(fmt.Sprintf("redirect to another host: attach to %s://%s instead", clean.Name(to.URL.Scheme), clean.Name(to.URL.Host)))
+	case len(via) > maxRedirects:
+		return refusal("too many redirects")
 	}
-	to, err := from.Parse(r.Header.Get("Location"))
-	switch {
-	case err != nil || r.Header.Get("Location") == "":
-		return nil, refusal("redirect without a location")
-	case to.Host != from.Host || to.Scheme != from.Scheme:
-		return nil, refusal(fmt.Sprintf("redirect to another host: attach to %s://%s instead", clean.Name(to.Scheme), clean.Name(to.Host)))
-	}
-	to.User = nil
-	return to, nil
+	to.URL.User = nil
+	return nil
 }
