@@ -187,7 +187,7 @@ func (o *Observer) stages(since event.Time) {
 		o.emit(e)
 	}
 	if len(spans) > 0 {
-		o.server.can(event.CapStages)
+		o.server.Can(event.CapStages)
 	}
 }
 

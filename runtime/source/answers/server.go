@@ -66,8 +66,8 @@ func (s *Server) introduce() {
 	s.sink.Emit(event.Event{Kind: event.KindEngine, At: s.now(), Layer: -1, Data: &engine})
 }
 
-// can adds capabilities to what the server reports.
-func (s *Server) can(caps event.Caps) { s.Update(func(e *event.EngineInfo) { e.Caps |= caps }) }
+// Can adds capabilities to what the server reports.
+func (s *Server) Can(caps event.Caps) { s.Update(func(e *event.EngineInfo) { e.Caps |= caps }) }
 
 // Runs sets the program that runs the model, which an answer shows.
 func (s *Server) Runs(name string) { s.Update(func(e *event.EngineInfo) { e.Provider = name }) }
@@ -170,7 +170,7 @@ func (s *Server) countPicks(sum *Message) error {
 	if err != nil {
 		return err
 	}
-	s.can(event.CapExperts)
+	s.Can(event.CapExperts)
 	s.sink.Emit(event.Event{Kind: event.KindExperts, At: s.now(), Layer: -1, Data: counts})
 	return nil
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
 // gather converts spans to events. The spans of one SGLang request come from several processes at different times, so
 // they are held until the request is complete or a timeout expires.
 type gather struct {
-	clock engine.Clock
-	sink  event.Sink
+	clock  engine.Clock
+	sink   event.Sink
+	server *answers.Server // that sends the traces
 
 	mu      sync.Mutex // guards the fields below
-	engine  event.EngineInfo
-	models  []string
 	last    event.RequestID
 	seen    [2]map[[24]byte]bool // spans already taken, and those before them: exporters resend after a timeout
 	skew    map[string]int64     // clock difference by sender, in ns
@@ -44,44 +44,38 @@ type counts struct {
 
 // Limits on remembered data.
 const (
-	maxSeen   = 1 << 14 // spans, 40 bytes each
-	maxSkew   = 64      // senders
-	maxModels = 8
-	maxNames  = 16
+	maxSeen  = 1 << 14 // spans, 40 bytes each
+	maxSkew  = 64      // senders
+	maxNames = 16
 )
 
+// newGather returns a gather, and emits the receiver's first state.
 func newGather(at string, clock engine.Clock, sink event.Sink) *gather {
-	return &gather{
-		clock: clock, sink: sink, skew: map[string]int64{}, logged: map[string]bool{}, traces: map[[16]byte]*held{}, seen: [2]map[[24]byte]bool{{}, nil},
-		engine: event.EngineInfo{
-			Name: "traces", Epoch: clock.Epoch(), Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineReady,
-			Remote: event.Remote{Address: at, Link: event.LinkDisconnected, Reason: "no traces received at " + at + " yet"},
-		},
+	g := &gather{
+		clock: clock, sink: sink, server: answers.NewServer(clock.Now, 0), skew: map[string]int64{}, logged: map[string]bool{},
+		traces: map[[16]byte]*held{}, seen: [2]map[[24]byte]bool{{}, nil},
 	}
+	g.server.Start(sink, event.EngineInfo{
+		Name: "traces", Epoch: clock.Epoch(), Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineReady,
+		Remote: event.Remote{Address: at, Link: event.LinkDisconnected, Reason: "no traces received at " + at + " yet", Since: clock.Now()},
+	})
+	return g
 }
 
-// begin emits the receiver's first state; end emits the remaining requests and the last state.
-func (g *gather) begin() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.engine.Remote.Since = g.clock.Now()
-	g.introduce()
-}
-
+// end emits the remaining requests and the last state.
 func (g *gather) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flush(nil)
-	g.engine.State = event.EngineStopped
-	g.introduce()
+	g.set(event.EngineStopped)
 }
 
-// introduce emits the current state. The caller holds mu, as for all methods below.
-func (g *gather) introduce() {
-	engine := g.engine
-	g.emit(event.Event{Kind: event.KindEngine, At: g.clock.Now(), Data: &engine})
+// set sets the state of the engine.
+func (g *gather) set(state event.EngineState) {
+	g.server.Update(func(e *event.EngineInfo) { e.State = state })
 }
 
+// emit emits an event. The caller holds mu, as for all methods below.
 func (g *gather) emit(e event.Event) {
 	e.Layer = -1
 	g.sink.Emit(e)
@@ -97,9 +91,8 @@ func (g *gather) take(b *batch, host string, now time.Time) {
 	if b.rejected > 0 {
 		g.once("rejected", "spans were rejected: "+b.why)
 	}
-	if r := &g.engine.Remote; r.Link != event.LinkConnected && len(b.spans) > 0 {
-		r.Link, r.Reason, r.Since = event.LinkConnected, "", g.clock.Now()
-		g.introduce()
+	if len(b.spans) > 0 {
+		g.server.Update(func(e *event.EngineInfo) { e.Remote.Update(event.LinkConnected, "", g.clock.Now()) })
 	}
 	g.shift(b.spans, host, now)
 	slices.SortStableFunc(b.spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
@@ -226,23 +219,6 @@ func (g *gather) shift(spans []span, host string, now time.Time) {
 
 // at converts Unix ns to the session's clock.
 func (g *gather) at(unix int64) event.Time { return event.Time(unix - g.clock.Epoch()) }
-
-// can adds capabilities to what the senders report.
-func (g *gather) can(caps event.Caps) {
-	if !g.engine.Caps.Has(caps) {
-		g.engine.Caps |= caps
-		g.introduce()
-	}
-}
-
-// model records a model that answered, and emits all names so far.
-func (g *gather) model(name string) {
-	if name == "" || len(g.models) == maxModels || slices.Contains(g.models, name) {
-		return
-	}
-	g.models = append(g.models, name)
-	g.emit(event.Event{Kind: event.KindModel, At: g.clock.Now(), Data: &event.Model{Name: listed(g.models)}})
-}
 
 // fresh reports whether a span was not taken before, and notes it.
 func (g *gather) fresh(s *span) bool {

@@ -122,7 +122,7 @@ func TestLoadOfVLLM(t *testing.T) {
 		made("Load weights", 3, 2, 1, 100*ms, 900*ms), made("Load model", 3, 3, 1, 50*ms, 1000*ms))
 	worker.ResourceSpans[0].Resource.Attributes = append(worker.ResourceSpans[0].Resource.Attributes, text("vllm.process_name", "Worker_TP0"))
 	d.send(worker)
-	if state := d.engine.State; state != event.EngineLoading {
+	if state := d.shown().State; state != event.EngineLoading {
 		t.Errorf("%v while it loads", state)
 	}
 	other := export("vllm", made("Load weights", 3, 4, 1, 100*ms, 950*ms))
@@ -136,11 +136,11 @@ func TestLoadOfVLLM(t *testing.T) {
 	if want := "none Load model 950, none Load weights 800, model_load  2000"; strings.Join(got, ", ") != want {
 		t.Errorf("%q", got)
 	}
-	if d.engine.State != event.EngineReady {
-		t.Errorf("%v when all is loaded", d.engine.State)
+	if d.shown().State != event.EngineReady {
+		t.Errorf("%v when all is loaded", d.shown().State)
 	}
 	d.send(export("vllm", made("Load model", 4, 9, 8, 5000*ms, 6000*ms))) // of another start
-	if n := len(d.OfKind(event.KindStage)); n != 4 || d.engine.State != event.EngineLoading || d.loadEnd != 0 {
-		t.Errorf("%d stages, %v", n, d.engine.State)
+	if n := len(d.OfKind(event.KindStage)); n != 4 || d.shown().State != event.EngineLoading || d.loadEnd != 0 {
+		t.Errorf("%d stages, %v", n, d.shown().State)
 	}
 }

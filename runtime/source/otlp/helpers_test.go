@@ -65,8 +65,13 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, now: time.Unix(0, began).Add(30 * time.Second)}
 	d.gather = newGather("http://127.0.0.1:4318/v1/traces", engine.NewClockSince(time.Hour), &d.Log)
-	d.begin()
 	return d
+}
+
+// shown returns the last state that was emitted.
+func (d *desk) shown() *event.EngineInfo {
+	states := d.OfKind(event.KindEngine)
+	return states[len(states)-1].Data.(*event.EngineInfo)
 }
 
 // send processes an export.

@@ -24,8 +24,7 @@ func (g *gather) loaded(spans []span) {
 	if g.loading == nil || g.loadEnd != 0 && spans[0].start >= g.loadEnd {
 		g.loading, g.loadEnd = map[string]string{}, 0
 	}
-	g.engine.State = event.EngineLoading
-	g.introduce()
+	g.set(event.EngineLoading)
 	for i := range spans {
 		s := &spans[i]
 		if first, seen := g.loading[s.name]; seen && first != s.sender.process {
@@ -40,14 +39,6 @@ func (g *gather) loaded(spans []span) {
 		g.emit(event.Event{Kind: event.KindStage, Stage: stage, Text: name, At: g.at(s.end), Dur: s.end - s.start})
 	}
 	if g.loadEnd != 0 {
-		g.ready()
-	}
-}
-
-// ready sets the engine state to ready.
-func (g *gather) ready() {
-	if g.engine.State != event.EngineReady {
-		g.engine.State = event.EngineReady
-		g.introduce()
+		g.set(event.EngineReady)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,7 +78,6 @@ const (
 // Run implements engine.Source.
 func (r *Receiver) Run(ctx context.Context, sink event.Sink) error {
 	r.gather = newGather(r.Address(), r.opt.Clock, sink)
-	r.gather.begin()
 	server := &http.Server{
 		Handler: r.handler(), ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true, // the default handler would answer any host
 		MaxHeaderBytes: maxHeader, ReadHeaderTimeout: headerWait, ReadTimeout: bodyWait, WriteTimeout: bodyWait, IdleTimeout: idleWait,
@@ -109,6 +107,3 @@ func (r *Receiver) Run(ctx context.Context, sink event.Sink) error {
 
 // lookEvery is the interval of checks for requests whose spans are overdue.
 const lookEvery = 250 * time.Millisecond
-
-// listed joins words with commas.
-func listed(words []string) string { return strings.Join(words, ", ") }

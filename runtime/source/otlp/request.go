@@ -48,8 +48,8 @@ func (t *emission) stage(stage event.Stage, name string, end event.Time, ns int6
 func (g *gather) request(s *span, parts []span) {
 	g.last++
 	t := &emission{gather: g, id: g.last, root: s, start: g.at(s.start)}
-	g.ready()
-	g.model(s.model)
+	g.set(event.EngineReady)
+	g.server.Model(s.model)
 	t.emit(event.Event{Kind: event.KindRequest, State: event.StateQueued, At: t.start, Data: &event.Request{
 		Group: s.sender.service, Name: cmp.Or(s.request, s.rid), MaxTokens: int(s.maxTokens.v), Retrospective: true,
 	}})
@@ -131,7 +131,7 @@ func (t *emission) tokens(parts []span) {
 	if len(steps) == 0 || len(steps) != int(s.generated.v)-1 { // some are missing, or had more than one token
 		return
 	}
-	t.can(event.CapTokens)
+	t.server.Can(event.CapTokens)
 	for i, at := range steps {
 		t.emit(event.Event{Kind: event.KindToken, At: max(t.at(at), first), ID: -1, N: 1, Index: int32(i + 1)})
 	}

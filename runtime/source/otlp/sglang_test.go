@@ -83,12 +83,12 @@ func TestStepsAreTokens(t *testing.T) {
 	d := newDesk(t)
 	d.send(export("sglang", append(front(5, 6), back(5, 5)...)...))
 	tokens := d.OfKind(event.KindToken)
-	if len(tokens) != 6 || tokens[5].At != d.since(345*ms) || tokens[5].Index != 5 || !d.engine.Caps.Has(event.CapTokens) {
+	if len(tokens) != 6 || tokens[5].At != d.since(345*ms) || tokens[5].Index != 5 || !d.shown().Caps.Has(event.CapTokens) {
 		t.Errorf("%+v", tokens)
 	}
 	d = newDesk(t)
 	d.send(export("sglang", append(front(5, 9), back(5, 5)...)...)) // eight tokens in five steps: token times are unknown
-	if tokens := d.OfKind(event.KindToken); len(tokens) != 1 || d.engine.Caps.Has(event.CapTokens) {
+	if tokens := d.OfKind(event.KindToken); len(tokens) != 1 || d.shown().Caps.Has(event.CapTokens) {
 		t.Errorf("%+v", tokens)
 	}
 }

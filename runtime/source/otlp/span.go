@@ -31,7 +31,6 @@ func (s *span) valid() bool {
 type resource struct {
 	service string // service.name
 	process string // vllm.process_name
-	kind    string // vllm.process_kind
 }
 
 // facts holds the span attributes that are used.
@@ -120,8 +119,6 @@ func (r *resource) words(name string) *string {
 		return &r.service
 	case "vllm.process_name":
 		return &r.process
-	case "vllm.process_kind":
-		return &r.kind
 	}
 	return nil
 }
@@ -150,8 +147,7 @@ const maxName = 200
 // batch holds the spans of one export.
 type batch struct {
 	spans    []span // at most maxSpans
-	total    int
-	rejected int    // of total
+	rejected int
 	why      string // why the first one was rejected
 }
 
@@ -160,7 +156,6 @@ const maxSpans = 1 << 16
 
 // add adds a span, or counts it as rejected.
 func (b *batch) add(s *span) {
-	b.total++
 	why := ""
 	switch {
 	case !s.valid():
