@@ -53,11 +53,11 @@ var kinds = []kind{
 
 // Out is the value of --out: the files that a command writes, at most one of each kind.
 type Out struct {
-	Text     bool                     // include prompts and completions
-	Headless bool                     // no screen: print the report
-	Warnings func() map[string]uint64 // what could not be measured well, and of how many requests; nil: unknown
-	kinds    []*kind                  // that the command writes
-	names    map[string]string        // by ending; "-" is standard output
+	Text     bool              // include prompts and completions
+	Headless bool              // no screen: print the report
+	Warnings func() []string   // what could not be measured well; nil: unknown
+	kinds    []*kind           // that the command writes
+	names    map[string]string // by ending; "-" is standard output
 }
 
 // BindOut adds --out to a command that writes files with these endings, or the endings to its --out.

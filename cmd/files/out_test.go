@@ -62,7 +62,7 @@ func TestWarnings(t *testing.T) {
 	const want = "half of it was lost (requests: 3)"
 	var doc strings.Builder
 	o := BindReports(pflag.NewFlagSet("", pflag.ContinueOnError))
-	o.Warnings = func() map[string]uint64 { return map[string]uint64{"half of it was lost": 3} }
+	o.Warnings = func() []string { return []string{want} }
 	var built *report.Report
 	if err := o.Write(&doc, &doc, true, func() (*report.Report, error) {
 		built = &report.Report{SchemaVersion: report.SchemaVersion}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -34,24 +33,15 @@ func (o *Out) Write(stdout, notes io.Writer, whole bool, build func() (*report.R
 		Discard(outputs)
 		return err
 	}
-	built.Warnings = append(built.Warnings, o.warnings()...)
-	return errors.Join(err, o.writeAll(outputs, built, stdout, notes, whole))
-}
-
-// warnings returns Warnings in lines.
-func (o *Out) warnings() (lines []string) {
 	if o.Warnings != nil {
-		for text, n := range o.Warnings() {
-			lines = append(lines, fmt.Sprintf("%s (requests: %d)", text, n))
-		}
+		built.Warnings = append(built.Warnings, o.Warnings()...)
 	}
-	slices.Sort(lines)
-	return lines
+	return errors.Join(err, o.writeAll(outputs, built, stdout, notes, whole))
 }
 
 // PrintWarnings prints Warnings, for those who read no report.
 func (o *Out) PrintWarnings(notes io.Writer) {
-	for _, line := range o.warnings() {
+	for _, line := range o.Warnings() {
 		fmt.Fprintf(notes, "llmtop: %s\n", line)
 	}
 }

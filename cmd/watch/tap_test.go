@@ -27,6 +27,10 @@ func TestJoined(t *testing.T) {
 	engine(poller, event.EngineInfo{Name: "vLLM", Version: "0.11", Caps: event.CapAggregates, State: event.EngineReady, Remote: event.Remote{Address: "http://127.0.0.1:8000", Link: event.LinkConnected}})
 	poller.Emit(event.Event{Kind: event.KindModel, At: now, Layer: -1, Data: &event.Model{Name: "org/model"}})
 	tap.Emit(event.Event{Kind: event.KindModel, At: now, Layer: -1, Data: &event.Model{Name: "alias"}})
+	tap.Emit(event.Event{Kind: event.KindRequest, At: now, Req: 2, Layer: -1, State: event.StateQueued, Data: &event.Request{}})
+	if v := s.Snapshot(); v.Totals().Queued.OK() || v.Requests[0].Status() != store.Waiting {
+		t.Errorf("queued %v, %s: nobody has reported a queue", v.Totals().Queued, v.Requests[0].Status())
+	}
 	at := now - event.Time(3*time.Second)
 	tap.Emit(event.Event{Kind: event.KindRequest, At: at, Req: 1, Layer: -1, State: event.StateQueued, Data: &event.Request{Group: "10.0.0.7"}})
 	for i := range int32(5) {
@@ -44,11 +48,13 @@ func TestJoined(t *testing.T) {
 	if e := v.Engine; e.Name != "tap 8000" || e.Provider != "vLLM" || e.Version != "0.11" || !e.Caps.Has(event.CapTokens|event.CapAggregates) || v.Model.Name != "org/model" {
 		t.Errorf("engine %+v, model %q", e, v.Model.Name)
 	}
+	tap.Emit(event.Event{Kind: event.KindRequest, At: now, Req: 2, Layer: -1, State: event.StateUnseen, Data: &event.Outcome{AnyEnd: true}})
+	v = s.Snapshot()
 	sum := v.Totals()
-	if sum.Finished.V != 1 || sum.Generated.V != 5 || sum.Prompt.V != 7 || sum.Queued.V != 3 || sum.Running.V != 2 || v.KV.Usage.V != 0.5 {
+	if sum.Unseen.V != 1 || sum.Finished.V != 1 || sum.Generated.V != 5 || sum.Prompt.V != 7 || sum.Queued.V != 3 || sum.Running.V != 2 || v.KV.Usage.V != 0.5 {
 		t.Errorf("totals %+v, KV %v", sum, v.KV.Usage)
 	}
-	if len(v.Requests) != 1 || v.Latency.TTFT[metric.Session].Count != 1 || v.Aggregates.Histogram(event.HistogramTTFT) != nil || v.Aggregates.Histogram(event.HistogramQueue) == nil {
+	if len(v.Requests) != 2 || v.Latency.TTFT[metric.Session].Count != 1 || v.Aggregates.Histogram(event.HistogramTTFT) != nil || v.Aggregates.Histogram(event.HistogramQueue) == nil {
 		t.Errorf("%d requests, histograms %+v", len(v.Requests), v.Aggregates.Histograms)
 	}
 	if r := v.Throughput.Decode; r.V != 20 {

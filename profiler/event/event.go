@@ -19,7 +19,7 @@ type Kind uint8
 const (
 	KindEngine      Kind = iota // Data *EngineInfo: first event of a source, repeated when it changes
 	KindModel                   // Data *Model: the loaded model; Dur: load time
-	KindRequest                 // Req, State; Data: *Request when queued, *Outcome when finished, cancelled or failed
+	KindRequest                 // Req, State; Data: *Request when queued, *Outcome when it is final
 	KindStage                   // Stage (StageNone: Text is its name), Req (0: engine), Layer (-1: none), Dur, N tokens; Data *Calls or nil
 	KindToken                   // Req, ID, Index, Choice, N tokens sharing the stamp, Reasoning, Lost, Handover, Step, Text, LogP, Top, Picks, Split
 	KindExperts                 // Data *Experts: cumulative router picks per layer and expert
@@ -95,7 +95,7 @@ type TopProb struct {
 // State is the state of a request.
 type State uint8
 
-// The states of a request, in order. The last three are final.
+// The states of a request, in order. The last four are final.
 const (
 	StateNone State = iota
 	StateQueued
@@ -103,10 +103,11 @@ const (
 	StateFinished
 	StateCancelled
 	StateFailed
+	StateUnseen // it ended, or its connection is lost: how was not received
 	NumStates
 )
 
-var stateNames = [NumStates]string{"unknown", "queued", "running", "finished", "cancelled", "failed"}
+var stateNames = [NumStates]string{"unknown", "queued", "running", "finished", "cancelled", "failed", "unseen"}
 
 // String returns the state's name in reports and on the screen.
 func (s State) String() string { return nameOf(stateNames[:], s) }

@@ -59,7 +59,7 @@ func TestComponentsAreTheFirstStages(t *testing.T) {
 
 func TestFinalStates(t *testing.T) {
 	for s := range NumStates {
-		if want := s == StateFinished || s == StateCancelled || s == StateFailed; s.Final() != want {
+		if want := s == StateFinished || s == StateCancelled || s == StateFailed || s == StateUnseen; s.Final() != want {
 			t.Errorf("%v: final %v", s, !want)
 		}
 	}

@@ -127,6 +127,7 @@ func (s *gathering) requests(v *store.Snapshot) {
 	s.reading(requests, t.Finished, event.StateFinished.String())
 	s.reading(requests, t.Cancelled, event.StateCancelled.String())
 	s.reading(requests, t.Failed, event.StateFailed.String())
+	s.reading(requests, t.Unseen, event.StateUnseen.String())
 	s.reading(promptTokens, t.Prompt)
 	s.reading(cachedTokens, t.Cached)
 	s.reading(paddingTokens, t.Padding)

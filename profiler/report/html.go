@@ -146,7 +146,7 @@ func kpis(r *Report) (out [][3]string) {
 		for _, not := range []struct {
 			n    event.Reading
 			name string
-		}{{r.Totals.Failed, "failed"}, {r.Totals.Cancelled, "cancelled"}} {
+		}{{r.Totals.Failed, "failed"}, {r.Totals.Cancelled, "cancelled"}, {r.Totals.Unseen, "with an unseen end"}} {
 			if v, ok := not.n.Positive(); ok {
 				k[2] += fmt.Sprintf(", %s %s", metric.Count(v), not.name)
 			}

@@ -90,6 +90,7 @@ type Totals struct {
 	Finished        event.Reading     `json:"finished"`
 	Cancelled       event.Reading     `json:"cancelled"`
 	Failed          event.Reading     `json:"failed"`
+	Unseen          event.Reading     `json:"unseen,omitzero"` // requests whose ends were not received; absent: none
 	PromptTokens    event.Reading     `json:"prompt_tokens"`
 	CachedTokens    event.Reading     `json:"cached_tokens"`
 	PaddingTokens   event.Reading     `json:"padding_tokens"`
@@ -218,7 +219,7 @@ func totals(s *store.Snapshot) Totals {
 	c := s.Totals()
 	t := Totals{
 		Queued: c.Queued, Running: c.Running,
-		Finished: c.Finished, Cancelled: c.Cancelled, Failed: c.Failed,
+		Finished: c.Finished, Cancelled: c.Cancelled, Failed: c.Failed, Unseen: c.Unseen,
 		PromptTokens: c.Prompt, CachedTokens: c.Cached, PaddingTokens: c.Padding, GeneratedTokens: c.Generated, AtLeast: c.AtLeast && c.Generated.OK(),
 		PromptAtLeast: c.PromptAtLeast && c.Prompt.OK(), CachedAtLeast: c.CachedAtLeast && c.Cached.OK(),
 		Steps: c.Steps, Stalls: c.Stalls,

@@ -232,7 +232,7 @@ func interval(f *store.Request, from, to event.Time) event.Reading {
 // NewRequest returns a request of a snapshot with the tokens that the store has.
 func NewRequest(s *store.Snapshot, f *store.Request) Request {
 	out := Request{
-		ID: f.ID, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Started: f.DeviceStart, Probe: f.Probe,
+		ID: f.ID, Label: f.Label, Group: f.Group, State: f.Status(), Reason: f.Reason, Cold: f.Cold, Started: f.DeviceStart, Probe: f.Probe,
 		Enqueued: interval(f, s.Started, f.Enqueued),
 		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, AtLeast: f.GeneratedAtLeast(), Polled: f.Polled, Model: f.Model, Choices: f.Choices,
 		TTFT: f.TTFT, STIL: f.STIL, Inferred: f.QueueInferred(), Prefill: f.Prefill, Decode: f.Decode,

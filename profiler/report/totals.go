@@ -25,9 +25,11 @@ func (t *Totals) describe() (requests, tokens string) {
 	if t.FinishedSeen != nil && !finished.OK() {
 		finished = *t.FinishedSeen
 	}
-	requests = formatCounts([]named{
-		{"finished", finished}, {"cancelled", t.Cancelled}, {"failed", t.Failed}, {"running", t.Running}, {"queued", t.Queued},
-	}, func(name, n string) string {
+	ends := []named{{"finished", finished}, {"cancelled", t.Cancelled}, {"failed", t.Failed}}
+	if t.Unseen.OK() {
+		ends = append(ends, named{"end unseen", t.Unseen})
+	}
+	requests = formatCounts(append(ends, named{"running", t.Running}, named{"queued", t.Queued}), func(name, n string) string {
 		if name == "finished" && !t.Finished.OK() {
 			n += "+"
 		}

@@ -31,7 +31,7 @@ type BeforeAfter struct {
 }
 
 // Ends counts ended requests by state.
-type Ends struct{ Finished, Cancelled, Failed uint64 }
+type Ends struct{ Finished, Cancelled, Failed, Unseen uint64 }
 
 // ChangesSince compares v with an earlier snapshot of the same session.
 func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
@@ -41,12 +41,12 @@ func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 	}
 	counts, earlier := &v.Counts, &then.Counts
 	ended, before := counts.Ends, d.EndedBefore
-	fewer := ended.Finished < before.Finished || ended.Cancelled < before.Cancelled || ended.Failed < before.Failed
+	fewer := ended.Finished < before.Finished || ended.Cancelled < before.Cancelled || ended.Failed < before.Failed || ended.Unseen < before.Unseen
 	if v.Now < then.Now || v.Started > then.Now || counts.GeneratedTokens < earlier.GeneratedTokens || fewer {
 		d.Restarted = true
 		return d
 	}
-	d.Ended = Ends{ended.Finished - before.Finished, ended.Cancelled - before.Cancelled, ended.Failed - before.Failed}
+	d.Ended = Ends{ended.Finished - before.Finished, ended.Cancelled - before.Cancelled, ended.Failed - before.Failed, ended.Unseen - before.Unseen}
 	d.GeneratedBefore, d.Generated = earlier.GeneratedTokens, counts.GeneratedTokens-earlier.GeneratedTokens
 	d.Rate, d.RateBefore = wallRate(d.Generated, d.Elapsed), wallRate(d.GeneratedBefore, d.ElapsedBefore)
 	from, to := &then.Latency, &v.Latency

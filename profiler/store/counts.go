@@ -33,6 +33,8 @@ func (c *counts) addEnd(how event.State, o *event.Outcome) {
 		c.Cancelled++
 	case event.StateFailed:
 		c.Failed++
+	case event.StateUnseen:
+		c.Unseen++
 	}
 	c.CachedTokens += uint64(o.Cached)
 	c.PadTokens += uint64(o.Padding)

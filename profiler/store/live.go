@@ -22,6 +22,7 @@ type liveRequest struct {
 	lastStep        uint64                     // of the last token
 	pacedTotal      int64                      // ns of pacing between tokens
 	lastChoice      uint16
+	holed           bool      // tokens after its first were not received, or their times cannot be compared
 	load            modelLoad // the last one before the first token
 	foundCold       bool      // Cold was found, the engine did not say it: TTFT has only the part of the load that it waited for
 	promptCounted   bool      // its prompt is counted in the rates, see derivePrompt

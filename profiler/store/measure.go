@@ -58,6 +58,7 @@ func (l *liveRequest) measure(with settings) {
 	if v.State.Final() {
 		absent = event.Absent(event.Undefined)
 	}
+	v.AnyQueue = !with.caps.Has(event.CapQueue)
 	v.STIL, v.Paced = l.queueTime(&with, absent), event.DerivedValue(float64(l.pacedTotal)/second)
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
 	v.Decode, v.TPOT, v.DecodeRate = absent, absent, absent
@@ -83,7 +84,7 @@ func (l *liveRequest) measure(with settings) {
 			l.clearPreClockReadings()
 		}
 	}
-	if missing := event.Absent(event.NotReported); v.AnyEnd {
+	if missing := event.Absent(event.NotReported); v.AnyEnd || l.holed && !v.State.Final() {
 		v.E2EL, v.TPS, v.Overall, v.Decode, v.TPOT, v.DecodeRate = missing, missing, missing, missing, missing, missing
 	} else if v.AtLeast {
 		v.TPS, v.Overall, v.TPOT, v.DecodeRate = missing, missing, missing, missing

@@ -160,7 +160,7 @@ var Rates = []Number{
 var Totalled = []Number{
 	{
 		Name: "running", Title: "running", JSON: "totals.running", Metric: "llmtop.requests.running", Alert: "running", Unit: "{request}",
-		Help: "requests that are running",
+		Help: "requests that are running; where no queue is reported, those with a token",
 		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Running },
 	},
 	{
@@ -182,6 +182,11 @@ var Totalled = []Number{
 		Name: "cancelled", JSON: "totals.cancelled", Alert: "cancelled", Unit: "{request}", Sum: true,
 		Help: "cancelled requests of the session",
 		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Cancelled },
+	},
+	{
+		Name: "unseen ends", JSON: "totals.unseen", Alert: "unseen", Unit: "{request}", Sum: true,
+		Help: "requests whose ends were not received",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Unseen },
 	},
 	{
 		Name: "unmeasured", JSON: "cut.unmeasured", Metric: "llmtop.requests.unmeasured", Unit: "{request}", Sum: true,

@@ -114,6 +114,7 @@ type Group struct {
 type Request struct {
 	ID            event.RequestID
 	State         event.State
+	AnyQueue      bool   // while it is queued: its engine reports no queue, so it may be computed already
 	Reason        string // why it ended
 	Group         string // LoRA adapter or tenant
 	Label         string // prompt kind
@@ -192,6 +193,17 @@ type Request struct {
 
 // StallCount returns the number of stalls of the request, omitted ones included.
 func (r *Request) StallCount() int { return len(r.Stalls) + r.Omitted.Stalls }
+
+// Waiting is the state of a request without a token whose engine reports no queue.
+const Waiting = "waiting"
+
+// Status returns the name of the state: Waiting for a request of which it is unknown whether it is queued.
+func (r *Request) Status() string {
+	if r.State == event.StateQueued && r.AnyQueue {
+		return Waiting
+	}
+	return r.State.String()
+}
 
 // GeneratedAtLeast reports whether Generated is a lower bound: what a slot generated after its last poll is unknown, and what
 // was in a part of the answer that was not received.

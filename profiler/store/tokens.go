@@ -68,7 +68,7 @@ func (s *state) applyToken(e *event.Event) {
 	all := metric.Choice{First: v.First, Last: v.Last, AtFirst: int(l.atFirst)}
 	gap, paced, last := int64(-1), int64(0), l.choices.Add(e.Choice, at, k, all)
 	if e.Lost {
-		last = 0
+		last, l.holed = 0, v.First != 0
 		l.missedFirst = l.missedFirst || v.First == 0
 		l.missedStart = l.missedStart || l.missedFirst
 		v.MissedStart = l.missedStart

@@ -9,6 +9,7 @@ import (
 type Totals struct {
 	Queued, Running                    event.Reading // requests, now
 	Finished, Cancelled, Failed        event.Reading // requests
+	Unseen                             event.Reading // requests whose ends were not received; absent: none
 	FinishedSeen                       event.Reading // requests that polls saw until they finished, if nothing counts all: see MissedByPolls
 	Prompt, Cached, Padding, Generated event.Reading // tokens
 	AtLeast                            bool          // Generated is a lower bound
@@ -90,7 +91,7 @@ func (s *Snapshot) ownTotals() Totals {
 	}
 	return Totals{
 		Queued: queued, Running: running,
-		Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
+		Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed), Unseen: optionalCount(c.Unseen),
 		Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
 		Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(s.Latency.StallCount[metric.Session]), Unmeasured: count(c.Unmeasured),
 		PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,

@@ -56,13 +56,13 @@ func (e *Engine) writeRequests(w *writer) {
 }
 
 func (e *Engine) writeWait(w *writer, q *run, track int) {
-	w.slice(track, "queue", fmt.Sprintf("queue #%d", q.ID), q.start, q.end, args{"request": q.ID, "state": q.State.String()})
+	w.slice(track, "queue", fmt.Sprintf("queue #%d", q.ID), q.start, q.end, args{"request": q.ID, "state": q.Status()})
 }
 
 // writeRun writes a request, its stages before the first token, and its tokens.
 func (e *Engine) writeRun(w *writer, q *run, track int) {
 	r := q.Request
-	a := args{"request": r.ID, "state": r.State.String()}
+	a := args{"request": r.ID, "state": r.Status()}
 	for name, text := range map[string]string{"reason": r.Reason, "label": r.Label, "group": r.Group, "model": r.Model} {
 		if text != "" {
 			a[name] = text

@@ -152,6 +152,7 @@ var lossCounters = [2][]lossCounter{
 		{"ip_fragments", "IP fragment", "IP fragments"},
 		{"stream_gaps", "gap in a connection", "gaps in connections"},
 		{"connections_given_up", "connection was given up", "connections were given up"},
+		{"clock_set", "change of the clock", "changes of the clock"},
 		{"capture_cut", "end of the capture is cut off", "ends of the capture are cut off"},
 	},
 }
@@ -170,7 +171,7 @@ func lossWarnings(s *store.Snapshot) (out []string) {
 		return nil
 	}
 	for i, says := range [...][2]string{
-		{"some received traces are incomplete: ", "; see the log for causes"}, {"some packets are missing: ", "; numbers that they may make wrong are absent"},
+		{"some received traces are incomplete: ", "; see the log for causes"}, {"the capture is incomplete: ", "; numbers that they may make wrong are absent"},
 	} {
 		words := ""
 		for _, l := range lossCounters[i] {

@@ -100,6 +100,9 @@ func (t *sinceTable) requests(d *store.Changes) {
 	if d.EndedBefore.Cancelled+d.Ended.Cancelled > 0 {
 		count("cancelled", d.EndedBefore.Cancelled, d.Ended.Cancelled, pane.Dim)
 	}
+	if d.EndedBefore.Unseen+d.Ended.Unseen > 0 {
+		count("end unseen", d.EndedBefore.Unseen, d.Ended.Unseen, pane.Dim)
+	}
 	count("tokens generated", d.GeneratedBefore, d.Generated, pane.Dim)
 	change := ""
 	if d.Rate.OK() && d.RateBefore.OK() && d.RateBefore.V > 0 {

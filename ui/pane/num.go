@@ -54,8 +54,8 @@ func RequestTitle(f *Frame, r *store.Request) string {
 	if r.Group != "" {
 		words += sep + sanitize.Line(r.Group)
 	}
-	words += sep + r.State.String()
-	if r.State.Final() && r.Reason != "" && r.Reason != r.State.String() {
+	words += sep + r.Status()
+	if r.State.Final() && r.Reason != "" && r.Reason != r.Status() {
 		words += " (" + sanitize.Line(r.Reason) + ")"
 	}
 	return words

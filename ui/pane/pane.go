@@ -220,7 +220,7 @@ func StateStyle(st event.State) grid.Style {
 	switch st {
 	case event.StateFailed:
 		return Bad
-	case event.StateCancelled:
+	case event.StateCancelled, event.StateUnseen:
 		return Watch
 	case event.StateFinished:
 		return Plain

@@ -149,7 +149,7 @@ func requestName(r *store.Request) string {
 }
 
 func startLine(r *store.Request) string {
-	words := requestName(r) + ": " + r.State.String()
+	words := requestName(r) + ": " + r.Status()
 	if r.PromptTokens > 0 {
 		words += ", " + tokenCount(r.PromptTokens, "prompt ")
 	}
@@ -190,7 +190,7 @@ func firstTokenLine(r *store.Request) string {
 
 // endLine describes how a request ended.
 func endLine(r *store.Request) string {
-	words := fmt.Sprintf("request %d: %s", r.ID, r.State)
+	words := fmt.Sprintf("request %d: %s", r.ID, r.Status())
 	if why := sanitize.Line(r.Reason); why != "" {
 		words += " (" + why + ")"
 	}

@@ -153,7 +153,7 @@ func TestManyRequestsAreBounded(t *testing.T) {
 	}
 	sp.poll()
 	got := printed()
-	if n := strings.Count(got, ": queued"); n != maxLines || !strings.Contains(got, "and 42 other requests have begun") {
+	if n := strings.Count(got, ": waiting"); n != maxLines || !strings.Contains(got, "and 42 other requests have begun") {
 		t.Errorf("%d of 50 requests are printed:\n%s", n, got)
 	}
 }

@@ -96,7 +96,7 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 		if i == maxListed {
 			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Earlier)))
 		}
-		words := requestName(r) + ": " + r.State.String() + ", " + tokenCount(r.Generated, "")
+		words := requestName(r) + ": " + r.Status() + ", " + tokenCount(r.Generated, "")
 		if r.TTFT.OK() {
 			words += ", time to first token " + metric.Seconds(r.TTFT.V)
 		}

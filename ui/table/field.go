@@ -40,7 +40,7 @@ const (
 
 var fields = [NumFields]metric.Column{
 	ID:        {Name: "id", Title: "id", Means: "number of the request"},
-	State:     {Name: "state", Title: "state", Unit: metric.Word, Means: "queued, running, finished, cancelled or failed"},
+	State:     {Name: "state", Title: "state", Unit: metric.Word, Means: "queued, waiting (no queue is reported), running, finished, cancelled, failed, unseen"},
 	Age:       {Name: "age", Title: "age", Unit: "s", Means: "time since it was enqueued"},
 	Group:     {Name: "group", Title: "group", Unit: metric.Word, Means: "adapter or tenant"},
 	Label:     {Name: "label", Title: "label", Unit: metric.Word, Means: "prompt kind"},
@@ -76,7 +76,7 @@ const maxText = 256
 func (f Field) Text(r *store.Request) string {
 	switch f {
 	case State:
-		return r.State.String()
+		return r.Status()
 	case Group:
 		return r.Group
 	case Label:

@@ -44,8 +44,9 @@ var RequestFilters = Language[*store.Request]{
 
 func init() {
 	for s := event.StateQueued; s < event.NumStates; s++ {
-		RequestFilters.Flags[s.String()] = func(r *store.Request, _ event.Time) bool { return r.State == s }
+		RequestFilters.Flags[s.String()] = func(r *store.Request, _ event.Time) bool { return r.Status() == s.String() }
 	}
+	RequestFilters.Flags[store.Waiting] = func(r *store.Request, _ event.Time) bool { return r.Status() == store.Waiting }
 }
 
 // matchesText reports whether id, group, label, model, reason or the beginning of the prompt of a request match a word.

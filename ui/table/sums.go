@@ -12,7 +12,8 @@ import (
 type Sums struct {
 	Counted           int // rows included in the totals
 	States            [event.NumStates]int
-	Missed            int // requests that missed at least one target
+	AnyQueue          bool // the requests in the queued state only wait, see store.Request.AnyQueue
+	Missed            int  // requests that missed at least one target
 	Prompt, Generated int
 	GeneratedAtLeast  bool          // Generated is a lower bound
 	Cached            event.Reading // absent if a request of these did not report it
@@ -29,6 +30,7 @@ func (l *Requests) sum(now event.Time) {
 		}
 		s.Counted++
 		s.States[r.State]++
+		s.AnyQueue = s.AnyQueue || r.AnyQueue
 		s.Prompt += r.PromptTokens
 		if r.PromptTokens > 0 && r.AnyCached && r.State.Final() {
 			s.Cached = event.Absent(event.NotReported)

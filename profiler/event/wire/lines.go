@@ -229,7 +229,7 @@ func readRequest(d *Decoder) string {
 }
 
 // states are the names of request states in lines.
-var states = [event.NumStates]string{"", "queued", "dispatched", "finished", "cancelled", "failed"}
+var states = [event.NumStates]string{"", "queued", "dispatched", "finished", "cancelled", "failed", "unseen"}
 
 // stateByName returns the state of a name; event.StateNone if it is unknown.
 func stateByName[T string | []byte](name T) event.State {

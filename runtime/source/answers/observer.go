@@ -33,10 +33,12 @@ type Observer struct {
 	}
 	unread string // why part of it could not be read; "": all was read
 
-	holes int   // places of which bytes are missing
-	late  bool  // one of them is before the first token
-	after []int // by choice, the holes before its last token
-	total bool  // the server's count of tokens came after the last hole
+	holes   int   // places before which bytes are missing, or times cannot be compared with those behind
+	torn    int   // of them up to the last of which bytes are missing
+	late    bool  // one of them is before the first token
+	after   []int // by choice, the holes before its last token
+	total   bool  // the server's count of tokens came after the last missing bytes
+	untimed bool  // times of the answer cannot be compared
 }
 
 // Observe returns an observer of an answer in a dialect. emit emits an event of its request.
@@ -124,6 +126,14 @@ func (o *Observer) Join() {
 func (o *Observer) lose() {
 	o.Flush()
 	o.holes, o.late, o.total = o.holes+1, o.late || o.First == 0, false
+	o.torn = o.holes
+}
+
+// Unclock says that the clock was set: times before cannot be compared with those that follow.
+func (o *Observer) Unclock() {
+	o.Flush()
+	o.untimed = true
+	o.holes, o.late = o.holes+1, o.late || o.First == 0
 }
 
 // miss records the first reason why something could not be read.
@@ -217,7 +227,7 @@ func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 	var outcome event.Outcome
 	if o.status != 0 {
 		outcome = o.Outcome()
-		if o.holes > 0 {
+		if o.torn > 0 {
 			o.tear(&outcome)
 		}
 		if !o.late {
@@ -227,7 +237,7 @@ func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 			o.warn(e.At, outcome.AnyLater)
 		}
 	}
-	outcome.AnyEnd, outcome.AtLeast = outcome.AnyEnd || e.Lost, outcome.AtLeast || e.Lost && !o.total
+	outcome.AnyEnd, outcome.AtLeast = outcome.AnyEnd || e.Lost || o.untimed, outcome.AtLeast || e.Lost && !o.total
 	if o.Sum.Model == "" && e.Model != "" && !e.Refused {
 		o.server.Model(e.Model)
 	}
@@ -240,9 +250,7 @@ func (o *Observer) Finish(e End) (event.State, event.Outcome) {
 func (o *Observer) tear(out *event.Outcome) {
 	c := &o.Counter
 	out.Torn, out.AtLeast = true, !o.total || c.Choices() > 1 && !o.Sum.Done
-	for choice := range c.Choices() { // the last tokens may be among what is missing
-		out.AnyEnd = out.AnyEnd || o.streams && (choice >= len(o.after) || o.after[choice] < o.holes)
-	}
+	out.AnyEnd = c.Choices() > 0 && o.tailMissing()
 	if c.reasoning > 0 || o.Sum.Reasoning > 0 {
 		out.Reasoning, out.Answered, out.AnyReasoning = 0, 0, true
 	}
@@ -258,6 +266,12 @@ func (o *Observer) tear(out *event.Outcome) {
 	case !o.late && !out.AtLeast:
 		out.Later, out.AnyLater = max(out.Generated-first, 0), false
 	}
+}
+
+// tailMissing reports whether bytes of a stream are missing after the last token that was received of a choice: its end may
+// be among them.
+func (o *Observer) tailMissing() bool {
+	return o.torn > 0 && o.streams && (len(o.after) < max(o.Counter.Choices(), 1) || slices.Min(o.after) < o.torn)
 }
 
 // warn counts what could not be measured in a complete answer. unknown: how many of its tokens were streamed.
@@ -286,13 +300,13 @@ func (o *Observer) verdict(e *End) (event.State, string) {
 	case e.Refused:
 		return event.StateFailed, e.Broken
 	case e.Lost && o.status == 0:
-		return event.StateFinished, unseen
+		return event.StateUnseen, unseen
 	case o.status < 200 || o.status > 299:
 		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", o.status, http.StatusText(o.status))) + kind(sum)
 	case sum.Failed:
 		return event.StateFailed, "the server reported an error" + kind(sum)
-	case e.Lost:
-		return event.StateFinished, unseen
+	case e.Lost && !sum.Done && sum.Why == "":
+		return event.StateUnseen, unseen
 	case sum.Done || sum.Why != "":
 		if sum.Why == "" && o.dialect.Lines {
 			return event.StateFinished, "stop" // old versions of Ollama send no reason
@@ -302,8 +316,8 @@ func (o *Observer) verdict(e *End) (event.State, string) {
 		return event.StateFailed, e.Broken
 	case o.unread != "":
 		return event.StateFinished, "not read: " + o.unread
-	case o.holes > 0: // its final message may be among what is missing
-		return event.StateFinished, ""
+	case o.tailMissing(): // its final message may be among what is missing
+		return event.StateUnseen, unseen
 	case o.streams:
 		return event.StateFailed, unended
 	}

@@ -2,7 +2,7 @@ package answers
 
 import (
 	"errors"
-	"maps"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,14 +32,14 @@ type Server struct {
 	mu       sync.Mutex // guards the fields below
 	engine   event.EngineInfo
 	models   []string
-	warnings map[string]uint64
-	paths    int // of warnings, those about a path
+	warnings map[[2]string]uint64 // by sentence and what is counted
+	paths    int                  // of warnings, those about a path
 }
 
 // NewServer returns a server that has not started. now returns the time of its events. expertsUsed is how many experts a
 // token picks, for servers that do not report it; 0: unknown.
 func NewServer(now func() event.Time, expertsUsed int) *Server {
-	return &Server{now: now, expertsUsed: expertsUsed, warnings: map[string]uint64{}}
+	return &Server{now: now, expertsUsed: expertsUsed, warnings: map[[2]string]uint64{}}
 }
 
 // Start sets where events go, and emits the first state. The caller calls it once, before all but Warnings.
@@ -99,14 +99,21 @@ func Unread(why string) string {
 	return "an answer could not be read: " + why
 }
 
+const requests = "requests" // what most warnings count
+
 // Warn counts a request that a warning applies to. It logs the first one.
-func (s *Server) Warn(w string) {
+func (s *Server) Warn(text string) { s.warn([2]string{text, requests}) }
+
+// WarnConnection is Warn for a connection.
+func (s *Server) WarnConnection(text string) { s.warn([2]string{text, "connections"}) }
+
+func (s *Server) warn(w [2]string) {
 	s.mu.Lock()
 	s.warnings[w]++
 	first := s.warnings[w] == 1
 	s.mu.Unlock()
 	if first {
-		s.sink.Emit(event.Event{Kind: event.KindLog, At: s.now(), Layer: -1, Text: w})
+		s.sink.Emit(event.Event{Kind: event.KindLog, At: s.now(), Layer: -1, Text: w[0]})
 	}
 }
 
@@ -115,24 +122,29 @@ func (s *Server) Unmeasured(method, path string, status int, header http.Header)
 	if method != http.MethodPost || status != http.StatusOK || !IsStream(header) {
 		return
 	}
-	w := "streams on " + clean.Cut(path, MaxName) + " are not measured: their format is not known"
+	text := "streams on " + clean.Cut(path, MaxName) + " are not measured: their format is not known"
 	s.mu.Lock()
-	_, known := s.warnings[w]
+	_, known := s.warnings[[2]string{text, requests}]
 	if !known {
 		s.paths++
 	}
 	ok := known || s.paths <= maxPaths
 	s.mu.Unlock()
 	if ok {
-		s.Warn(w)
+		s.Warn(text)
 	}
 }
 
-// Warnings returns sentences about what could not be measured well, with the number of requests each applies to.
-func (s *Server) Warnings() map[string]uint64 {
+// Warnings returns sentences about what could not be measured well, each with the number of requests or connections that it
+// applies to, in the order of the alphabet.
+func (s *Server) Warnings() (lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.warnings)
+	for w, n := range s.warnings {
+		lines = append(lines, fmt.Sprintf("%s (%s: %d)", w[0], w[1], n))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // errNoUsage means that picks cannot be counted because the prompt's share is unknown.

@@ -167,8 +167,8 @@ func TestCompressedStreams(t *testing.T) {
 	if text != "\x0b\x02\x80 what brotli makes of it \x03" || res.Header.Get("Content-Encoding") != "br" {
 		t.Errorf("%q", text)
 	}
-	if n := r.proxy.Warnings()[answers.Unread("unsupported compression")]; n != 1 || logged.ended.State != event.StateFinished {
-		t.Errorf("%d unread, %v %q", n, logged.ended.State, logged.outcome.Reason)
+	if got := r.proxy.Warnings(); !slices.Contains(got, answers.Unread("unsupported compression")+" (requests: 1)") || logged.ended.State != event.StateFinished {
+		t.Errorf("%v, %v %q", got, logged.ended.State, logged.outcome.Reason)
 	}
 }
 
@@ -203,11 +203,11 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%d bytes arrived, %d were sent, or they differ", len(text), len(sent))
 			}
 			warnings := r.proxy.Warnings()
-			if behind := warnings[answers.Unread(answers.ErrBehind.Error())]; behind > 0 { // a slow machine may give up earlier
+			if slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, answers.Unread(answers.ErrBehind.Error())) }) { // a slow machine may give up earlier
 				t.Logf("%d bytes came faster than they could be read", len(sent))
 				return
 			}
-			if logged.generated() != c.tokens || warnings[answers.Unread(c.unread)] != 1 {
+			if logged.generated() != c.tokens || !slices.Contains(warnings, answers.Unread(c.unread)+" (requests: 1)") {
 				t.Errorf("%d tokens, %v; want %d and %q", logged.generated(), warnings, c.tokens, c.unread)
 			}
 		})

@@ -122,8 +122,8 @@ func (p *Proxy) Live() int {
 	return p.live
 }
 
-// Warnings returns sentences about what could not be measured well, with the number of requests each applies to.
-func (p *Proxy) Warnings() map[string]uint64 { return p.server.Warnings() }
+// Warnings returns sentences about what could not be measured well, with the numbers of requests that each applies to.
+func (p *Proxy) Warnings() []string { return p.server.Warnings() }
 
 // Run implements engine.Source. When ctx ends, the proxy accepts no more connections; running requests may continue for
 // Options.Drain.

@@ -115,7 +115,7 @@ func (f *follow) greet(s *wire.Session) {
 	f.engine = *f.batch[0].Data.(*event.EngineInfo)
 	run := fmt.Sprint(s.Run, "/", f.engine.PID)
 	if f.run != "" && (run != f.run || f.ended) { // an engine that was only out of reach has its requests begin again
-		f.endAll("the engine restarted", 0)
+		f.endAll(event.StateCancelled, "the engine restarted", 0)
 		if run != f.run {
 			f.remote.Restarts++
 			f.forget()
@@ -180,7 +180,7 @@ func (f *follow) control(s *wire.Session) {
 		f.round++
 	case wire.Synced:
 		if f.syncing {
-			f.endAll("its end was not received", f.round)
+			f.endAll(event.StateUnseen, "its end was not received", f.round)
 		}
 		f.syncing, f.synced = false, true
 	case wire.Clock:
@@ -237,19 +237,20 @@ func (l *lateness) persists(now, offset, settles event.Time) bool {
 // gone ends the live requests of an engine at whose address nobody listens any more.
 func (f *follow) gone() {
 	f.ended = true
-	f.endAll("the engine has ended", 0)
+	f.endAll(event.StateCancelled, "the engine has ended", 0)
 }
 
 // endAll ends the live requests that the state of the given round did not name. Round 0 ends all.
-func (f *follow) endAll(why string, round uint64) {
+func (f *follow) endAll(how event.State, why string, round uint64) {
 	f.release()
+	unseen := how == event.StateUnseen
 	for id, p := range f.live {
 		if p.named == round && round > 0 {
 			continue
 		}
 		delete(f.live, id)
 		f.sink.Emit(event.Event{
-			Kind: event.KindRequest, At: f.clock.Now(), Req: id, State: event.StateCancelled, Layer: -1, Data: &event.Outcome{Reason: why, AnyCached: true},
+			Kind: event.KindRequest, At: f.clock.Now(), Req: id, State: how, Layer: -1, Data: &event.Outcome{Reason: why, AnyCached: true, AtLeast: unseen, AnyEnd: unseen},
 		})
 	}
 }

@@ -69,7 +69,7 @@ func foreign(b []byte) string {
 // ignore stops reading the connection. why is a warning with the port; "": none.
 func (c *conn) ignore(why string) {
 	if why != "" {
-		c.t.server.Warn(fmt.Sprintf(why, c.flow.Server.Port()))
+		c.t.server.WarnConnection(fmt.Sprintf(why, c.flow.Server.Port()))
 	}
 	c.giveUp()
 	c.ignored = true
@@ -113,7 +113,7 @@ func (c *conn) read(f *framing, b []byte) {
 		case what == partBroken:
 			ok = false
 		case len(f.held) > 0 && c.t.held > maxHeld+maxHead:
-			c.t.server.Warn(tooMany)
+			c.t.server.WarnConnection(tooMany)
 			ok = false
 		case what == partHead && f.server:
 			ok = c.answered(piece)
@@ -200,7 +200,7 @@ func (c *conn) requested(b []byte) bool {
 		}
 	}
 	if len(c.waiting) == maxWaiting {
-		c.t.server.Warn(tooMany)
+		c.t.server.WarnConnection(tooMany)
 		c.ignore("")
 		return true
 	}

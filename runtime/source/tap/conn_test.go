@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/tap/capture"
 )
 
@@ -189,11 +191,11 @@ log the server does not report generated tokens: each message with text counts a
 	{"the connection is given up", false, []step{client(1, post(chat, "{}")), server(2, chunkedHead(sse)+chunk(word("a"))), does(3, 0, "abandoned")}, `
 1 1 queued chat group=10.0.0.7 model= max=0
 1 2 token n=1 index=0 choice=0
-1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 at_least any_end
+1 2 unseen "its end was not received" in=0 cached=0 out=1 later=0 at_least any_end
 `},
 	{"the connection is given up before the answer", false, []step{client(1, post(chat, "{}")), does(3, 0, "abandoned")}, `
 1 1 queued chat group=10.0.0.7 model= max=0
-1 1 finished "its end was not received" in=0 cached=0 out=0 later=0 at_least any_end
+1 1 unseen "its end was not received" in=0 cached=0 out=0 later=0 at_least any_end
 `},
 	{"the end of a request is missing: when it was sent is unknown", false, []step{
 		client(1, post(chat, "{}")[:80]), does(4, capture.Client, fmt.Sprint("gap ", len(post(chat, "{}"))-80)), server(4, chunkedHead(sse)+chunk(word("a"))),
@@ -217,7 +219,7 @@ log the server does not report generated tokens: each message with text counts a
 		client(1, post(chat, "{}")), does(3, capture.Client, "gap 100"), does(4, capture.Server, "gap 900"), server(4, answer("200 OK", full)),
 	}, `
 1 1 queued chat group=10.0.0.7 model= max=0
-1 1 finished "its end was not received" in=0 cached=0 out=0 later=0 at_least any_end
+1 1 unseen "its end was not received" in=0 cached=0 out=0 later=0 at_least any_end
 `},
 	{"a WebSocket", false, []step{
 		client(1, "GET /v1/realtime HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), server(2, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
@@ -291,7 +293,7 @@ log what is sent on port 8000 is not HTTP/1.1
 1 1 queued chat group=10.0.0.7 model= max=0
 1 2 token n=1 index=0 choice=0
 2 3 queued chat group=10.0.0.7 model=b max=0
-1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 at_least any_end
+1 2 unseen "its end was not received" in=0 cached=0 out=1 later=0 at_least any_end
 2 4 token n=1 index=0 choice=0 lost
 2 5 finished "stop" in=5 cached=0 out=7 later=0 torn any_later
 `},
@@ -322,7 +324,7 @@ log what is sent on port 8000 is not HTTP/1.1
 	}, `
 1 1 queued chat group=10.0.0.7 model= max=0
 1 2 token n=1 index=0 choice=0
-1 2 finished "its end was not received" in=0 cached=0 out=1 later=0 torn at_least any_end any_later
+1 2 unseen "its end was not received" in=0 cached=0 out=1 later=0 torn at_least any_end any_later
 2 4 queued chat group=10.0.0.7 model= max=0
 2 5 finished "stop" in=4 cached=0 out=2 later=0
 `},
@@ -405,5 +407,21 @@ func TestDialogues(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWarningsCount checks that warnings say what they count.
+func TestWarningsCount(t *testing.T) {
+	tap, _ := newTap(t, Options{Port: 8000})
+	for range 2 {
+		play(tap.open(flow()), []step{client(1, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")}, whole)
+	}
+	play(tap.open(flow()), []step{client(1, post(chat, "{}")), server(2, chunkedHead(sse)+chunk(word("a"))), server(3, chunk(stops)+last)}, whole)
+	want := []string{
+		"TLS on port 8000: nothing to see; tap behind the proxy that ends it (connections: 2)",
+		answers.MessageIsToken + " (requests: 1)",
+	}
+	if got := tap.Warnings(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

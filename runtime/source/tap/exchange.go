@@ -46,6 +46,7 @@ type exchange struct {
 	model   string
 	print   *prompts.Print
 	queued  bool
+	sets    int // Tap.sets, as far as the observer knows
 
 	status   int    // 0: no answer yet
 	guess    []byte // the line in progress of a stream whose dialect is not known yet
@@ -73,7 +74,7 @@ func (x *exchange) generates(d *answers.Dialect) {
 	}
 	t.last++
 	t.live++
-	x.dialect, x.id = d, t.last
+	x.dialect, x.id, x.sets = d, t.last, t.sets
 	if x.group == "" && t.opt.GroupHeader == "" {
 		x.group = x.c.flow.Client.Addr().Unmap().String()
 	}
@@ -141,6 +142,7 @@ func (x *exchange) answer(status int, header http.Header, whole bool) {
 	if !whole {
 		x.observer.Join()
 	}
+	x.compareTimes()
 	x.packed = header.Get("Content-Encoding") != ""
 	if x.feed = newFeed(x.observer, status, header, x.packed); x.packed {
 		if x.c.t.packed++; x.c.t.packed > maxPacked {
@@ -155,12 +157,21 @@ func (x *exchange) join() {
 	x.put(nil, answers.ErrLost)
 }
 
+// compareTimes notes if the clock was set since it was called last, or since the request.
+func (x *exchange) compareTimes() {
+	if x.sets != x.c.t.sets {
+		x.sets = x.c.t.sets
+		x.observer.Unclock()
+	}
+}
+
 // put reads bytes of the answer's body, and then an error, if that is not nil.
 func (x *exchange) put(b []byte, err error) {
 	t := x.c.t
 	x.last = t.now
 	switch {
 	case x.feed != nil:
+		x.compareTimes()
 		x.feed.put(b, t.now, err)
 		if n := x.observer.Messages; n != x.messages || x.feed.left {
 			x.messages, t.held, x.unread = n, t.held-x.unread, 0
@@ -244,6 +255,7 @@ func (x *exchange) finish(e answers.End) {
 	x.queue()
 	o := x.observer
 	if x.feed != nil {
+		x.compareTimes()
 		x.feed.put(nil, t.now, io.EOF)
 	} else {
 		o = t.server.Observe(x.dialect, x.emit)

@@ -106,6 +106,65 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestClockSet checks that no number of a request spans a change of the clock that stamps packets, and that others are exact.
+func TestClockSet(t *testing.T) {
+	words := func(at ...int) (out []step) {
+		out = []step{client(20, post(chat, "{}"))}
+		for i, ms := range at {
+			if i == 0 {
+				out = append(out, server(ms, chunkedHead(sse)+chunk(word("a"))))
+				continue
+			}
+			out = append(out, server(ms, chunk(word("a"))))
+		}
+		ms := at[len(at)-1]
+		return append(out, server(ms+1, chunk(stops)+chunk(usage(5, len(at)))+chunk(done)+last), does(ms+2, capture.Client, "close"), does(ms+2, 0, "closed"))
+	}
+	for name, test := range map[string]struct {
+		at               []int // ms of the tokens
+		ttft, tpot, e2el bool
+		gaps             uint64
+		sets             int
+	}{
+		"never":                                 {[]int{100, 110, 120, 130}, true, true, true, 3, 0},
+		"between tokens, by an hour":            {[]int{100, 110, -3_600_000, -3_599_990}, true, false, false, 2, 1},
+		"between tokens, by less than a second": {[]int{500, 510, 100, 110}, true, false, false, 2, 1},
+		"before the first token":                {[]int{-9000, -8990, -8980}, false, false, false, 2, 1},
+		"for one token":                         {[]int{9000, 100, 9010, 9020}, true, false, false, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var file bytes.Buffer
+			r := record(t, &file)
+			r.dialogue(t, words(test.at...))
+			tap, err := New(Options{From: &file})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := store.New(store.Options{Now: func() event.Time { return 1e13 }})
+			if err := tap.Run(t.Context(), event.SinkFunc(func(e event.Event) {
+				if s.Emit(e); e.Kind == event.KindToken {
+					if r := s.Snapshot().Requests[0]; r.TPOT.OK() && !test.tpot && e.Lost {
+						t.Errorf("while it runs: TPOT %v", r.TPOT)
+					}
+				}
+			})); err != nil {
+				t.Fatal(err)
+			}
+			v := s.Snapshot()
+			q := v.Requests[0]
+			if q.TTFT.OK() != test.ttft || q.TPOT.OK() != test.tpot || q.E2EL.OK() != test.e2el || q.ITL.Count != test.gaps || q.ITL.Count > 0 && q.ITL.Max != 10e6 {
+				t.Errorf("TTFT %v, TPOT %v, E2EL %v, ITL %+v", q.TTFT, q.TPOT, q.E2EL, q.ITL)
+			}
+			if q.State != event.StateFinished || q.Generated != len(test.at) || q.AtLeast || q.Torn || v.Counts.AtLeast {
+				t.Errorf("%v, %d tokens, %+v", q.State, q.Generated, q)
+			}
+			if n := tap.assembler.Losses().Clock; n != test.sets {
+				t.Errorf("the clock was set %d times, want %d", n, test.sets)
+			}
+		})
+	}
+}
+
 // FuzzFile reads hostile files. For all of them, the numbers of requests are possible, and what is kept is bounded.
 func FuzzFile(f *testing.F) {
 	for _, d := range dialogues {

@@ -43,6 +43,7 @@ type Tap struct {
 
 	// The goroutine of Run uses these.
 	zero    time.Time // wall clock at time 0
+	sets    int       // how often the clock that stamps packets was set
 	started bool      // zero is set and the first state emitted
 	now     event.Time
 	last    event.RequestID
@@ -77,7 +78,7 @@ func New(opt Options) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.assembler = capture.NewAssembler(capture.Options{Port: opt.Port, Open: t.open})
+	t.assembler = capture.NewAssembler(capture.Options{Port: opt.Port, Open: t.open, Wound: t.wound})
 	return t, nil
 }
 
@@ -87,9 +88,9 @@ func (t *Tap) Close() error { return t.source.Close() }
 // Local reports whether a server is on this machine. Of packets from a file or a pipe only loopback is known.
 func (t *Tap) Local(server netip.AddrPort) bool { return t.source.Local(server.Addr()) }
 
-// Warnings returns sentences about what could not be measured well, with the number of requests or connections that each
+// Warnings returns sentences about what could not be measured well, with the numbers of requests or connections that each
 // applies to.
-func (t *Tap) Warnings() map[string]uint64 { return t.server.Warnings() }
+func (t *Tap) Warnings() []string { return t.server.Warnings() }
 
 // Servers returns the servers that answered over HTTP, in the order of their first answers.
 func (t *Tap) Servers() []netip.AddrPort {
@@ -124,8 +125,12 @@ func (t *Tap) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
-// maxLead is how far the clock of a pipe's packets may be off before llmtop's own is taken.
-const maxLead = 5 * time.Second
+// How far the clock that stamps packets may be ahead of llmtop's own before that is taken: of live packets the same clock
+// stamps both, until it is set.
+const (
+	maxLead     = 5 * time.Second // of a pipe, maybe of another machine
+	maxLeadLive = 50 * time.Millisecond
+)
 
 // start sets the time 0, unless it is set, and emits the first state. first is the time of the first packet.
 func (t *Tap) start(first time.Time) {
@@ -156,9 +161,33 @@ func (t *Tap) start(first time.Time) {
 
 // advance sets the time to that of a packet.
 func (t *Tap) advance(at time.Time) {
-	t.now = max(event.Time(at.Sub(t.zero)), 0)
+	now := event.Time(at.Sub(t.zero))
+	if most := t.maxLead(); most > 0 && now > t.opt.Clock.Now()+event.Time(most) {
+		t.wound(at) // set forward
+		now = event.Time(at.Sub(t.zero))
+	}
+	t.now = max(now, 0)
 	if t.now-t.counted >= event.Time(time.Second) {
 		t.countLosses()
+	}
+}
+
+// maxLead returns how far packets may be ahead of llmtop's clock; 0: any, of a file.
+func (t *Tap) maxLead() time.Duration {
+	switch {
+	case t.opt.From == nil:
+		return maxLeadLive
+	case t.opt.Follow:
+		return maxLead
+	}
+	return 0
+}
+
+// wound says that the clock that stamps packets was set before a packet. Times before and after cannot be compared.
+func (t *Tap) wound(at time.Time) {
+	t.sets++
+	if t.opt.From == nil || t.opt.Follow {
+		t.zero = at.Add(-time.Duration(max(t.opt.Clock.Now(), t.now)))
 	}
 }
 
@@ -177,6 +206,7 @@ func (t *Tap) countLosses() {
 		n    int
 	}{ // ascending by name
 		{"capture_cut", l.Cut},
+		{"clock_set", l.Clock},
 		{"connections_given_up", l.Connections},
 		{"ip_fragments", l.Fragments},
 		{"packets_dropped", l.Dropped},

@@ -139,7 +139,7 @@ func drawName(a grid.Area, y, w int, r *store.Request) {
 // drawPending draws the row of a request without a first token.
 func drawPending(a grid.Area, f *pane.Frame, y int, r *store.Request, caps event.Caps) {
 	gl := f.Skin.Glyphs
-	words := r.State.String()
+	words := r.Status()
 	if r.State.Final() {
 		if r.Reason != "" && r.Reason != words {
 			words += ": " + sanitize.Line(r.Reason)

@@ -137,7 +137,7 @@ func drawRequestTable(a grid.Area, cols []ttftColumn, requests []*store.Request,
 	for y, r := range shown {
 		drawName(a, y+1, min(x, 16), r)
 		if x > 16 {
-			a.Clip(16, y+1, 9, pane.StateStyle(r.State), r.State.String())
+			a.Clip(16, y+1, 9, pane.StateStyle(r.State), r.Status())
 		}
 	}
 	for _, col := range cols {

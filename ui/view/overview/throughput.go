@@ -254,7 +254,7 @@ func drawCallRates(in grid.Area, s *store.Snapshot, f *pane.Frame) {
 // drawTotals writes the totals of the session.
 func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
 	n, t := s.Counts, s.Totals()
-	if t.Generated.Origin == event.NotReported && t.Prompt.Origin == event.NotReported && n.Finished+n.Failed+n.Cancelled == 0 && !t.FinishedSeen.OK() {
+	if t.Generated.Origin == event.NotReported && t.Prompt.Origin == event.NotReported && n.Finished+n.Failed+n.Cancelled+n.Unseen == 0 && !t.FinishedSeen.OK() {
 		return
 	}
 	l := r.Next("session").Line(1, 0)
@@ -270,7 +270,7 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
 		n    uint64
 		word string
 		st   grid.Style
-	}{{n.Finished, " done", pane.Plain}, {n.Failed, " failed", pane.Bad}, {n.Cancelled, " cancelled", pane.Watch}} {
+	}{{n.Finished, " done", pane.Plain}, {n.Failed, " failed", pane.Bad}, {n.Cancelled, " cancelled", pane.Watch}, {n.Unseen, " end unseen", pane.Watch}} {
 		if k.n > 0 {
 			l.Fit(grid.Piece{Style: k.st, Words: "  " + metric.Count(float64(k.n)) + k.word})
 		}

@@ -74,7 +74,7 @@ func requestCell(a grid.Area, s *store.Snapshot, f *pane.Frame, field table.Fiel
 	case field == table.State:
 		st := pane.StateStyle(r.State)
 		a.Cell(0, 0, st, stateMark(f, r.State))
-		word := r.State.String()
+		word := r.Status()
 		if r.Probe { // the mark shows how it ended
 			word = "probe"
 		}
@@ -206,9 +206,16 @@ func requestSums(a grid.Area, f *pane.Frame, cols []requestColumn, t *View, targ
 func requestStates(a grid.Area, f *pane.Frame, sums *table.Sums, probes int, targets store.Targets) {
 	l := a.Line(pane.MarkWidth-1, 0)
 	l.Put(pane.Dim, " ")
-	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed} {
+	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed, event.StateUnseen} {
+		word := st.String()
+		switch {
+		case st == event.StateQueued && sums.AnyQueue:
+			word = store.Waiting
+		case st == event.StateUnseen:
+			word = "end unseen"
+		}
 		if n := sums.States[st]; n > 0 {
-			l.Fit(grid.Piece{Style: pane.StateStyle(st), Words: strconv.Itoa(n)}, grid.Piece{Style: pane.Dim, Words: " " + st.String() + "  "})
+			l.Fit(grid.Piece{Style: pane.StateStyle(st), Words: strconv.Itoa(n)}, grid.Piece{Style: pane.Dim, Words: " " + word + "  "})
 		}
 	}
 	if sums.Missed > 0 {

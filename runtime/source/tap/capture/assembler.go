@@ -23,7 +23,8 @@ const (
 	maxAckedWait = int64(10 * time.Millisecond)  // the same, if the other end has acknowledged it
 	maxCopy      = int64(100 * time.Millisecond) // an equal SYN within it is a copy, a later one was sent again
 	maxLinger    = int64(2 * time.Second)        // how long packets of a connection that has ended are ignored
-	maxBack      = int64(5 * time.Second)        // the clock was set if times go back by more
+	maxBack      = int64(5 * time.Second)        // the clock was set if times of any packets go back by more
+	maxDisorder  = int64(50 * time.Millisecond)  // the same, if both have new bytes of one connection
 )
 
 // Assembler puts the bytes of TCP connections in order.
@@ -43,6 +44,8 @@ type Assembler struct {
 	fast    list[half]       // the same, for holes that the other end has acknowledged
 	held    int              // bytes that wait
 	now     int64            // time of the newest packet
+	ahead   int64            // to be added to times, so that they go on where the clock was set back
+	sets    int              // how often it was
 	packet  packet
 
 	mu     sync.Mutex // guards what follows
@@ -67,6 +70,8 @@ type conn struct {
 	birth    uint64 // sequence number and acknowledgement of the first packet
 	born     int64  // its time
 	used     int64  // time of the last packet
+	news     int64  // latest time of new bytes
+	sets     int    // Assembler.sets at its first packet
 	synAt    int64  // times of the handshake
 	synAckAt int64
 	ackAt    int64
@@ -122,19 +127,31 @@ func (a *Assembler) frame(f *frame) {
 }
 
 // advance sets the time to that of a packet, and reports holes that have waited too long.
-func (a *Assembler) advance(at int64) {
+func (a *Assembler) advance(p *packet) {
+	p.at += a.ahead
 	switch {
 	case a.first == 0:
 		a.mu.Lock()
-		a.first = max(at, 1)
+		a.first = max(p.at, 1)
 		a.mu.Unlock()
-		a.now = at
-	case at < a.now-maxBack:
-		a.expire(a.now + maxWait)
-		a.now = at
-	case at > a.now:
-		a.expire(at)
-		a.now = at
+		a.now = p.at
+	case p.at < a.now-maxBack, a.ahead > 0 && p.at-a.now > a.ahead-a.ahead/8 && p.at-a.now < a.ahead+a.ahead/8+maxDisorder:
+		a.wind(p) // set back, or forward again
+	case p.at > a.now:
+		a.expire(p.at)
+		a.now = p.at
+	}
+}
+
+// wind lets time go on where it was, since the clock was set before a packet. How much time has passed is unknown.
+func (a *Assembler) wind(p *packet) {
+	a.expire(a.now + maxWait)
+	a.ahead += a.now - p.at
+	p.at = a.now
+	a.sets++
+	a.lose(&a.losses.Clock, 1)
+	if a.options.Wound != nil {
+		a.options.Wound(time.Unix(0, p.at))
 	}
 }
 
@@ -146,7 +163,7 @@ func (a *Assembler) segment(p *packet) {
 	case p.src.Port() != port || p.flags&(flagSYN|flagACK) == flagSYN: // or a client whose own port this is
 		return
 	}
-	a.advance(p.at)
+	a.advance(p)
 	k, from := key{p.src, p.dst}, 0
 	if p.src.Compare(p.dst) > 0 {
 		k, from = key{p.dst, p.src}, 1
@@ -214,7 +231,7 @@ func (a *Assembler) add(k key, p *packet) *conn {
 		}
 	}
 	a.conns[k] = c
-	c.birth, c.born = uint64(p.seq)<<32|uint64(p.ack), p.at
+	c.birth, c.born, c.sets = uint64(p.seq)<<32|uint64(p.ack), p.at, a.sets
 	if twin := a.births[c.birth]; twin == nil {
 		a.births[c.birth] = c
 	} else if p.at-twin.born < maxCopy {
@@ -332,7 +349,7 @@ func (a *Assembler) opens(c *conn) bool {
 func (a *Assembler) flow(c *conn) *Flow {
 	client, server := &c.half[c.client], &c.half[1-c.client]
 	f := &Flow{Client: c.key[c.client], Server: c.key[1-c.client], Whole: c.whole}
-	if !c.unsure && c.synAt != 0 && c.synAckAt >= c.synAt {
+	if !c.unsure && c.sets == a.sets && c.synAt != 0 && c.synAckAt >= c.synAt {
 		f.ServerRTT = time.Duration(c.synAckAt - c.synAt)
 		if c.ackAt >= c.synAckAt {
 			f.RTT = time.Duration(c.ackAt - c.synAt)

@@ -231,7 +231,27 @@ func TestAssembler(t *testing.T) {
 			tcp{at: 400_000 * ms, from: Server, seq: 500, payload: "a"},
 			tcp{at: 1000 * ms, from: Server, seq: 501, payload: "b"},
 			tcp{at: 1001 * ms, from: Server, seq: 502, payload: "c"},
-		), opened + "1 400000000 \"a\"\n1 1000000 \"b\"\n1 1001000 \"c\"\n1001000 end 4\n", Losses{}},
+		), opened + "1 400000000 \"a\"\nwound 400000000\n1 400000000 \"b\"\n1 400001000 \"c\"\n400001000 end 4\n", Losses{Clock: 1}},
+
+		{"the clock was set back a little", handshake(
+			tcp{at: 300 * ms, from: Client, seq: 100, payload: "a"},
+			tcp{at: 200 * ms, from: Server, seq: 500, ack: 101, payload: "b"},
+			tcp{at: 201 * ms, from: Server, seq: 501, ack: 101, payload: "c"},
+		), opened + "0 300000 \"a\"\nwound 300000\n1 300000 \"b\"\n1 301000 \"c\"\n301000 end 4\n", Losses{Clock: 1}},
+
+		{"the time of one packet is wrong", handshake(
+			tcp{at: 70_000 * ms, from: Server, seq: 500, payload: "a"},
+			tcp{at: 10_000 * ms, from: Server, seq: 501, payload: "b"},
+			tcp{at: 70_020 * ms, from: Server, seq: 502, payload: "c"},
+			tcp{at: 70_030 * ms, from: Server, seq: 503, payload: "d"},
+		), opened + "1 70000000 \"a\"\nwound 70000000\n1 70000000 \"b\"\nwound 70000000\n1 70000000 \"c\"\n1 70010000 \"d\"\n70010000 end 4\n", Losses{Clock: 2}},
+
+		{"sent again, and captured late", handshake(
+			tcp{at: 300 * ms, from: Server, seq: 500, payload: "a"},
+			tcp{at: 400 * ms, from: Server, seq: 501, payload: "b"},
+			tcp{at: 300 * ms, from: Server, seq: 500, payload: "a"},
+			tcp{at: 401 * ms, from: Server, seq: 502, payload: "c"},
+		), opened + "1 300000 \"a\"\n1 400000 \"b\"\n1 401000 \"c\"\n401000 end 4\n", Losses{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

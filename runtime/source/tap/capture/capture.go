@@ -40,7 +40,7 @@ type Flow struct {
 }
 
 // Listener gets what the two ends of one connection send, each in order. One goroutine makes all calls. Times are the
-// kernel's, of the packet that completed what is reported. They never go back for one side; across connections they may
+// kernel's, of the packet that completed what is reported, until its clock is set back (Options.Wound). They never go back for one side; across connections they may
 // be up to a second older than that of an earlier call, for bytes that waited for a missing packet that never came.
 type Listener interface {
 	// Data reports the next bytes of one side. at is the time of the packet that made the last byte available: if an
@@ -73,6 +73,9 @@ type Options struct {
 	Port uint16
 	// Open returns the listener of a connection, when the first byte of either side arrives. nil: ignore the connection.
 	Open func(*Flow) Listener
+	// Wound is called when the clock that stamps packets was set back, before what came then is reported. Times go on from
+	// at, where they were: by how much they would have advanced is unknown. nil: nobody needs to know.
+	Wound func(at time.Time)
 }
 
 // Losses count what could not be delivered.
@@ -85,5 +88,6 @@ type Losses struct {
 	Gaps        int // places in streams at which bytes are missing
 	Bytes       int // bytes missing there, as far as known
 	Connections int // connections given up because more were open than are followed
+	Clock       int // how often the clock that stamps packets was set back
 	Cut         int // 1: the file ends in the middle of a packet
 }

@@ -25,6 +25,8 @@ type frame struct {
 	link   uint32 // link type
 	length int    // length on the wire, of which data is the beginning
 	data   []byte // valid until the next frame is read
+	// disorder is how many ns times may go back without the clock being set; 0: maxDisorder.
+	disorder int64
 }
 
 // direction says how the capturing machine saw a packet.
@@ -39,6 +41,7 @@ const (
 // packet is a decoded TCP segment.
 type packet struct {
 	at       int64
+	disorder int64 // see frame
 	src, dst netip.AddrPort
 	seq, ack uint32
 	flags    uint8
@@ -75,7 +78,7 @@ const (
 
 // decode reads the headers of a frame into p, whose slices point into the frame.
 func (p *packet) decode(f *frame) outcome {
-	*p = packet{at: f.at}
+	*p = packet{at: f.at, disorder: f.disorder}
 	b, kind := f.data, uint16(0)
 	switch f.link {
 	case linkEthernet:

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 )
@@ -102,6 +103,12 @@ func (a *Assembler) data(c *conn, from int, p *packet) {
 		h.next, h.fin, h.hasAck = seq, false, false
 	}
 	h.jumped = false
+	if distance(seq, h.next) >= 0 && n > 0 {
+		if disorder := cmp.Or(p.disorder, maxDisorder); p.at < c.news-disorder {
+			a.wind(p)
+		}
+		c.news = max(c.news, p.at)
+	}
 	if p.flags&flagFIN != 0 && !h.fin {
 		h.fin, h.finSeq = true, seq+uint32(n)
 	}
@@ -150,9 +157,7 @@ func (a *Assembler) deliver(h *half, s held) {
 
 // time returns the time of a delivery, which is not before an earlier one, and notes it.
 func (h *half) time(at int64) time.Time {
-	if at > h.last || at < h.last-maxBack {
-		h.last = at
-	}
+	h.last = max(h.last, at)
 	return time.Unix(0, h.last)
 }
 

@@ -124,7 +124,7 @@ func hear(t testing.TB, port uint16, file *bytes.Buffer) (string, Losses) {
 		}
 		fmt.Fprintln(&l)
 		return &l
-	}})
+	}, Wound: func(at time.Time) { fmt.Fprintf(&l, "wound %d\n", at.UnixMicro()) }})
 	if err := a.Run(t.Context(), src); err != nil {
 		t.Fatal(err)
 	}

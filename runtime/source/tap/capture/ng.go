@@ -83,6 +83,9 @@ func (f *file) body(p *frame, kind uint32, b []byte) bool {
 			break
 		}
 		*p = frame{at: at, link: i.link, length: int(max(f.order.Uint32(b[16:]), size)), data: b[20 : 20+size]}
+		if len(f.ifaces) > 1 { // their packets may come in batches of each
+			p.disorder = maxWait
+		}
 		return true
 	}
 	f.bad++
