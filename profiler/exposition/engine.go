@@ -21,8 +21,7 @@ type EngineExporter struct {
 	requestMetrics *requestMetrics
 	spans          *spanQueue
 	now            func() event.Time   // clock of the events
-	cells          cells               // guarded by Exporter.gather, like epochs
-	epochs         map[[2]string]epoch // by instrument, and part of what it counts
+	epochs         map[[2]string]epoch // by instrument, and part of what it counts; guarded by Exporter.gather
 
 	mu           sync.Mutex          // guards what follows; held for well below a microsecond
 	labels       labelSet            // the engine's latest name and model

@@ -59,7 +59,7 @@ func (x *Exporter) Gather() ([]*dto.MetricFamily, error) {
 	engines := slices.Clone(x.engines)
 	x.mu.Unlock()
 
-	s := &gathering{families: make(map[*instrument]*dto.MetricFamily), began: x.began, cells: MaxCells, buckets: MaxBuckets}
+	s := &gathering{families: make(map[*instrument]*dto.MetricFamily), began: x.began, room: MaxCells, buckets: MaxBuckets}
 	s.add(build, 1, x.version)
 	for _, e := range engines {
 		s.engine = e

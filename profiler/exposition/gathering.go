@@ -12,7 +12,7 @@ type gathering struct {
 	families map[*instrument]*dto.MetricFamily
 	engine   *EngineExporter // being added; nil: metrics of the exporter itself
 	began    *timestamppb.Timestamp
-	cells    int // left of MaxCells
+	room     int // left of MaxCells
 	buckets  int // left of MaxBuckets
 }
 

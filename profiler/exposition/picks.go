@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"slices"
 	"strconv"
 
 	dto "github.com/prometheus/client_model/go"
@@ -53,28 +54,17 @@ func (s *gathering) experts(v *store.Experts) {
 			s.add(imbalance, recent.Layers[l].MaxMean, strconv.Itoa(l))
 		}
 	}
-	if cells > s.cells {
+	if cells > s.room {
 		return
 	}
-	s.cells -= cells
-	f := s.family(expertPicks)
-	for i, p := range phases {
-		f.Metric = append(f.Metric, s.engine.cells.metrics(s.engine.label, v, i, session(p.phase).Counts, created)...)
+	s.room -= cells
+	for _, p := range phases {
+		s.cells(v, p.name, session(p.phase).Counts, created)
 	}
 }
 
-// cells are the labels of an engine's experts, created once per shape.
-type cells struct {
-	layers, experts int
-	labels          [len(phases)][][]*dto.LabelPair // by layer*experts + expert
-}
-
-// fit creates the labels for a shape.
-func (c *cells) fit(engine *dto.LabelPair, layers, experts int) {
-	if c.layers == layers && c.experts == experts {
-		return
-	}
-	c.layers, c.experts = layers, experts
+// cells adds the picks of each expert in one phase. All of them share the labels of their layer and expert.
+func (s *gathering) cells(v *store.Experts, phase string, counts []uint64, since *timestamppb.Timestamp) {
 	pairs := func(name string, n int) []*dto.LabelPair {
 		out := make([]*dto.LabelPair, n)
 		for i := range out {
@@ -82,33 +72,14 @@ func (c *cells) fit(engine *dto.LabelPair, layers, experts int) {
 		}
 		return out
 	}
-	layer, expert := pairs(expertPicks.labels[1], layers), pairs(expertPicks.labels[2], experts)
-	for i, p := range phases {
-		phase := &dto.LabelPair{Name: &expertPicks.labels[3], Value: new(p.name)}
-		c.labels[i] = make([][]*dto.LabelPair, 0, layers*experts)
-		for _, l := range layer {
-			for _, x := range expert {
-				c.labels[i] = append(c.labels[i], []*dto.LabelPair{engine, l, x, phase})
-			}
-		}
+	labels := expertPicks.labels
+	layer, expert, of := pairs(labels[1], v.Layers), pairs(labels[2], v.Experts), &dto.LabelPair{Name: &labels[3], Value: &phase}
+	f := s.family(expertPicks)
+	f.Metric = slices.Grow(f.Metric, len(counts))
+	for i, n := range counts {
+		f.Metric = append(f.Metric, &dto.Metric{
+			Label:   []*dto.LabelPair{s.engine.label, layer[i/v.Experts], expert[i%v.Experts], of},
+			Counter: &dto.Counter{Value: new(float64(n)), CreatedTimestamp: since},
+		})
 	}
-}
-
-// metrics returns the metrics of one phase.
-func (c *cells) metrics(engine *dto.LabelPair, v *store.Experts, phase int, counts []uint64, since *timestamppb.Timestamp) []*dto.Metric {
-	c.fit(engine, v.Layers, v.Experts)
-	made := make([]struct { // one allocation for all
-		metric dto.Metric
-		count  dto.Counter
-		value  float64
-	}, len(counts))
-	out := make([]*dto.Metric, len(counts))
-	for i := range made {
-		m := &made[i]
-		m.value = float64(counts[i])
-		m.count.Value, m.count.CreatedTimestamp = &m.value, since
-		m.metric.Label, m.metric.Counter = c.labels[phase][i], &m.count
-		out[i] = &m.metric
-	}
-	return out
 }
