@@ -326,20 +326,10 @@ func drift(base, next *Side) []LayerDrift {
 	if len(base.Experts) != len(next.Experts) {
 		return out
 	}
-	for l, row := range base.Experts {
-		other := next.Experts[l]
-		if len(row) != len(other) {
-			return []LayerDrift{}
+	for l, picks := range base.Experts {
+		if d, ok := metric.DriftOf(picks, next.Experts[l]); ok {
+			out = append(out, LayerDrift{l, d.Moved, d.Expert, d.Change})
 		}
-		d := LayerDrift{Layer: l}
-		for e := range row {
-			change := other[e] - row[e]
-			d.Drift += math.Abs(change) / 2
-			if math.Abs(change) > math.Abs(d.Change) {
-				d.Expert, d.Change = e, change
-			}
-		}
-		out = append(out, d)
 	}
 	return out
 }

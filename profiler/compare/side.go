@@ -21,7 +21,7 @@ type Side struct {
 	Points     []Point
 	Conditions []Condition
 	Parts      map[string]float64 // mean TTFT components of warm requests in s
-	Experts    [][]float64        // each expert's share of the picks, by layer; nil: no picks
+	Experts    [][]uint64         // picks of each expert, by layer; nil: no picks
 	Lost       []string           // causes that took a significant part of the time of requests
 }
 
@@ -61,8 +61,7 @@ type Difference struct {
 func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b *report.Report) int { return a.Started.Compare(b.Started) })
 	s := &Side{Name: name, Parts: map[string]float64{}}
-	parts, counts := map[string]int{}, [][]float64(nil)
-	var lost []loss
+	parts, lost := map[string]int{}, []loss(nil)
 	for i, r := range reports {
 		if err := requirePerRequest(r); err != nil {
 			return nil, fmt.Errorf("compare %s: %w", name, err)
@@ -83,13 +82,13 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 				parts[part.Name]++
 			}
 		}
-		counts = addCounts(counts, r.Experts)
+		s.addPicks(r.Experts)
 		lost = addLosses(lost, r)
 	}
 	for part, n := range parts {
 		s.Parts[part] /= float64(n)
 	}
-	s.Experts, s.Lost = shares(counts), lossLines(lost, len(reports))
+	s.Lost = lossLines(lost, len(reports))
 	return s, nil
 }
 
@@ -303,30 +302,17 @@ func (d Difference) String() string {
 	return clean.Name(d.Name) + ": " + clean.Name(d.Base) + " against " + clean.Name(d.New)
 }
 
-func addCounts(sum [][]float64, x *report.Experts) [][]float64 {
+// addPicks adds the picks of a report; nil: none.
+func (s *Side) addPicks(x *report.Experts) {
 	if x == nil {
-		return sum
+		return
 	}
 	for l, row := range x.Layers {
-		if l == len(sum) {
-			sum = append(sum, make([]float64, len(row)))
+		if l == len(s.Experts) {
+			s.Experts = append(s.Experts, make([]uint64, len(row)))
 		}
-		for e := range min(len(row), len(sum[l])) {
-			sum[l][e] += float64(row[e])
-		}
-	}
-	return sum
-}
-
-func shares(counts [][]float64) [][]float64 {
-	for _, row := range counts {
-		total := 0.0
-		for _, n := range row {
-			total += n
-		}
-		for e := range row {
-			row[e] /= max(total, 1)
+		for e := range min(len(row), len(s.Experts[l])) {
+			s.Experts[l][e] = event.AddCount(s.Experts[l][e], row[e])
 		}
 	}
-	return counts
 }
