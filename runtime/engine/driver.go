@@ -17,7 +17,6 @@ import (
 type driver struct {
 	*Scheduler
 	engine Engine
-	keeper Keeper // the engine, if it can keep sequences and Options.Reuse is set
 	info   event.EngineInfo
 	model  event.Model
 	thread int // thread id of Run's thread; 0 if not available
@@ -124,9 +123,6 @@ func (d *driver) open(ctx context.Context) error {
 // prepare allocates the slots and the buffers of the batch.
 func (d *driver) prepare() {
 	rows := d.engine.MaxBatch()
-	if d.opt.Reuse {
-		d.keeper, _ = d.engine.(Keeper)
-	}
 	d.slots = make([]slot, min(d.engine.Slots(), rows))
 	for i := range d.slots {
 		d.slots[i].index = int32(i)
@@ -142,9 +138,6 @@ func (d *driver) prepare() {
 		event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks
 	if d.model.Experts > 0 {
 		d.info.Caps |= event.CapExperts | event.CapPicks
-	}
-	if _, ok := d.engine.(Profiled); ok {
-		d.info.Caps |= event.CapOps
 	}
 }
 

@@ -18,7 +18,7 @@ type Source interface {
 }
 
 // Engine computes forward passes. It handles sequences and tokens, not requests, queues or wall clocks. One goroutine
-// drives it; only Encode, Piece, IsEOG, Info, Model, Slots, Context and MaxBatch may be called concurrently by others.
+// drives it; only Encode, Piece, IsEOG, Info, Model, Slots, Context, MaxBatch and Threads may be called concurrently by others.
 type Engine interface {
 	// Info describes the engine; Model describes the loaded model.
 	Info() event.EngineInfo
@@ -42,34 +42,24 @@ type Engine interface {
 	Forward(b *Batch) error
 	// Release drops the sequence in a slot.
 	Release(slot int)
+	// Keep truncates the sequence in a slot to its first n tokens; the sequence continues at position n. It returns the
+	// number of tokens kept: n, or fewer where the model's state cannot be cut there. Until Release, a slot holds what
+	// was computed in it.
+	Keep(slot, n int) int
 
 	// SetHooks turns measurements on and off between batches. The zero Hooks has no cost.
 	SetHooks(h Hooks)
 	// Router returns a copy of the picks counted since load, nil for a dense model.
 	Router() *event.Experts
+	// Ops returns a copy of the operation times measured since load (Hooks.Ops), nil if nothing was timed. Info has
+	// CapOps if the engine can time them.
+	Ops() *event.Ops
 
-	Close() error
-}
-
-// Threaded is an Engine that can report which threads compute for it.
-type Threaded interface {
 	// Threads returns the thread ids that compute for the engine, without the thread that calls Forward. Nil means that
 	// they are not available, an empty slice that there are no others. It may be called from any goroutine.
 	Threads() []int
-}
 
-// Keeper is an Engine that can truncate the sequence in a slot and continue from there.
-type Keeper interface {
-	// Keep truncates the sequence in a slot to its first n tokens; the sequence continues at position n. It returns the
-	// number of tokens kept: n, or fewer where the model's state cannot be cut there. Until Release, a slot holds what
-	// was computed in it.
-	Keep(slot, n int) int
-}
-
-// Profiled is an Engine that can time the operations of a forward pass; see Hooks.Ops.
-type Profiled interface {
-	// Ops returns a copy of the operation times measured since load, nil if nothing was timed.
-	Ops() *event.Ops
+	Close() error
 }
 
 // Hooks selects what an Engine measures.
@@ -77,7 +67,7 @@ type Hooks struct {
 	Split   bool // time each part and layer, into Batch.Time
 	Experts bool // count router picks per layer and expert
 	Picks   bool // return the picks of every token, in Batch.Picks
-	Ops     bool // time every operation, in engines that are Profiled; adds overhead
+	Ops     bool // time every operation, in engines with CapOps; adds overhead
 
 	// Every is the sampling interval: Split and Experts are measured in one of every Every forward passes, in engines
 	// where measuring adds overhead. Passes with prompt rows and passes that only decode are counted separately. 0: the

@@ -101,6 +101,9 @@ func (e *fakeEngine) Slots() int              { return e.slots }
 func (e *fakeEngine) Context() int            { return e.context }
 func (e *fakeEngine) MaxBatch() int           { return e.batch }
 func (e *fakeEngine) SetHooks(h engine.Hooks) { e.mu.Lock(); e.hooks = h; e.mu.Unlock() }
+func (e *fakeEngine) Keep(int, int) int       { e.t.Error("reused a slot"); return 0 }
+func (e *fakeEngine) Ops() *event.Ops         { return nil }
+func (e *fakeEngine) Threads() []int          { return nil }
 
 func (e *fakeEngine) Close() error {
 	e.mu.Lock()

@@ -12,6 +12,12 @@ import (
 // profiledEngine is a fakeEngine that times one operation, which takes 1 ms in every pass.
 type profiledEngine struct{ *fakeEngine }
 
+func (e profiledEngine) Info() event.EngineInfo {
+	info := e.fakeEngine.Info()
+	info.Caps = event.CapOps
+	return info
+}
+
 func (e profiledEngine) Ops() *event.Ops {
 	e.mu.Lock()
 	defer e.mu.Unlock()

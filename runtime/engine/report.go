@@ -150,11 +150,10 @@ func (d *driver) reportExperts() {
 
 // reportOps emits the operation times since load, if Hooks.Ops is set.
 func (d *driver) reportOps(now event.Time) {
-	p, ok := d.engine.(Profiled)
-	if !d.activeHooks.Ops || !ok {
+	if !d.activeHooks.Ops {
 		return
 	}
-	if ops := p.Ops(); ops != nil {
+	if ops := d.engine.Ops(); ops != nil {
 		d.lastOpsReport = now
 		d.sink.Emit(event.Event{Kind: event.KindOps, At: d.clock.Now(), Layer: -1, Data: ops})
 	}

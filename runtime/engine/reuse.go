@@ -36,7 +36,7 @@ func (d *driver) reuse(h *Handle, prompt []int32) (s *slot, cached int) {
 		d.engine.Release(int(s.index))
 		return s, 0
 	}
-	cached = d.keeper.Keep(int(s.index), most)
+	cached = d.engine.Keep(int(s.index), most)
 	end := d.clock.Now()
 	d.sink.Emit(event.Event{
 		Kind: event.KindStage, At: end, Dur: int64(end - began), Req: h.ID, Text: stageCache, Layer: -1, N: int32(cached),
@@ -58,7 +58,7 @@ func common(a, b []int32) int {
 // vacate vacates a slot. If sound is set, its computed tokens stay for reuse; their cells count as free, since any
 // request may take them.
 func (d *driver) vacate(s *slot, sound bool) {
-	if d.keeper != nil && sound {
+	if d.opt.Reuse && sound {
 		s.kept, s.vacatedAt = s.done, d.clock.Now()
 		return
 	}

@@ -205,8 +205,7 @@ func TestNotReused(t *testing.T) {
 		}
 	})
 	t.Run("off", func(t *testing.T) {
-		e := newKeeper(t, 1)
-		run(t, e.fakeEngine, engine.Options{Reuse: true}, func(t *testing.T, b *bench) { // not a Keeper
+		run(t, newFake(t, 1, 64, 32), engine.Options{}, func(t *testing.T, b *bench) {
 			b.mustSubmit(t, long, 1).Result()
 			if n := b.mustSubmit(t, long, 1).Result().Cached; n != 0 {
 				t.Errorf("%d tokens cached", n)

@@ -22,7 +22,7 @@ type Options struct {
 	Pace    float64 // tokens/s per request; 0: unlimited
 	Queue   int     // maximum number of waiting requests; 0: DefaultQueue
 	Mixed   int     // maximum number of prompt tokens in a batch that also decodes; 0: DefaultMixed
-	Reuse   bool    // reuse the common prefix of a prompt and a cached sequence, in engines that are Keepers
+	Reuse   bool    // reuse the common prefix of a prompt and a cached sequence
 }
 
 const (
@@ -195,7 +195,7 @@ func (s *Scheduler) Cancel(id event.RequestID) {
 // Busy reports whether any request waits or runs.
 func (s *Scheduler) Busy() bool { return s.active.Load() > 0 }
 
-// Threads returns the ids of the operating system threads that compute for the engine, each once: those of a Threaded
+// Threads returns the ids of the operating system threads that compute for the engine, each once: those of the
 // engine and the thread of Run, which leads forward passes and samples. It returns nil unless a loaded engine runs and
 // all its threads are available: with an incomplete list, the engine's CPU time would be attributed to work outside the
 // engine.
@@ -204,11 +204,7 @@ func (s *Scheduler) Threads() []int {
 	if d == nil || d.thread == 0 {
 		return nil
 	}
-	e, ok := d.engine.(Threaded)
-	if !ok {
-		return nil
-	}
-	workers := e.Threads()
+	workers := d.engine.Threads()
 	if workers == nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (e *Engine) describe() {
 	}
 	e.modelInfo = a
 	e.info = event.EngineInfo{
-		Name: "llama.cpp", Version: fmt.Sprintf("%v, %s", l.release, l.commit), Device: e.deviceInfo(), Slots: e.opt.Slots,
+		Name: "llama.cpp", Version: fmt.Sprintf("%v, %s", l.release, l.commit), Device: e.deviceInfo(), Slots: e.opt.Slots, Caps: event.CapOps,
 	}
 }
 

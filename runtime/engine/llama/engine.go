@@ -14,7 +14,7 @@ import (
 // Built reports whether this program can load llama.cpp's libraries.
 const Built = true
 
-// Engine implements engine.Engine, engine.Threaded, engine.Keeper and engine.Profiled.
+// Engine implements engine.Engine.
 type Engine struct {
 	lib       *library
 	opt       Options
@@ -195,7 +195,7 @@ func (e *Engine) MaxBatch() int { return e.opt.Batch }
 // Release implements engine.Engine.
 func (e *Engine) Release(slot int) { e.lib.remove(e.cache, int32(slot), -1, -1) }
 
-// Keep implements engine.Keeper. The state of a recurrent model cannot be truncated.
+// Keep implements engine.Engine. The state of a recurrent model cannot be truncated.
 func (e *Engine) Keep(slot, n int) int {
 	if n > 0 && int(e.lib.lastPosition(e.cache, int32(slot))) >= n-1 && e.lib.remove(e.cache, int32(slot), int32(n), -1) {
 		return n
@@ -222,10 +222,10 @@ func (e *Engine) Router() *event.Experts {
 	return counted
 }
 
-// Ops implements engine.Profiled.
+// Ops implements engine.Engine.
 func (e *Engine) Ops() *event.Ops { return e.trace.ops.snapshot() }
 
-// Threads implements engine.Threaded.
+// Threads implements engine.Engine.
 func (e *Engine) Threads() []int { return e.pool.threads }
 
 // Close implements engine.Engine.

@@ -17,12 +17,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/native"
 )
 
-var (
-	_ engine.Engine   = (*Engine)(nil)
-	_ engine.Threaded = (*Engine)(nil)
-	_ engine.Keeper   = (*Engine)(nil)
-	_ engine.Profiled = (*Engine)(nil)
-)
+var _ engine.Engine = (*Engine)(nil)
 
 // TestDescribesLikeNative: both engines report the same description of the same file.
 func TestDescribesLikeNative(t *testing.T) {

@@ -187,8 +187,11 @@ func (e *Engine) MaxBatch() int { return e.opt.MaxBatch }
 // Release implements engine.Engine. It does nothing: a new sequence overwrites the cells of the old one.
 func (e *Engine) Release(int) {}
 
-// Keep implements engine.Keeper. The cells after the kept tokens are overwritten later.
+// Keep implements engine.Engine. The cells after the kept tokens are overwritten later.
 func (e *Engine) Keep(_, n int) int { return n }
+
+// Ops implements engine.Engine. Its passes have few parts, which Hooks.Split times.
+func (e *Engine) Ops() *event.Ops { return nil }
 
 // Close implements engine.Engine.
 func (e *Engine) Close() error {

@@ -8,18 +8,15 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// rule lists the supported values of a key; empty: all.
-type rule []string
-
 // What the engine does with a key: ReadConfig reads it, the key does not change the result, or it is refused unless it
 // has one of the values that do not change the result.
-var applied, irrelevant rule
+var applied, irrelevant []string
 
-func only(values ...string) rule { return values }
+func only(values ...string) []string { return values }
 
 // keys lists the metadata of a model below the prefix of its architecture, as llama.cpp's loaders of the supported
 // architectures and its converters know it. A key that is not here may change the result, and is refused.
-var keys = map[string]rule{
+var keys = map[string][]string{
 	"attention.head_count":             applied,
 	"attention.head_count_kv":          applied,
 	"attention.key_length":             applied,
@@ -88,13 +85,13 @@ func (r *reader) checkKeys() error {
 		if !ours {
 			continue
 		}
-		rule, known := keys[name]
+		supported, known := keys[name]
 		if !known {
 			return fmt.Errorf("metadata %s is not supported by the native engine", clean.Quote(key))
 		}
-		if value := r.m.Text(key); len(rule) > 0 && !slices.Contains(rule, value) {
+		if value := r.m.Text(key); len(supported) > 0 && !slices.Contains(supported, value) {
 			return fmt.Errorf("%s of %s is not supported by the native engine; supported: %s",
-				key, clean.Quote(value), strings.Join(rule, ", "))
+				key, clean.Quote(value), strings.Join(supported, ", "))
 		}
 	}
 	return nil

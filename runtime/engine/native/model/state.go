@@ -24,7 +24,6 @@ type Runner struct {
 	rotary *tensor.Rotary
 	kv     []*tensor.KV // [slot][layer][KV head]
 	hooks  engine.Hooks
-	forms  forms
 	scale  float32        // of attention scores: attnScale²/sqrt(head dimension)
 	counts *event.Experts // the picks since load, which worker 0 counts; nil for a dense model
 
@@ -110,7 +109,7 @@ func NewRunner(w *Weights, o Options) *Runner {
 		kv:      make([]*tensor.KV, o.Slots*w.Layers*w.KVHeads),
 		scratch: make([]tensor.AttnScratch, o.Threads),
 		own:     make([]*lane, o.Threads),
-		forms:   w.forms(), scale: float32(w.attnScale * w.attnScale / math.Sqrt(float64(w.HeadDim))),
+		scale:   float32(w.attnScale * w.attnScale / math.Sqrt(float64(w.HeadDim))),
 	}
 	for i := range r.kv {
 		r.kv[i] = tensor.NewKV(w.HeadDim, o.Context)
@@ -150,23 +149,9 @@ func (r *Runner) newLane(rows int) *lane {
 
 // resize sets the number of rows in the inputs of a lane's products.
 func (r *Runner) resize(l *lane, n int) {
-	l.in.Resize(n, r.Width, r.forms.in)
-	l.heads.Resize(n, r.Heads*r.HeadDim, r.forms.heads)
-	l.mid.Resize(n*r.used(), r.FeedForward, r.forms.mid)
-}
-
-// forms are the forms of activations that the layers need.
-type forms struct{ in, heads, mid tensor.Form }
-
-func (w *Weights) forms() (f forms) {
-	f.in = w.head.Type.Form()
-	for i := range w.layers {
-		l := &w.layers[i]
-		f.in |= l.attnForm | l.inForm
-		f.heads |= l.outForm
-		f.mid |= l.downForm
-	}
-	return f
+	l.in.Resize(n, r.Width, r.inForms)
+	l.heads.Resize(n, r.Heads*r.HeadDim, r.headForms)
+	l.mid.Resize(n*r.used(), r.FeedForward, r.midForms)
 }
 
 // Threads returns the ids of the operating system threads that compute, without the thread that calls Forward. Nil if

@@ -12,15 +12,15 @@ import (
 
 // layer holds the weights of one layer. Matrices are used in place in the file.
 type layer struct {
-	attnNorm, ffnNorm    []float32
-	qNorm, kNorm         []float32 // per head; nil if the model has none
-	q, k, v, o           tensor.Matrix
-	bq, bk, bv           []float32 // nil if the model has none
-	router               tensor.Matrix
-	gate, up, down       tensor.Matrix // all experts stacked; a dense layer has one
-	attnForm, routerForm tensor.Form
-	inForm               tensor.Form // of the input of router and feed-forward network
-	outForm, downForm    tensor.Form
+	attnNorm, ffnNorm []float32
+	qNorm, kNorm      []float32 // per head; nil if the model has none
+	q, k, v, o        tensor.Matrix
+	bq, bk, bv        []float32 // nil if the model has none
+	router            tensor.Matrix
+	gate, up, down    tensor.Matrix // all experts stacked; a dense layer has one
+	attnForm          tensor.Form
+	inForm            tensor.Form // of the input of router and feed-forward network
+	outForm, downForm tensor.Form
 }
 
 // loader looks up tensors and checks their shapes; it keeps the first error.
@@ -115,26 +115,28 @@ func (l *loader) layer(c *Config, i int) (w layer) {
 			l.err = fmt.Errorf("tensor %s: a file with one tensor for each expert is of an old form; convert the model again", name("ffn_gate.0.weight"))
 		}
 		w.router = l.matrix(name("ffn_gate_inp.weight"), c.Width, c.Experts, 1)
-		w.routerForm = w.router.Type.Form()
+		w.inForm = w.router.Type.Form()
 	}
 	w.gate = l.matrix(name("ffn_gate"+suffix), c.Width, c.FeedForward, stack)
 	w.up = l.matrix(name("ffn_up"+suffix), c.Width, c.FeedForward, stack)
 	w.down = l.matrix(name("ffn_down"+suffix), c.FeedForward, c.Width, stack)
 	w.attnForm = w.q.Type.Form() | w.k.Type.Form() | w.v.Type.Form()
 	w.outForm, w.downForm = w.o.Type.Form(), w.down.Type.Form()
-	w.inForm = w.gate.Type.Form() | w.up.Type.Form() | w.routerForm
+	w.inForm |= w.gate.Type.Form() | w.up.Type.Form()
 	return w
 }
 
 // Weights holds the tensors of a model, used in place.
 type Weights struct {
 	Config
-	file    *gguf.File
 	embed   tensor.Matrix
 	head    tensor.Matrix // LM head; the embedding matrix if they are tied
 	outNorm []float32
 	layers  []layer
-	rope    []float32 // divisors of the rotary frequencies; nil if the model has none
+
+	inForms, headForms, midForms tensor.Form // of the inputs of all products: of a lane's in, heads and mid
+
+	rope []float32 // divisors of the rotary frequencies; nil if the model has none
 }
 
 // Load looks up the weights of the model in f, which must stay open while they are used. The error names the tensor
@@ -152,13 +154,14 @@ func Load(f *gguf.File) (*Weights, error) {
 		return nil, fmt.Errorf("tensor token_embd.weight is missing or has no rows")
 	}
 	c.Vocab = int(embed.Dims[1])
-	w := &Weights{Config: c, file: f, layers: make([]layer, c.Layers)}
+	w := &Weights{Config: c, layers: make([]layer, c.Layers)}
 	l := &loader{f: f, used: map[string]bool{}}
 	w.embed = l.matrix("token_embd.weight", c.Width, c.Vocab, 1)
 	w.head = w.embed
 	if _, untied := f.Tensor("output.weight"); untied {
 		w.head = l.matrix("output.weight", c.Width, c.Vocab, 1)
 	}
+	w.inForms = w.head.Type.Form()
 	w.outNorm = l.vector("output_norm.weight", c.Width, false)
 	if c.kind.ropeFreqs {
 		w.rope = l.vector("rope_freqs.weight", c.HeadDim/2, true)
@@ -167,6 +170,10 @@ func Load(f *gguf.File) (*Weights, error) {
 		if w.layers[i] = l.layer(&c, i); l.err != nil {
 			break
 		}
+		p := &w.layers[i]
+		w.inForms |= p.attnForm | p.inForm
+		w.headForms |= p.outForm
+		w.midForms |= p.downForm
 	}
 	l.finish(&c)
 	return w, l.err

@@ -19,11 +19,6 @@ func (c candidate) before(d candidate) bool {
 	return c.order < d.order || c.order == d.order && c.left < d.left
 }
 
-// rule reports whether two neighbours can merge, in which order, and the result.
-type rule interface {
-	join(text []byte, left, right symbol) (order uint32, id int32, ok bool)
-}
-
 // merger repeats the best merge of two neighbouring symbols until none is left, in O(n log n), with a heap of
 // candidates. Outdated candidates are detected by their length.
 type merger struct {
@@ -46,7 +41,7 @@ func (m *merger) add(n int, id int32) {
 }
 
 // run merges. The resulting symbols are those from 0 on, linked by next.
-func (m *merger) run(text []byte, r rule) {
+func (m *merger) run(text []byte, r encoder) {
 	for i := range len(m.symbols) - 1 {
 		m.try(text, r, int32(i))
 	}
@@ -68,7 +63,7 @@ func (m *merger) run(text []byte, r rule) {
 }
 
 // try adds a candidate for symbol i and the next one.
-func (m *merger) try(text []byte, r rule, i int32) {
+func (m *merger) try(text []byte, r encoder, i int32) {
 	if i < 0 || m.symbols[i].next < 0 {
 		return
 	}

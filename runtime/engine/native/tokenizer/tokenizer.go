@@ -30,6 +30,8 @@ type Tokenizer struct {
 // directly after a special token.
 type encoder interface {
 	encode(dst []int32, text string, afterSpecial bool, s *scratch) []int32
+	// join reports whether two neighbours can merge, in which order, and the result.
+	join(text []byte, left, right symbol) (order uint32, id int32, ok bool)
 	// piece returns the text of a token of type normal.
 	piece(token string) string
 }
