@@ -1,8 +1,10 @@
 package pane
 
 import (
+	"cmp"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -18,6 +20,14 @@ func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 	network, _, _ := strings.Cut(s.Engine.Remote.Address, ":")
 	server := s.Polled() || s.Engine.Provider != "" || network != "unix" && network != "tcp" // no engine that emits its own events
 	none, measure := s.NoPerRequest(), "measure them with "+s.MeasuredBy()
+	stages, experts := "receive its traces with --otlp (vLLM, SGLang)", "llmtop's Python SDK in its process (vLLM, transformers)"
+	if name := cmp.Or(s.Engine.Provider, s.Engine.Name); name == "llama.cpp" || name == "Ollama" {
+		stages = "sudo llmtop attach pid:PID"
+		if pid := s.Host.Engine.PID; pid > 0 {
+			stages = "sudo llmtop attach pid:" + strconv.Itoa(pid)
+		}
+		experts = stages
+	}
 	rows := [...]struct {
 		name        string
 		reported    bool
@@ -25,8 +35,8 @@ func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 	}{
 		{"requests", !none, "", measure},
 		{"tokens", has(event.CapTokens) || s.Latency.ITL[metric.Session].Count > 0 || none, "call token() for each one", measure},
-		{"stages", none || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", "attach by process id (llama.cpp), or receive its traces with --otlp"},
-		{"experts", s.Experts != nil || has(event.CapExperts) || s.Dense(), "call picks(), or watch(model) in Python", "attach by process id (llama.cpp)"},
+		{"stages", none || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", stages},
+		{"experts", s.Experts != nil || has(event.CapExperts) || s.Dense(), "call picks(), or watch(model) in Python", experts},
 		{"text", has(event.CapText) || s.Current != nil && s.Current.Text != "" || none, strings.TrimPrefix(f.TextAbsence(s), "not sent by this engine: "), "only engines on the event socket send it"},
 		{"KV cache", s.KV.Usage.OK() || s.KV.Used > 0 || has(event.CapKV), "call kv()", "attach to the server's own address"},
 		{"machine", s.Host.Sampled || has(event.CapHost), "call sample_host(), or run llmtop on its machine", "run llmtop on its machine"},

@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view/latency"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
@@ -160,3 +161,16 @@ func TestGoldenLayouts(t *testing.T) {
 
 // newView makes a view without a program, which opens nothing.
 func newView(l Layout) *View { return New(nil, l, nil, latency.New(nil, nil), nil) }
+
+// A number with a long name takes the room of the label in a narrow pane.
+func TestLongNumbersAreWhole(t *testing.T) {
+	p := viewtest.NewScreen(t, viewtest.LiveSnapshot(), viewtest.Medium)
+	for _, w := range []int{24, 40} {
+		var g grid.Grid
+		g.Reset(w, 2)
+		moreRow(&pane.RowWriter{A: g.All()}, p.Frame(), &store.ServerNumber{Name: "prompt work tokens/s"}, event.MeasuredValue(12.5), "")
+		if got := g.Plain(); !strings.Contains(got, "12.5 prompt work tokens/") {
+			t.Errorf("%d cells: %q", w, got)
+		}
+	}
+}

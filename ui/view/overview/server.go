@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/view/latency"
@@ -115,11 +116,15 @@ func isMore(r *store.Aggregates, n *store.ServerNumber) bool {
 	return n.Kind == store.Quotient || n.Value.V > 0
 }
 
-// moreRow writes a number without a label.
+// moreRow writes a number without a label; a long name takes the room of the label.
 func moreRow(r *pane.RowWriter, f *pane.Frame, n *store.ServerNumber, v event.Reading, note string) {
 	a := r.Next("")
 	name, format := metric.Named(sanitize.Line(n.Name))
 	l := a.Line(1, 0)
+	if value := format(v.V); a.W > 0 && l.Room() < grid.Width(value+" "+name+note) {
+		a = r.A.Sub(0, r.Y-1, r.A.W, 1)
+		l = a.Line(0, 0)
+	}
 	l.Put(pane.Data, format(v.V)).Gap(1)
 	a.Elide(l.X, 0, l.Room(), pane.Dim, name+note, f.Skin.Glyphs.Ellipsis)
 }

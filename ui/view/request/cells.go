@@ -210,11 +210,13 @@ func cellsTitle(a grid.Area, f *pane.Frame, from, to, last int) {
 	}
 	l.Put(pane.Dim, words)
 	const scale = 12
-	names := [2]string{" gap 1/2 ", " 8 median "}
-	if f.Skin.Glyphs.ASCII || grid.Width(names[0])+scale+grid.Width(names[1])+l.X+2 > a.W {
+	names := [2]string{" gap ½ ", " 8" + f.Skin.Glyphs.Times + " the median"}
+	if f.Skin.Glyphs.ASCII {
+		names[0] = " gap 1/2 "
+	}
+	if grid.Width(names[0])+scale+grid.Width(names[1])+l.X+2 > a.W {
 		return
 	}
-	names = [2]string{" gap ½ ", " 8× the median"}
 	x := a.W - grid.Width(names[1]) - scale
 	a.Right(x, 0, pane.Dim, names[0])
 	for i := range scale {

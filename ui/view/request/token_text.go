@@ -20,7 +20,9 @@ type piece struct {
 // middle.
 func tokenText(a grid.Area, f *pane.Frame, v *View) {
 	a.Text(0, 0, pane.Heading, "Text")
-	a.Text(6, 0, pane.Dim, "coloured by gap")
+	if f.Skin.Colour() {
+		a.Text(6, 0, pane.Dim, "coloured by gap")
+	}
 	a = a.Sub(0, 1, a.W, a.H-1)
 	pieces, at := layTokens(v.Request, a.W, v.Token)
 	if len(pieces) == 0 {
