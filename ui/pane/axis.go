@@ -14,6 +14,7 @@ type Unit struct {
 var (
 	TimeAxis  = []Unit{{0, 1, " ns"}, {1e3, 1e3, " µs"}, {1e6, 1e6, " ms"}, {1e9, 1e9, " s"}}
 	ByteAxis  = []Unit{{0, 1, " B"}, {1e3, 1e3, " kB"}, {1e6, 1e6, " MB"}, {1e9, 1e9, " GB"}}
+	ShareAxis = []Unit{{0, 0.01, " %"}}
 	CountAxis = []Unit{{0, 1, ""}, {1e4, 1e3, "k"}, {1e6, 1e6, "M"}}
 )
 

@@ -168,8 +168,8 @@ func TestLongNumbersAreWhole(t *testing.T) {
 	for _, w := range []int{24, 40} {
 		var g grid.Grid
 		g.Reset(w, 2)
-		moreRow(&pane.RowWriter{A: g.All()}, p.Frame(), &store.ServerNumber{Name: "prompt work tokens/s"}, event.MeasuredValue(12.5), "")
-		if got := g.Plain(); !strings.Contains(got, "12.5 prompt work tokens/") {
+		moreRow(&pane.RowWriter{A: g.All()}, p.Frame(), &store.ServerNumber{Name: "prompt work tokens/s"}, event.MeasuredValue(12), "")
+		if got := g.Plain(); !strings.Contains(got, "12 prompt work tokens/s") {
 			t.Errorf("%d cells: %q", w, got)
 		}
 	}

@@ -82,10 +82,11 @@ func gaugeTable(a, box grid.Area, s *store.Snapshot, f *pane.Frame, at *store.Ho
 	}
 	body := a.Sub(0, 1, a.W, a.H-1)
 	spread := body.H >= len(list)+groups-1 // blank row between groups
-	m.First = max(min(m.First, len(list)-body.H), 0)
-	y := 0
-	for i := range list[m.First:] {
-		r := &list[m.First+i]
+	last := max(len(list)-body.H, 0)
+	m.First = max(min(m.First, max(last, m.hidden)), 0)
+	y, from := 0, min(m.First, last)
+	for i := range list[from:] {
+		r := &list[from+i]
 		if spread && r.first && i > 0 {
 			y++
 		}
@@ -95,7 +96,7 @@ func gaugeTable(a, box grid.Area, s *store.Snapshot, f *pane.Frame, at *store.Ho
 		drawGauge(body.Sub(0, y, body.W, 1), s, f, r, k, at, sums)
 		y++
 	}
-	gaugeFoot(box, f, len(list)-m.First-body.H, sums, k)
+	gaugeFoot(box, f, len(list)-from-body.H, sums, k)
 }
 
 // gaugeHeads writes the column titles.

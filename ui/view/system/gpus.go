@@ -71,10 +71,11 @@ func slowedBy(g *event.GPU) string {
 // ofEngine reports whether the engine has memory on a GPU.
 func ofEngine(g *event.GPU) bool { return g.EngineMem.OK() && g.EngineMem.V > 0 }
 
-// gpuTable draws a row for each of several accelerators, in half of the area at most. It returns the rows used.
-func gpuTable(a grid.Area, s *store.Snapshot) (rows int) {
+// gpuTable draws a row for each of several accelerators, in half of the area at most: of more, those of the engine first,
+// until the view is scrolled. It returns the rows used.
+func gpuTable(a grid.Area, s *store.Snapshot, m *Table) (rows int) {
 	list := s.Host.GPUs
-	if len(list) < 2 || a.H < 6 {
+	if m.hidden = 0; len(list) < 2 || a.H < 6 {
 		return 0
 	}
 	x, shown := gaugeName, 0
@@ -89,13 +90,15 @@ func gpuTable(a grid.Area, s *store.Snapshot) (rows int) {
 	for i := range order {
 		order[i] = i
 	}
-	if len(list) > room+1 { // those of the engine first
+	m.hidden = max(len(list)-room-1, 0)
+	if m.hidden > 0 && m.First == 0 {
 		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(list[j].EngineMem.V, list[i].EngineMem.V) })
 		slices.Sort(order[:room])
 	}
+	order = order[min(m.First, m.hidden):]
 	for n, i := range order {
-		if rows = n + 1; rows > room && rows < len(list) {
-			a.Text(0, rows, pane.Dim, strconv.Itoa(len(list)-n)+" more GPUs")
+		if rows = n + 1; rows > room && rows < len(order) {
+			a.Text(0, rows, pane.Dim, strconv.Itoa(len(order)-n)+" more GPUs: down")
 			break
 		}
 		drawGPU(a.Sub(0, rows, a.W, 1), i, shown, s)
@@ -159,12 +162,16 @@ func gpuDetail(words, alert string, f func(float64) string) func(*store.Snapshot
 	}
 }
 
-// gpuClock returns the highest clock, or why one of the GPUs does not reach it.
+// gpuClock returns the highest clock, or why GPUs do not reach it.
 func gpuClock(s *store.Snapshot, f *pane.Frame) string {
+	var slowed []string
 	for i := range s.Host.GPUs {
-		if why := slowedBy(&s.Host.GPUs[i]); why != "" {
-			return "slowed by " + why
+		if why := slowedBy(&s.Host.GPUs[i]); why != "" && !slices.Contains(slowed, why) {
+			slowed = append(slowed, why)
 		}
+	}
+	if len(slowed) > 0 {
+		return "slowed: " + strings.Join(slowed, ", ")
 	}
 	return gpuDetail("of %s", "gpu_clock_max", hertz)(s, f)
 }

@@ -22,9 +22,13 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	}
 	r := pane.RowWriter{A: in}
 	drawCores(&r, s, f, in.H-4)
+	short := in.H < 9
+	if short && len(s.Host.GPUs) > 0 { // before what does not fit
+		drawGPUs(&r, s, f)
+	}
 	switch {
 	case unknownProcess(s):
-	case in.H < 9:
+	case short:
 		drawProcess(&r, s, f)
 		drawMemory(&r, s, f)
 		drawDiskShort(&r, s)
@@ -33,7 +37,9 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		drawMemory(&r, s, f)
 		drawDisk(&r, s)
 	}
-	drawGPUs(&r, s, f)
+	if !short || len(s.Host.GPUs) == 0 {
+		drawGPUs(&r, s, f)
+	}
 	drawScheduling(&r, s)
 	pts := s.Host.Series
 	r.Trend(f, "CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill)

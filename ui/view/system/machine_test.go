@@ -2,6 +2,7 @@ package system
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,11 +58,18 @@ func TestManyGPUs(t *testing.T) {
 	f := pane.Frame{Scratch: &pane.Scratch{}, Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
 	var g grid.Grid
 	g.Reset(60, 14)
-	if rows := gpuTable(g.All(), &s); rows != 8 {
+	m := Table{}
+	if rows := gpuTable(g.All(), &s, &m); rows != 8 {
 		t.Errorf("%d rows, want 8", rows)
 	}
 	text := viewtest.StripStyles(g.Encode(f.Skin))
-	if !regexp.MustCompile(`(?s)GPU 0 .*GPU 3 .*GPU 12 engine.*GPU 15 engine.*10 more GPUs`).MatchString(text) {
+	if !regexp.MustCompile(`(?s)GPU 0 .*GPU 3 .*GPU 12 engine.*GPU 15 engine.*10 more GPUs: down`).MatchString(text) {
 		t.Errorf("the engine's GPUs are missing:\n%s", text)
+	}
+	m.Scroll(1 << 10)
+	g.Reset(60, 14)
+	gpuTable(g.All(), &s, &m)
+	if text = viewtest.StripStyles(g.Encode(f.Skin)); !regexp.MustCompile(`(?s)GPU 9 .*GPU 12 engine.*GPU 15 engine`).MatchString(text) || strings.Contains(text, "more") {
+		t.Errorf("scrolled to the end:\n%s", text)
 	}
 }

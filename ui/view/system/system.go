@@ -30,7 +30,7 @@ func drawSystem(a grid.Area, s *store.Snapshot, f *pane.Frame, name string, m *T
 	}
 	gap := min(in.H/30, 1)
 	y := coreBars(in.Sub(0, 0, in.W, max(in.H/5, 1)), s, f) + gap
-	if n := gpuTable(in.Sub(0, y, in.W, in.H-y), s); n > 0 {
+	if n := gpuTable(in.Sub(0, y, in.W, in.H-y), s, m); n > 0 {
 		y += n + gap
 	}
 	at := systemToken(in.Sub(0, y, in.W, 1), s, f, v)
@@ -155,6 +155,7 @@ func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
 	}
 	charts := [...]hostCurves{
 		{"ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, pane.TimeAxis},
+		{"GPU", []string{"busy", "engine"}, []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, curve(event.GaugeGPU, event.GaugeGPUEngine), pane.ShareAxis},
 		{"Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(event.GaugeEngineCPU, event.GaugeRunWait), pane.CountAxis},
 		{"Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(event.GaugeRSS), pane.ByteAxis},
 		{"Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), pane.ByteAxis},
@@ -162,6 +163,9 @@ func systemCharts(a grid.Area, s *store.Snapshot, f *pane.Frame, m *Table) {
 	}
 	none := ""
 	shown := slices.DeleteFunc(charts[:], func(k hostCurves) bool {
+		if k.title == "GPU" && len(s.Host.GPUs) == 0 {
+			return true
+		}
 		if !m.charted[k.title] && !slices.ContainsFunc(s.Host.Series, func(p store.HostPoint) bool {
 			return k.at(&p, 0) > 0 || len(k.names) > 1 && k.at(&p, 1) > 0
 		}) {

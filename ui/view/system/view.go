@@ -15,6 +15,8 @@ type Table struct {
 	sums  gaugeSums
 	rows  []gaugeRow
 
+	hidden int // accelerators below those shown
+
 	charted map[string]bool // charts that have had a value: they stay
 }
 
