@@ -33,7 +33,12 @@ var gpuColumns = [...]struct {
 	{"out", 13, func(g *event.GPU) string { return known(g.PCIeOut, metric.BytesPerSecond) }},
 	{"SM", 6, func(g *event.GPU) string { return known(g.SM, metric.Percent) }},
 	{"tensor", 8, func(g *event.GPU) string { return known(g.Tensor, metric.Percent) }},
+	{"NVLink in", 13, func(g *event.GPU) string { return known(g.NVLinkIn, metric.BytesPerSecond) }},
+	{"out", 13, func(g *event.GPU) string { return known(g.NVLinkOut, metric.BytesPerSecond) }},
 }
+
+// gpuAlways is the number of columns that are shown even if no accelerator reports them.
+const gpuAlways = 7
 
 func known(r event.Reading, f func(float64) string) string {
 	if !r.OK() {
@@ -78,12 +83,16 @@ func gpuTable(a grid.Area, s *store.Snapshot, m *Table) (rows int) {
 	if m.hidden = 0; len(list) < 2 || a.H < 6 {
 		return 0
 	}
-	x, shown := gaugeName, 0
-	for _, k := range gpuColumns {
+	x := gaugeName
+	var shown []int
+	for i, k := range gpuColumns {
+		if i >= gpuAlways && !slices.ContainsFunc(list, func(g event.GPU) bool { return k.write(&g) != "-" }) {
+			continue
+		}
 		if x+k.width > a.W {
 			break
 		}
-		x, shown = x+k.width, shown+1
+		x, shown = x+k.width, append(shown, i)
 		a.Right(x, 0, pane.Heading, k.title)
 	}
 	order, room := make([]int, len(list)), a.H/2-1
@@ -106,14 +115,15 @@ func gpuTable(a grid.Area, s *store.Snapshot, m *Table) (rows int) {
 	return rows + 1
 }
 
-func drawGPU(a grid.Area, i, columns int, s *store.Snapshot) {
+func drawGPU(a grid.Area, i int, columns []int, s *store.Snapshot) {
 	g, x := &s.Host.GPUs[i], gaugeName
 	if ofEngine(g) {
 		a.Text(0, 0, pane.Loud, gpuTitle(i)+" engine")
 	} else {
 		a.Text(0, 0, pane.Dim, gpuTitle(i))
 	}
-	for _, k := range gpuColumns[:columns] {
+	for _, c := range columns {
+		k := &gpuColumns[c]
 		x += k.width
 		st := pane.Plain
 		if k.title == "slowed by" {
