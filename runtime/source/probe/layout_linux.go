@@ -10,21 +10,6 @@ import (
 	"slices"
 )
 
-// facts are what the files of a process say about its llama.cpp.
-type facts struct {
-	tensor    tensorLayout
-	build     int  // number of llama.cpp's build; 0: unknown
-	noSymbols bool // a table of symbols of the program was removed
-}
-
-// tensorLayout are offsets in a ggml_tensor and its size with a header, in bytes; 0: unknown. They are in the code of
-// functions that every program can call.
-type tensorLayout struct {
-	data int // ggml_get_data returns what is there
-	name int // ggml_get_name returns this address
-	size int // ggml_tensor_overhead returns it
-}
-
 // layouts are the layouts of ggml_tensor that bpf/probe.c reads: that of llama.cpp since it has llama_memory_seq_rm, by
 // the length of names, which a build may set. A layout with another size has other fields before data.
 var layouts = []tensorLayout{

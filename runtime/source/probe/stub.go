@@ -4,30 +4,15 @@ package probe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // errUnsupported is the error of everything here.
 var errUnsupported = fmt.Errorf("%w: probes need Linux on amd64 or arm64", ErrAbsent)
-
-// Symbol is a function found in a process.
-type Symbol struct{ Name, Purpose, File, Refused string }
-
-// Target is a process that links llama.cpp.
-type Target struct {
-	host.ID
-	Program, Model, Version, BuildID string
-	Symbols, CUDA                    []Symbol
-}
-
-// ErrAbsent is the error of a process that does not link llama.cpp, as far as its files show.
-var ErrAbsent = errors.New("it does not link llama.cpp")
 
 // Probe watches a process.
 type Probe struct{}

@@ -72,32 +72,6 @@ var functions = []function{
 	{synchronize, syncs, false, false},
 }
 
-// Symbol is a function found in a process.
-type Symbol struct {
-	Name    string
-	Purpose string
-	File    string // name of the file in the process's view; "" if the function was not found
-	Refused string // why it is not probed although it was found; "": it is
-	path    string // opens the file
-}
-
-// Target is a process that links llama.cpp, or computes with CUDA.
-type Target struct {
-	host.ID
-	Program string
-	Model   string   // path of the GGUF file that it maps or has open, "" unknown
-	Version string   // of llama.cpp, such as b6000; "" unknown
-	BuildID string   // of the file that has llama_decode, "" unknown
-	Symbols []Symbol // of llama.cpp; none: it does not link llama.cpp
-	CUDA    []Symbol
-	model   string // opens the file
-	facts   facts
-	starts  bool   // it has not opened its GPU yet
-	experts bool   // options of llama.cpp put experts on the CPU
-	device  bool   // a GPU may compute passes, so that llama_decode returns before they end
-	gpu     string // that the process has open; "": unknown
-}
-
 // mapping is a file that is mapped into a process.
 type mapping struct {
 	name, path string
@@ -115,9 +89,6 @@ func InspectCUDA(pid int) (*Target, error) {
 	}
 	return t, nil
 }
-
-// ErrAbsent is the error of a process that does not link llama.cpp, as far as its files show.
-var ErrAbsent = errors.New("it does not link llama.cpp")
 
 // Inspect finds the functions and the model of a process. Files are opened by way of /proc, so that they are those that
 // the process uses: in its mount namespace, and also when the path has another file by now. It fails with ErrAbsent if
