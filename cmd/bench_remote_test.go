@@ -241,7 +241,7 @@ func TestBenchRefuses(t *testing.T) {
 		"API ollama needs Ollama":                                         {at, "--api", "ollama"},
 		"read API key missing: no such":                                   {at, "--api-key-file", "missing"},
 		"refused":                                                         {gone.URL},
-		"must not hold a user or password":                                {"http://a:b@127.0.0.1:1"},
+		"remove the user and password":                                    {"http://a:b@127.0.0.1:1"},
 		"connect to unix:/nowhere/e.sock: no answer":                      {"unix:/nowhere/e.sock"},
 		"--concurrency 20000: must be 1 to 10000":                         {at, "--concurrency", "20000"},
 		"--prompt-cache needs the address of a server: llmtop bench http": {"--prompt-cache"},

@@ -2,11 +2,9 @@ package remote
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/runtime/source/answers"
 )
 
@@ -46,23 +44,4 @@ func (a API) dialect() *answers.Dialect { return answers.Of(a.path()) }
 // IsAddress reports whether a command-line argument is the address of a server.
 func IsAddress(word string) bool {
 	return strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
-}
-
-// Base parses the address that request paths are appended to, without a trailing slash or /v1. It rejects credentials,
-// since the address is shown and recorded; keys says where they belong.
-func Base(address, keys string) (*url.URL, error) {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read address: %q is not a URL", clean.URL(address))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", clean.URL(address))
-	case u.User != nil:
-		return nil, fmt.Errorf("read address: it must not hold a user or password: %s", keys)
-	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("read address: %q must end with its path", clean.URL(address))
-	}
-	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/v1"), "/")
-	u.Path, err = url.PathUnescape(u.RawPath)
-	return u, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // Options configure a client.
@@ -58,7 +59,7 @@ type Client struct {
 // Dial identifies the server and its model. It fails on an invalid address, if the server does not answer or needs
 // another key, or if the model is missing or ambiguous.
 func Dial(ctx context.Context, opt Options) (*Client, error) {
-	at, err := Base(opt.Address, "set LLMTOP_API_KEY or use a key file")
+	at, err := fetch.ParseAddress(opt.Address, "set LLMTOP_API_KEY or use a key file")
 	if err != nil {
 		return nil, err
 	}

@@ -104,24 +104,11 @@ func isSelf(dir, root string) bool {
 
 // commandLine returns the arguments of a process, none for a kernel thread.
 func commandLine(dir string) ([]string, error) {
-	f, err := os.Open(filepath.Join(dir, "cmdline"))
+	text, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	text := make([]byte, 4<<10)
-	n := 0
-	for n < maxArgs {
-		read, err := f.Read(text[n:])
-		n += read
-		if err != nil || read == 0 {
-			break
-		}
-		if n == len(text) {
-			text = append(text, make([]byte, n)...)
-		}
-	}
-	words := strings.Split(strings.TrimRight(string(text[:n]), "\x00"), "\x00")
+	words := strings.Split(strings.TrimRight(string(text[:min(len(text), maxArgs)]), "\x00"), "\x00")
 	if words[0] == "" {
 		return nil, nil
 	}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/loopback"
 	"github.com/llmtop/llmtop/runtime/source/answers"
 	"github.com/llmtop/llmtop/runtime/source/prompts"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 )
 
 // Options configure a proxy.
@@ -66,7 +66,7 @@ var ErrRemote = errors.New("other machines could reach the server through it, si
 // New starts to listen. Requests are forwarded only once Run is called. It fails if To is not a server's address, if
 // Listen is in use, or if other machines could reach it without AllowRemote.
 func New(opt Options) (*Proxy, error) {
-	to, err := remote.Base(opt.To, "clients send their own keys")
+	to, err := fetch.ParseAddress(opt.To, "clients send their own keys")
 	if err != nil {
 		return nil, err
 	}

@@ -281,12 +281,12 @@ func TestWhatCannotBeUsed(t *testing.T) {
 	}
 	defer taken.Close()
 	for _, c := range []struct{ to, listen, want string }{
-		{"localhost:8080", "127.0.0.1:0", "must begin with http://HOST or https://HOST"},
-		{"http://:8080", "127.0.0.1:0", "must begin with"},
-		{"http://secret@host", "127.0.0.1:0", "must not hold a user or password"},
-		{"http://host/?key=secret", "127.0.0.1:0", "must end with its path"},
-		{"http://u:secret@host/%zz", "127.0.0.1:0", "is not a URL"},
-		{"u:secret@host", "127.0.0.1:0", "must begin with"},
+		{"localhost:8080", "127.0.0.1:0", "write http://HOST:PORT or https://HOST"},
+		{"http://:8080", "127.0.0.1:0", "write http://HOST"},
+		{"http://secret@host", "127.0.0.1:0", "remove the user and password"},
+		{"http://host/?key=secret", "127.0.0.1:0", "remove the query"},
+		{"http://u:secret@host/%zz", "127.0.0.1:0", "not a URL"},
+		{"u:secret@host", "127.0.0.1:0", "write http://HOST"},
 		{"http://host", "0.0.0.0:0", "other machines could reach the server"},
 		{"http://host", ":0", "other machines could reach the server"},
 		{"http://host", "example.org:80", "other machines could reach the server"},

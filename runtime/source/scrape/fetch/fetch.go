@@ -46,7 +46,7 @@ type Client struct {
 
 // New prepares requests to an address; it sends nothing yet. Errors: an invalid address.
 func New(address string, opt Options) (*Client, error) {
-	base, err := ParseAddress(address)
+	base, err := ParseAddress(address, "pass a key with LLMTOP_API_KEY or --api-key-file")
 	if err != nil {
 		return nil, err
 	}

@@ -297,7 +297,7 @@ func FuzzAddress(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, address string) {
-		u, err := ParseAddress(address)
+		u, err := ParseAddress(address, "")
 		if err == nil && (u.Host == "" || u.User != nil || u.RawQuery != "") {
 			t.Errorf("%q is parsed as %q", address, u)
 		}
