@@ -120,15 +120,15 @@ func scaleMulAVX2(dst []float32, x []float32, w []float32, s float32)
 //go:noescape
 func rotateHalvesAVX2(x []float32, y []float32, cos []float32, sin []float32)
 
-// swiGLUAVX2 writes silu(gate)*up to dst.
-//
-//go:noescape
-func swiGLUAVX2(dst []float32, gate []float32, up []float32)
-
 // dotAVX2 returns the inner product.
 //
 //go:noescape
 func dotAVX2(x []float32, y []float32) float32
+
+// swiGLUAVX2 writes silu(gate)*up to dst.
+//
+//go:noescape
+func swiGLUAVX2(dst []float32, gate []float32, up []float32)
 
 // expSumAVX2 replaces x by exp(scale*x - max(scale*x)) and returns the sum.
 //

@@ -120,15 +120,15 @@ func scaleMulAVX512(dst []float32, x []float32, w []float32, s float32)
 //go:noescape
 func rotateHalvesAVX512(x []float32, y []float32, cos []float32, sin []float32)
 
-// swiGLUAVX512 writes silu(gate)*up to dst.
-//
-//go:noescape
-func swiGLUAVX512(dst []float32, gate []float32, up []float32)
-
 // dotAVX512 returns the inner product.
 //
 //go:noescape
 func dotAVX512(x []float32, y []float32) float32
+
+// swiGLUAVX512 writes silu(gate)*up to dst.
+//
+//go:noescape
+func swiGLUAVX512(dst []float32, gate []float32, up []float32)
 
 // expSumAVX512 replaces x by exp(scale*x - max(scale*x)) and returns the sum.
 //

@@ -9,54 +9,38 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// source is a type of floating-point weights, with the code that converts 8 of them to float32.
-type source struct {
-	name string
-	size int
-	load func(m operand.Mem, y reg.VecVirtual)
-}
-
-var sources = []source{
-	{"F32", 4, func(m operand.Mem, y reg.VecVirtual) { VMOVUPS(m, y) }},
-	{"F16", 2, func(m operand.Mem, y reg.VecVirtual) { VCVTPH2PS(m, y) }},
-	{"BF16", 2, func(m operand.Mem, y reg.VecVirtual) {
-		VPMOVZXWD(m, y)
-		VPSLLD(operand.Imm(16), y, y)
-	}},
-}
-
 // floats emits the products of up to four rows of floating-point weights, with a multiple of 8 columns, with n vectors.
 // Lane l of an accumulator sums the columns l, l+8, … for any number of vectors.
 func floats() {
-	for _, s := range sources {
-		Kernel("gemm"+s.name+"AVX2", FloatsSignature, FloatsAbout)
+	for _, s := range Sources {
+		Kernel("gemm"+s.Name+"AVX2", FloatsSignature, FloatsAbout)
 		p, keep := FourRows(), firstLanes(Arg("rows"))
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("two")
 		CMPQ(n, operand.Imm(2))
 		JLT(operand.LabelRef("one"))
-		s.vectors(2, p, keep, in, out)
+		floatVectors(s, 2, p, keep, in, out)
 		SUBQ(operand.Imm(2), n)
 		JMP(operand.LabelRef("two"))
 		Label("one")
 		TESTQ(n, n)
 		JZ(operand.LabelRef("done"))
-		s.vectors(1, p, keep, in, out)
+		floatVectors(s, 1, p, keep, in, out)
 		Label("done")
 		VZEROUPPER()
 		RET()
 	}
 }
 
-// vectors emits the product of four rows with the next v vectors. With one vector, reading the weights takes the time:
+// floatVectors emits the product of four rows with the next v vectors. With one vector, reading the weights takes the time:
 // rows are read two by two, so that one is added while the other waits for its last sum, and ahead of their use.
-func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, out reg.GPVirtual) {
+func floatVectors(s Source, v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, out reg.GPVirtual) {
 	xs := Pointers(in, "x", "xStride", v)
 	sums := ymms(4 * v)
 	Zero(sums...)
 	if v > 1 {
-		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
-		s.columns(fmt.Sprint(v), rows[:], xs, sums, 1, func(reg.GPVirtual) {
+		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.Size)
+		floatColumns(s, fmt.Sprint(v), rows[:], xs, sums, 1, func(reg.GPVirtual) {
 			next.Fetch(1, 1)
 			next.Advance()
 		})
@@ -64,9 +48,9 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, o
 		for r := 0; r < len(rows); r += 2 {
 			pair := rows[r : r+2]
 			next := nextRows(pair)
-			s.columns(fmt.Sprint(v, "rows", r), pair, xs, sums[r:r+2], CacheLine/(lanes*s.size), func(at reg.GPVirtual) {
+			floatColumns(s, fmt.Sprint(v, "rows", r), pair, xs, sums[r:r+2], CacheLine/(lanes*s.Size), func(at reg.GPVirtual) {
 				for _, p := range next {
-					PREFETCHT1(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)})
+					PREFETCHT1(operand.Mem{Base: p, Index: at, Scale: uint8(s.Size)})
 				}
 			})
 		}
@@ -87,21 +71,21 @@ func nextRows(rows []reg.GPVirtual) []reg.GPVirtual {
 	return next
 }
 
-// columns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
+// floatColumns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
 // runs once for the given number of steps.
-func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
-	Columns(name, lanes, steps, fetch, func(at reg.GPVirtual) { s.step(rows, xs, at, sums) })
+func floatColumns(s Source, name string, rows []reg.GPVirtual, xs []reg.Register, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
+	Columns(name, lanes, steps, fetch, func(at reg.GPVirtual) { floatStep(s, rows, xs, at, sums) })
 }
 
-// step adds the products of 8 columns.
-func (s source) step(rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+// floatStep adds the products of 8 columns.
+func floatStep(s Source, rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
 	vals := ymms(len(xs))
 	for i, x := range xs {
 		VMOVUPS(operand.Mem{Base: x, Index: at, Scale: 4}, vals[i])
 	}
 	for r, p := range rows {
 		w := YMM()
-		s.load(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)}, w)
+		s.Load(operand.Mem{Base: p, Index: at, Scale: uint8(s.Size)}, w)
 		for i := range xs {
 			VFMADD231PS(vals[i], w, sums[len(rows)*i+r])
 		}

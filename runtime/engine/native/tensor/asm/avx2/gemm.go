@@ -9,34 +9,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// form describes how the blocks of a panel are scaled.
-type form struct {
-	name   string
-	halves bool // two scales for the two halves of a block
-	hasMin bool
-}
-
-var forms = []form{
-	{name: "gemmAVX2"},
-	{name: "gemmMinAVX2", hasMin: true},
-	{name: "gemmHalvesAVX2", halves: true},
-}
-
 // gemms emits the products of a panel, 8 rows by blocks of 32 columns, with n vectors.
 func gemms() {
-	for _, f := range forms {
-		Kernel(f.name, GemmSignature, GemmAbout)
+	for _, f := range Forms {
+		Kernel(f.Name+"AVX2", GemmSignature, GemmAbout)
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
 		CMPQ(n, operand.Imm(4))
 		JLT(operand.LabelRef("one"))
-		f.vectors(4, in, out)
+		vectorsOf(f, 4, in, out)
 		SUBQ(operand.Imm(4), n)
 		JMP(operand.LabelRef("four"))
 		Label("one")
 		TESTQ(n, n)
 		JZ(operand.LabelRef("done"))
-		f.vectors(1, in, out)
+		vectorsOf(f, 1, in, out)
 		DECQ(n)
 		JMP(operand.LabelRef("one"))
 		Label("done")
@@ -52,8 +39,8 @@ func wanted() reg.VecVirtual {
 	return chosenLanes(bits)
 }
 
-// vectors emits the product of the panel with the next v vectors, and advances in and out.
-func (f form) vectors(v int, in, out reg.GPVirtual) {
+// vectorsOf emits the product of the panel with the next v vectors, and advances in and out.
+func vectorsOf(f Form, v int, in, out reg.GPVirtual) {
 	acts := Pointers(in, "act", "actStride", v)
 	sums := ymms(v)
 	Zero(sums...)
@@ -68,7 +55,7 @@ func (f form) vectors(v int, in, out reg.GPVirtual) {
 	XORQ(at, at)
 	loop := fmt.Sprintf("blocks%d", v)
 	Label(loop)
-	f.block(panel, acts, at, ones, sums)
+	blockOf(f, panel, acts, at, ones, sums)
 	ADDQ(Imm(panelSize), panel)
 	ADDQ(Imm(ActSize), at)
 	DECQ(blocks)
@@ -79,9 +66,9 @@ func (f form) vectors(v int, in, out reg.GPVirtual) {
 	ADDQ(Imm(4*v), out)
 }
 
-// block adds the products of one block to sums.
-func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual) {
-	if f.halves {
+// blockOf adds the products of one block to sums.
+func blockOf(f Form, panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual) {
+	if f.Halves {
 		halfParts(panel, acts, at, ones, sums)
 	} else {
 		ints := part(panel, acts, at, ones, 0, 8)
@@ -90,7 +77,7 @@ func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, 
 		}
 		addScaled(panel, acts, at, sums, ints, panelScale)
 	}
-	if f.hasMin {
+	if f.HasMin {
 		minimum, sum := YMM(), YMM()
 		VMOVUPS(Mem(panel, panelMin), minimum)
 		for i, a := range acts {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"

@@ -4,58 +4,41 @@ import (
 	"fmt"
 
 	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// source is a type of floating-point weights, with the code that converts 16 of them to float32.
-type source struct {
-	name string
-	size int
-	load func(m operand.Op, z reg.VecVirtual)
-}
-
-var sources = []source{
-	{"F32", 4, func(m operand.Op, z reg.VecVirtual) { VMOVUPS(m, z) }},
-	{"F16", 2, func(m operand.Op, z reg.VecVirtual) { VCVTPH2PS(m, z) }},
-	{"BF16", 2, func(m operand.Op, z reg.VecVirtual) {
-		VPMOVZXWD(m, z)
-		VPSLLD(operand.Imm(16), z, z)
-	}},
-}
-
 // loadTail converts the weights that a mask selects.
-func (s source) loadTail(m operand.Op, mask reg.OpmaskVirtual, z reg.VecVirtual) {
-	if s.size == 4 {
+func loadTail(s Source, m operand.Op, mask reg.OpmaskVirtual, z reg.VecVirtual) {
+	if s.Size == 4 {
 		VMOVUPS_Z(m, mask, z)
 		return
 	}
 	h := YMM()
 	VMOVDQU16_Z(m, mask, h)
-	s.load(h, z)
+	s.Load(h, z)
 }
 
 // floats emits the products of up to four rows of floating-point weights with n vectors. Lane l of an accumulator sums
 // the columns l, l+16, … for any number of vectors.
 func floats() {
-	for _, s := range sources {
-		Kernel("gemm"+s.name+"AVX512", FloatsSignature, FloatsAbout)
+	for _, s := range Sources {
+		Kernel("gemm"+s.Name+"AVX512", FloatsSignature, FloatsAbout)
 		p, keep := FourRows(), firstLanes(Arg("rows"))
 		tail := tailMask(Arg("cols"))
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
 		CMPQ(n, operand.Imm(4))
 		JLT(operand.LabelRef("rest3"))
-		s.vectors(4, p, keep, tail, in, out)
+		floatVectors(s, 4, p, keep, tail, in, out)
 		SUBQ(operand.Imm(4), n)
 		JMP(operand.LabelRef("four"))
 		for v := 3; v > 0; v-- {
 			Label(fmt.Sprint("rest", v))
 			CMPQ(n, Imm(v))
 			JNE(operand.LabelRef(fmt.Sprint("rest", v-1)))
-			s.vectors(v, p, keep, tail, in, out)
+			floatVectors(s, v, p, keep, tail, in, out)
 		}
 		Label("rest0")
 		VZEROUPPER()
@@ -79,22 +62,22 @@ func firstLanes(n reg.GPVirtual) reg.OpmaskVirtual {
 	return mask
 }
 
-// vectors emits the product of four rows with the next v vectors. With one vector, reading the weights takes the time:
+// floatVectors emits the product of four rows with the next v vectors. With one vector, reading the weights takes the time:
 // the rows are read one after the other, in the order of memory, and ahead of their use.
-func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtual, in, out reg.GPVirtual) {
+func floatVectors(s Source, v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtual, in, out reg.GPVirtual) {
 	xs := Pointers(in, "x", "xStride", v)
 	sums := zmms(4 * v)
 	Zero(sums...)
 	if v > 1 {
-		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
-		s.columns(fmt.Sprint(v), rows[:], xs, tail, sums, 1, func(reg.GPVirtual) {
+		next := AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.Size)
+		floatColumns(s, fmt.Sprint(v), rows[:], xs, tail, sums, 1, func(reg.GPVirtual) {
 			next.Fetch(1, 1)
 			next.Advance()
 		})
 	} else {
 		for r := range rows {
-			s.columns(fmt.Sprint(v, "row", r), rows[r:r+1], xs, tail, sums[r:r+1], CacheLine/(lanes*s.size), func(at reg.GPVirtual) {
-				PREFETCHT1(operand.Mem{Base: rows[r], Index: at, Scale: uint8(s.size), Disp: StreamAhead})
+			floatColumns(s, fmt.Sprint(v, "row", r), rows[r:r+1], xs, tail, sums[r:r+1], CacheLine/(lanes*s.Size), func(at reg.GPVirtual) {
+				PREFETCHT1(operand.Mem{Base: rows[r], Index: at, Scale: uint8(s.Size), Disp: StreamAhead})
 			})
 		}
 	}
@@ -103,24 +86,24 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtu
 	ADDQ(Imm(4*v), out)
 }
 
-// columns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
+// floatColumns adds the products of all columns of some rows to sums, one for each vector and row. fetch emits code that
 // runs once for the given number of steps.
-func (s source) columns(name string, rows []reg.GPVirtual, xs []reg.Register, tail reg.OpmaskVirtual, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
+func floatColumns(s Source, name string, rows []reg.GPVirtual, xs []reg.Register, tail reg.OpmaskVirtual, sums []reg.VecVirtual, steps int, fetch func(at reg.GPVirtual)) {
 	at := Columns(name, lanes, steps, fetch, func(at reg.GPVirtual) {
-		s.step(rows, xs, at, sums, s.load, func(m operand.Op, z reg.VecVirtual) { VMOVUPS(m, z) })
+		floatStep(s, rows, xs, at, sums, s.Load, func(m operand.Op, z reg.VecVirtual) { VMOVUPS(m, z) })
 	})
 	JZ(operand.LabelRef("sums" + name))
-	s.step(rows, xs, at, sums,
-		func(m operand.Op, z reg.VecVirtual) { s.loadTail(m, tail, z) },
+	floatStep(s, rows, xs, at, sums,
+		func(m operand.Op, z reg.VecVirtual) { loadTail(s, m, tail, z) },
 		func(m operand.Op, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
 	Label("sums" + name)
 }
 
-// step adds the products of up to 16 columns.
-func (s source) step(rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Op, reg.VecVirtual)) {
+// floatStep adds the products of up to 16 columns.
+func floatStep(s Source, rows []reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Op, reg.VecVirtual)) {
 	w := zmms(len(rows))
 	for r, p := range rows {
-		loadW(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)}, w[r])
+		loadW(operand.Mem{Base: p, Index: at, Scale: uint8(s.Size)}, w[r])
 	}
 	for i, x := range xs {
 		v := ZMM()

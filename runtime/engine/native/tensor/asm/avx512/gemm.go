@@ -4,29 +4,15 @@ import (
 	"fmt"
 
 	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// form describes how the blocks of a panel are scaled.
-type form struct {
-	name   string
-	halves bool // two scales for the two halves of a block
-	hasMin bool
-}
-
-var forms = []form{
-	{name: "gemmAVX512"},
-	{name: "gemmMinAVX512", hasMin: true},
-	{name: "gemmHalvesAVX512", halves: true},
-}
-
 // gemms emits the products of a panel, 16 rows by blocks of 32 columns, with n vectors.
 func gemms() {
-	for _, f := range forms {
-		Kernel(f.name, GemmSignature, GemmAbout)
+	for _, f := range Forms {
+		Kernel(f.Name+"AVX512", GemmSignature, GemmAbout)
 		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		mask16, mask := GP32(), K()
 		Load(Param("mask"), mask16.As16())
@@ -34,7 +20,7 @@ func gemms() {
 		Label("eight")
 		CMPQ(n, operand.Imm(8))
 		JLT(operand.LabelRef("four"))
-		f.vectors(8, in, out, mask)
+		vectorsOf(f, 8, in, out, mask)
 		SUBQ(operand.Imm(8), n)
 		JMP(operand.LabelRef("eight"))
 		for _, part := range []struct {
@@ -44,7 +30,7 @@ func gemms() {
 			Label(part.label)
 			TESTQ(Imm(part.v), n)
 			JZ(operand.LabelRef(part.next))
-			f.vectors(part.v, in, out, mask)
+			vectorsOf(f, part.v, in, out, mask)
 		}
 		Label("done")
 		VZEROUPPER()
@@ -52,8 +38,8 @@ func gemms() {
 	}
 }
 
-// vectors emits the product of the panel with the next v vectors, and advances in and out.
-func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
+// vectorsOf emits the product of the panel with the next v vectors, and advances in and out.
+func vectorsOf(f Form, v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
 	acts := Pointers(in, "act", "actStride", v)
 	sums := zmms(v)
 	Zero(sums...)
@@ -67,7 +53,7 @@ func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
 	XORQ(at, at)
 	loop := fmt.Sprintf("blocks%d", v)
 	Label(loop)
-	f.block(panel, acts, at, sums)
+	blockOf(f, panel, acts, at, sums)
 	ADDQ(Imm(panelSize), panel)
 	ADDQ(Imm(ActSize), at)
 	DECQ(blocks)
@@ -77,18 +63,18 @@ func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
 	ADDQ(Imm(4*v), out)
 }
 
-// block adds the products of one block to sums.
-func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
-	if f.halves {
-		f.halfParts(panel, acts, at, sums)
+// blockOf adds the products of one block to sums.
+func blockOf(f Form, panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+	if f.Halves {
+		halfParts(panel, acts, at, sums)
 	} else {
-		ints := f.ints(panel, acts, at, 0, 8, ActOff)
+		ints := partOf(panel, acts, at, 0, 8, ActOff)
 		for _, z := range ints {
 			VCVTDQ2PS(z, z)
 		}
-		f.addScaled(panel, acts, at, sums, ints, panelScale)
+		addScaled(panel, acts, at, sums, ints, panelScale)
 	}
-	if f.hasMin {
+	if f.HasMin {
 		minimum := ZMM()
 		VMOVUPS(Mem(panel, panelMin), minimum)
 		for i, a := range acts {
@@ -99,25 +85,25 @@ func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, 
 
 // halfParts multiplies the halves of a block by their scales, which are integers: the sum is exact, below 1<<24, until it
 // is multiplied by the factor of both.
-func (f form) halfParts(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
-	first, scale := f.ints(panel, acts, at, 0, 4, ActOff0), ZMM()
+func halfParts(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+	first, scale := partOf(panel, acts, at, 0, 4, ActOff0), ZMM()
 	VMOVUPS(Mem(panel, panelScale), scale)
 	for _, z := range first {
 		VCVTDQ2PS(z, z)
 		VMULPS(scale, z, z)
 	}
-	second := f.ints(panel, acts, at, 4, 8, ActOff1)
+	second := partOf(panel, acts, at, 4, 8, ActOff1)
 	VMOVUPS(Mem(panel, panelScale1), scale)
 	for i, z := range second {
 		VCVTDQ2PS(z, z)
 		VFMADD231PS(scale, z, first[i])
 	}
-	f.addScaled(panel, acts, at, sums, first, panelMin)
+	addScaled(panel, acts, at, sums, first, panelMin)
 }
 
-// ints multiplies the dwords from..to of a block, four columns of 16 rows each. The integer sums start at the activations'
+// partOf multiplies the dwords from..to of a block, four columns of 16 rows each. The integer sums start at the activations'
 // -128·Σq because the panel holds weights+128.
-func (f form) ints(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, from, to, off int) []reg.VecVirtual {
+func partOf(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, from, to, off int) []reg.VecVirtual {
 	ints, w := zmms(len(acts)), ZMM()
 	for i, a := range acts {
 		VPBROADCASTD(Indexed(a, at, off), ints[i])
@@ -132,7 +118,7 @@ func (f form) ints(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, f
 }
 
 // addScaled adds products, times the scales of the weights and of the activations, to sums.
-func (f form) addScaled(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums, products []reg.VecVirtual, scaleAt int) {
+func addScaled(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums, products []reg.VecVirtual, scaleAt int) {
 	scale, s := ZMM(), ZMM()
 	VMOVUPS(Mem(panel, scaleAt), scale)
 	for i, a := range acts {

@@ -26,7 +26,10 @@ func main() {
 	gemvs()
 	packs()
 	floats()
-	vectors()
+	vector.Elementwise()
+	vector.Dot()
+	vector.Activations(exponential)
+	halves()
 	attention()
 	Generate()
 }

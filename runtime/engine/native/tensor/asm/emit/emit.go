@@ -114,14 +114,3 @@ func FourRows() [4]reg.GPVirtual {
 	}
 	return p
 }
-
-// ExpPolynomial holds the coefficients of Exp in package tensor, highest power first.
-var ExpPolynomial = []float64{
-	1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1,
-}
-
-// Constants of Exp in package tensor.
-const (
-	ExpLog2e, ExpLn2High, ExpLn2Low = 1.44269504088896341, 0.693359375, -2.12194440e-4
-	ExpLow, ExpHigh                 = -87.3365447505, 88.3762626647949
-)

@@ -8,17 +8,20 @@ import (
 
 // Vector is how an instruction set processes float32 values: a register of them at a time, and fewer with a mask.
 type Vector struct {
-	Suffix string                                                   // of the names of kernels
-	Lanes  int                                                      // values in a register
-	New    func() reg.VecVirtual                                    // new register
-	Move   func(from, to operand.Op)                                // moves a register of values
-	Read   func(from operand.Mem, mask reg.Register, to operand.Op) // moves those that mask selects
-	Write  func(from operand.Op, mask reg.Register, to operand.Mem) // the same
-	Tail   func(n reg.GPVirtual) reg.Register                       // mask of the last of n values, made before a loop; nil: Rest makes it
+	Suffix string                             // of the names of kernels
+	Lanes  int                                // values in a register
+	New    func() reg.VecVirtual              // new register
+	Splat  func(bits uint32) reg.VecVirtual   // new register with copies of a constant
+	Read   func(from, mask, to operand.Op)    // moves the values that mask selects to a register
+	Write  func(from, mask, to operand.Op)    // the same to memory
+	Tail   func(n reg.GPVirtual) reg.Register // mask of the last of n values, made before a loop; nil: Rest makes it
 	// Rest emits code after a loop that left n values, less a register: it jumps to end if none are left, unless end is "",
 	// and returns the mask of the others.
 	Rest func(left reg.GPVirtual, tail reg.Register, end string) reg.Register
-	Sum  func(reg.VecVirtual) reg.VecVirtual // adds the lanes of a register
+	// Add and Max combine x, of which mask selects values unless it is nil, with into. They may change the others.
+	Add, Max func(x reg.VecVirtual, mask reg.Register, into reg.VecVirtual)
+	// Reduce combines the lanes of a register into the first one of the result.
+	Reduce func(x reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual
 }
 
 // Span is the range of values that the emitted code processes: one register of them, or fewer with a mask.
@@ -54,7 +57,7 @@ func (s *Span) mem(name string) operand.Mem {
 func (s *Span) Get(name string) reg.VecVirtual {
 	r := s.New()
 	if s.Mask == nil {
-		s.Move(s.mem(name), r)
+		VMOVUPS(s.mem(name), r)
 	} else {
 		s.Read(s.mem(name), s.Mask, r)
 	}
@@ -64,7 +67,7 @@ func (s *Span) Get(name string) reg.VecVirtual {
 // Put writes values to a pointer.
 func (s *Span) Put(r reg.VecVirtual, name string) {
 	if s.Mask == nil {
-		s.Move(r, s.mem(name))
+		VMOVUPS(r, s.mem(name))
 	} else {
 		s.Write(r, s.Mask, s.mem(name))
 	}
@@ -175,7 +178,7 @@ func (v Vector) Dot() {
 	VADDPS(sums[1], sums[0], sums[0])
 	VADDPS(sums[3], sums[2], sums[2])
 	VADDPS(sums[2], sums[0], sums[0])
-	r := v.Sum(sums[0])
+	r := v.Reduce(sums[0], AddPS)
 	VZEROUPPER()
 	Store(r, ReturnIndex(0))
 	RET()
