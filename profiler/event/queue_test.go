@@ -5,13 +5,15 @@ import (
 	"testing"
 )
 
+func put(q *Queue[Event], e Event) { q.Put(e, e.Kind) }
+
 func TestQueueKeepsOrder(t *testing.T) {
-	q := NewQueue(8)
+	q := NewQueue[Event](8)
 	var batch []Event
 	next := Time(0)
 	for round := range 5 {
 		for range round {
-			q.Emit(Event{At: next})
+			put(q, Event{At: next})
 			next++
 		}
 		batch, _ = q.Swap(batch)
@@ -27,10 +29,10 @@ func TestQueueKeepsOrder(t *testing.T) {
 }
 
 func TestFullQueueDropsNewest(t *testing.T) {
-	q := NewQueue(4)
+	q := NewQueue[Event](4)
 	emit := func(kinds ...Kind) {
 		for i, k := range kinds {
-			q.Emit(Event{Kind: k, At: Time(i)})
+			put(q, Event{Kind: k, At: Time(i)})
 		}
 	}
 	emit(KindToken, KindToken, KindStage, KindToken, KindToken, KindLog, KindToken, NumKinds)
@@ -51,12 +53,12 @@ func TestFullQueueDropsNewest(t *testing.T) {
 // counted.
 func TestTokensLeaveRoomForRequests(t *testing.T) {
 	const size, streams = 1 << 10, 100
-	q := NewQueue(size)
+	q := NewQueue[Event](size)
 	for range 2 * size {
-		q.Emit(Event{Kind: KindToken})
+		put(q, Event{Kind: KindToken})
 	}
 	for id := range RequestID(streams) {
-		q.Emit(Event{Kind: KindRequest, Req: id, State: StateFinished})
+		put(q, Event{Kind: KindRequest, Req: id, State: StateFinished})
 	}
 	batch, drops := q.Swap(nil)
 	ends := 0
@@ -69,7 +71,7 @@ func TestTokensLeaveRoomForRequests(t *testing.T) {
 		t.Errorf("%d ends, drops %v", ends, drops)
 	}
 	for range size + 1 {
-		q.Emit(Event{Kind: KindRequest})
+		put(q, Event{Kind: KindRequest})
 	}
 	if _, drops = q.Swap(batch); drops[KindRequest] != 1 {
 		t.Errorf("drops %v, want one request event", drops)
@@ -77,7 +79,7 @@ func TestTokensLeaveRoomForRequests(t *testing.T) {
 }
 
 func TestQueueWakesWhenHalfFull(t *testing.T) {
-	q := NewQueue(4)
+	q := NewQueue[Event](4)
 	signalled := func() bool {
 		select {
 		case <-q.HalfFull():
@@ -86,23 +88,23 @@ func TestQueueWakesWhenHalfFull(t *testing.T) {
 			return false
 		}
 	}
-	q.Emit(Event{})
-	q.Emit(Event{})
+	put(q, Event{})
+	put(q, Event{})
 	if signalled() {
 		t.Error("signal before the queue was half full")
 	}
-	q.Emit(Event{})
+	put(q, Event{})
 	if !signalled() {
 		t.Error("no signal after the queue was half full")
 	}
-	if q.Emit(Event{}); signalled() {
+	if put(q, Event{}); signalled() {
 		t.Error("two signals for one batch")
 	}
 }
 
 func TestSwapReleasesPayloads(t *testing.T) {
-	q := NewQueue(2)
-	q.Emit(Event{Text: "kept", Data: new(EngineInfo)})
+	q := NewQueue[Event](2)
+	put(q, Event{Text: "kept", Data: new(EngineInfo)})
 	batch, _ := q.Swap(nil)
 	q.Swap(batch)
 	if batch[0].Data != nil || batch[0].Text != "" {
@@ -110,16 +112,31 @@ func TestSwapReleasesPayloads(t *testing.T) {
 	}
 }
 
+// TestClosedQueueDropsAll checks that what comes after the end, and what its consumer could not use, is counted.
+func TestClosedQueueDropsAll(t *testing.T) {
+	q := NewQueue[Event](10)
+	for i := range 25 {
+		put(q, Event{Kind: KindToken + Kind(i%2)})
+	}
+	q.Close()
+	put(q, Event{Kind: KindHost})
+	q.Drop(&Drops{KindLog: 2})
+	batch, drops := q.Swap(nil)
+	if want := (Drops{KindToken: 8, KindExperts: 7, KindHost: 1, KindLog: 2}); len(batch) != 10 || drops != want || q.Drops() != want {
+		t.Errorf("kept %d, dropped %v", len(batch), drops)
+	}
+}
+
 // TestEveryEventIsDeliveredOrCounted checks that events of concurrent producers arrive in order or are counted as
 // dropped.
 func TestEveryEventIsDeliveredOrCounted(t *testing.T) {
 	const producers, each = 4, 5000
-	q := NewQueue(64)
+	q := NewQueue[Event](64)
 	var all sync.WaitGroup
 	for p := range producers {
 		all.Go(func() {
 			for i := range each {
-				q.Emit(Event{Kind: Kind(p), Req: RequestID(p), At: Time(i)})
+				put(q, Event{Kind: Kind(p), Req: RequestID(p), At: Time(i)})
 			}
 		})
 	}
@@ -152,10 +169,10 @@ func TestEveryEventIsDeliveredOrCounted(t *testing.T) {
 }
 
 func TestEmitAllocatesNothing(t *testing.T) {
-	q := NewQueue(256)
+	q := NewQueue[Event](256)
 	var batch []Event
 	data := new(KV)
-	sink := Tee{q, Tee{}}
+	sink := Tee{SinkFunc(func(e Event) { put(q, e) }), Tee{}}
 	batch, _ = q.Swap(batch)
 	if n := testing.AllocsPerRun(1000, func() {
 		sink.Emit(Event{Kind: KindToken, Req: 1, Text: "word"})
@@ -187,13 +204,13 @@ func TestTee(t *testing.T) {
 
 // BenchmarkEmit measures the cost of an event for its producer, with a consumer that keeps up.
 func BenchmarkEmit(b *testing.B) {
-	q := NewQueue(DefaultQueue)
+	q := NewQueue[Event](DefaultQueue)
 	var batch []Event
 	e := Event{Kind: KindToken, Req: 1, ID: 7, N: 1, Text: " word"}
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
-		q.Emit(e)
+		put(q, e)
 		if n++; n == DefaultQueue/2 {
 			batch, _ = q.Swap(batch)
 			n = 0
@@ -206,16 +223,16 @@ func BenchmarkEmit(b *testing.B) {
 
 // BenchmarkEmitFull measures the cost of a dropped event.
 func BenchmarkEmitFull(b *testing.B) {
-	q := NewQueue(1)
+	q := NewQueue[Event](1)
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Emit(Event{Kind: KindToken})
+		put(q, Event{Kind: KindToken})
 	}
 }
 
 // BenchmarkEmitFromMany does the same as BenchmarkEmit with a producer per core.
 func BenchmarkEmitFromMany(b *testing.B) {
-	q := NewQueue(DefaultQueue)
+	q := NewQueue[Event](DefaultQueue)
 	stop := make(chan struct{})
 	var consumer sync.WaitGroup
 	consumer.Go(func() {
@@ -232,7 +249,7 @@ func BenchmarkEmitFromMany(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			q.Emit(Event{Kind: KindToken, Req: 1, Text: " word"})
+			put(q, Event{Kind: KindToken, Req: 1, Text: " word"})
 		}
 	})
 	close(stop)

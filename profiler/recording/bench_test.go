@@ -33,7 +33,7 @@ func sample(n int) []event.Event {
 // BenchmarkEmit measures the cost of an event for the engine's goroutine while the queue has room.
 func BenchmarkEmit(b *testing.B) {
 	begin := time.Now()
-	r := &Recorder{queue: newQueue(queueSize, func() event.Time { return event.Time(time.Since(begin)) })}
+	r := &Recorder{queue: event.NewQueue[catchup.Entry](queueSize), now: func() event.Time { return event.Time(time.Since(begin)) }}
 	events := sample(queueSize)[:queueSize]
 	var done []catchup.Entry
 	b.ReportAllocs()
@@ -41,11 +41,11 @@ func BenchmarkEmit(b *testing.B) {
 		r.Emit(events[n%queueSize])
 		if n%queueSize == queueSize-1 {
 			b.StopTimer()
-			done, _ = r.queue.swap(done)
+			done, _ = r.queue.Swap(done)
 			b.StartTimer()
 		}
 	}
-	if drops := r.queue.drops(); drops.Total() > 0 {
+	if drops := r.queue.Drops(); drops.Total() > 0 {
 		b.Fatalf("dropped %v", drops)
 	}
 }

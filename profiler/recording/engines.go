@@ -34,10 +34,10 @@ func (r *Recorder) AddEngine(s EngineEntry) event.Sink {
 		if n >= MaxEngines {
 			var drops event.Drops
 			count(&drops, e.Kind)
-			r.queue.drop(&drops)
+			r.queue.Drop(&drops)
 			return
 		}
-		r.queue.emit(&e, n)
+		r.emit(&e, n)
 	})
 }
 

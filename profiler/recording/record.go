@@ -15,7 +15,7 @@ import (
 func (r *Recorder) run() {
 	defer close(r.done)
 	err := r.loop()
-	r.queue.close()
+	r.queue.Close()
 	if err == nil {
 		err = r.drain(true)
 	}
@@ -23,7 +23,7 @@ func (r *Recorder) run() {
 		r.abandon()
 	}
 	// Try this also after an error: the note may fit where the frame did not.
-	if e := r.out.end(r.note(NoteEnd, endReason(err), r.queue.time())); err == nil {
+	if e := r.out.end(r.note(NoteEnd, endReason(err), r.time())); err == nil {
 		err = e
 	}
 	if e := r.out.close(); err == nil {
@@ -51,7 +51,7 @@ func (r *Recorder) loop() error {
 		select {
 		case <-r.stop:
 			return nil
-		case <-r.queue.half:
+		case <-r.queue.HalfFull():
 		case <-tick.C:
 			due = true
 		}
@@ -63,7 +63,7 @@ func (r *Recorder) loop() error {
 
 // drain records the queued events. If due, it writes the block even if it is not full.
 func (r *Recorder) drain(due bool) error {
-	r.batch, _ = r.queue.swap(r.batch)
+	r.batch, _ = r.queue.Swap(r.batch)
 	for i := range r.batch {
 		if len(r.block.lines) >= blockSize {
 			if err := r.write(); err != nil {
@@ -71,12 +71,24 @@ func (r *Recorder) drain(due bool) error {
 				return err
 			}
 		}
+		r.last = max(r.last, r.batch[i].Arrived)
+		r.batch[i].Arrived = r.last
 		r.add(&r.batch[i])
 	}
 	if due {
 		return r.write()
 	}
 	return nil
+}
+
+// time returns the current time on the clock of the arrivals.
+func (r *Recorder) time() event.Time { return max(r.last, r.now()) }
+
+// count counts one dropped event. Kinds out of range are ignored; this program does not emit them.
+func count(l *event.Drops, k event.Kind) {
+	if k < event.NumKinds {
+		l[k]++
+	}
 }
 
 // add adds an event to the block.
@@ -91,7 +103,7 @@ func (r *Recorder) add(e *catchup.Entry) {
 
 // write writes the block, after a note about new drops.
 func (r *Recorder) write() error {
-	if drops := r.queue.drops(); drops != r.recordedDrops {
+	if drops := r.queue.Drops(); drops != r.recordedDrops {
 		n := r.note(NoteDropped, "", r.block.first)
 		if err := r.out.notes([]Note{n}); err != nil {
 			return err
@@ -139,14 +151,14 @@ func (r *Recorder) stateBlock() *block {
 
 // note returns a note with the counts so far.
 func (r *Recorder) note(t NoteType, why string, at event.Time) Note {
-	drops := r.queue.drops()
+	drops := r.queue.Drops()
 	return Note{Type: t, At: at, Reason: truncateName(why), Events: r.status.Events, Dropped: dropsByName(&drops)}
 }
 
 // abandon counts all queued events as dropped.
 func (r *Recorder) abandon() {
-	r.queue.drop(&r.waiting)
-	batch, _ := r.queue.swap(nil)
+	r.queue.Drop(&r.waiting)
+	batch, _ := r.queue.Swap(nil)
 	r.countDropped(batch)
 }
 
@@ -156,7 +168,7 @@ func (r *Recorder) countDropped(batch []catchup.Entry) {
 	for i := range batch {
 		count(&drops, batch[i].Kind)
 	}
-	r.queue.drop(&drops)
+	r.queue.Drop(&drops)
 }
 
 // updateStatus updates the status.

@@ -10,6 +10,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
+// queueSize is how many events wait for the recorder at most, 192 bytes each in two buffers: 6 MB.
+const queueSize = 1 << 14
+
 // blockSize is the size of a frame in bytes of lines, unless the flush interval ends first.
 const blockSize = 256 << 10
 
@@ -39,7 +42,8 @@ type RecordOptions struct {
 // Recorder is an event.Sink that writes events to a file. It never blocks: events that find its queue full are dropped
 // and counted. A write error ends the recording; all later events count as dropped.
 type Recorder struct {
-	queue *queue
+	queue *event.Queue[catchup.Entry]
+	now   func() event.Time
 	flush time.Duration
 	out   *writer
 
@@ -48,6 +52,7 @@ type Recorder struct {
 
 	// Used by the recorder's goroutine only.
 	batch         []catchup.Entry
+	last          event.Time // the newest arrival: producers stamp at once, but times in a recording never decrease
 	block         block
 	waiting       event.Drops // events in the block, by kind: they count as dropped if it cannot be written
 	state         catchup.State
@@ -116,20 +121,25 @@ func recorderTo(file output, path string, opt RecordOptions) (*Recorder, error) 
 		return nil, err
 	}
 	return &Recorder{
-		queue: newQueue(queueSize, opt.Now), flush: opt.Flush, out: w,
+		queue: event.NewQueue[catchup.Entry](queueSize), now: opt.Now, flush: opt.Flush, out: w,
 		stop: make(chan struct{}), done: make(chan struct{}), state: catchup.State{Limits: stateLimits},
 	}, nil
 }
 
 // Emit implements event.Sink.
-func (r *Recorder) Emit(e event.Event) { r.queue.emit(&e, 0) }
+func (r *Recorder) Emit(e event.Event) { r.emit(&e, 0) }
+
+// emit stamps and queues an event of an engine.
+func (r *Recorder) emit(e *event.Event, engine int) {
+	r.queue.Put(catchup.Entry{Event: *e, Arrived: r.now(), Engine: engine}, e.Kind)
+}
 
 // Status returns the progress of the recording. It is safe for concurrent use.
 func (r *Recorder) Status() RecordStatus {
 	r.mu.Lock()
 	s := r.status
 	r.mu.Unlock()
-	s.Dropped = r.queue.drops()
+	s.Dropped = r.queue.Drops()
 	return s
 }
 
@@ -138,7 +148,7 @@ func (r *Recorder) Done() <-chan struct{} { return r.done }
 
 // Close writes the queued events and ends the recording. It returns the error that ended the recording earlier, if any.
 func (r *Recorder) Close() error {
-	r.queue.close()
+	r.queue.Close()
 	r.once.Do(func() { close(r.stop) })
 	<-r.done
 	return r.Status().Err

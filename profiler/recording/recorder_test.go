@@ -265,14 +265,3 @@ func TestDropsAreRecorded(t *testing.T) {
 		t.Errorf("dropped after the end %d, want 8", dropped)
 	}
 }
-
-func TestFullQueueCountsExactly(t *testing.T) {
-	q := newQueue(10, func() event.Time { return 5 })
-	for i := range 25 {
-		q.emit(&event.Event{Kind: event.KindToken + event.Kind(i%2)}, 0)
-	}
-	batch, dropped := q.swap(nil)
-	if len(batch) != 10 || dropped[event.KindToken] != 8 || dropped[event.KindExperts] != 7 {
-		t.Errorf("kept %d, dropped %v", len(batch), dropped)
-	}
-}

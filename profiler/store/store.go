@@ -77,7 +77,7 @@ type Options struct {
 // the queued events.
 type Store struct {
 	opt   Options
-	queue *event.Queue
+	queue *event.Queue[event.Event]
 
 	mu           sync.Mutex // guards what follows; producers never wait for it
 	batch        []event.Event
@@ -97,7 +97,7 @@ func New(opt Options) *Store {
 		opt.Queue = event.DefaultQueue
 	}
 	s := &Store{
-		opt: opt, queue: event.NewQueue(opt.Queue),
+		opt: opt, queue: event.NewQueue[event.Event](opt.Queue),
 		state: state{
 			engine: new(event.EngineInfo), targets: opt.Targets, onRequest: opt.OnRequest, onGaps: opt.OnGaps, counts: counts{groups: make(map[string]*groupSum)},
 			requests:   ring{keep: opt.Keep},
@@ -120,7 +120,7 @@ const DefaultTTFTTarget = 200 * time.Millisecond
 func (s *Store) now() event.Time { return min(max(s.opt.Now(), 0), event.MaxTime) }
 
 // Emit implements event.Sink.
-func (s *Store) Emit(e event.Event) { s.queue.Emit(e) }
+func (s *Store) Emit(e event.Event) { s.queue.Put(e, e.Kind) }
 
 // Changed receives after the first event since the last Snapshot.
 func (s *Store) Changed() <-chan struct{} { return s.queue.NonEmpty() }

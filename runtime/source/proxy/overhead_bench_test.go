@@ -104,9 +104,9 @@ func BenchmarkOverhead(b *testing.B) {
 			}
 			server := httptest.NewServer(c)
 			defer server.Close()
-			queue := event.NewQueue(event.DefaultQueue)
+			queue := event.NewQueue[event.Event](event.DefaultQueue)
 			defer drained(queue)()
-			r := &rig{sink: queue, clock: engine.NewClock()}
+			r := &rig{sink: event.SinkFunc(func(e event.Event) { queue.Put(e, e.Kind) }), clock: engine.NewClock()}
 			r.front(b, server.URL)
 			defer r.stop()
 			round := func(at string, into *delays) {
@@ -190,7 +190,7 @@ func (r *loggedRequest) tpot() float64 {
 }
 
 // drained empties a queue as a store does.
-func drained(q *event.Queue) (stop func()) {
+func drained(q *event.Queue[event.Event]) (stop func()) {
 	end := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
