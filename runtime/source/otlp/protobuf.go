@@ -72,7 +72,7 @@ func (b *batch) resourceSpans(message []byte) error {
 				if f.num != 1 {
 					return nil
 				}
-				return readAttribute(f.bytes, sender)
+				return readAttribute(f.bytes, sender.field)
 			})
 		case 2:
 			return fields(f.bytes, func(f field) error {
@@ -107,7 +107,7 @@ func (s *span) protobuf(message []byte) error {
 		case 8:
 			s.end = moment(f.bits)
 		case 9:
-			return readAttribute(f.bytes, &s.facts)
+			return readAttribute(f.bytes, s.field)
 		case 15:
 			return fields(f.bytes, func(f field) error {
 				if f.num == 3 {
@@ -142,8 +142,9 @@ func moment(bits uint64) int64 {
 // truncate returns the start of a text, long enough for a name of maxName characters.
 func truncate(text []byte) string { return string(text[:min(len(text), 2*maxName)]) }
 
-// readAttribute reads a KeyValue. It skips the values of unwanted attributes.
-func readAttribute(message []byte, to attributes) error {
+// readAttribute reads a KeyValue into its field. It skips the values of attributes without one, and ignores numbers out of
+// range.
+func readAttribute(message []byte, keep func(name string) (*string, *number, float64)) error {
 	var name, raw []byte
 	err := fields(message, func(f field) error {
 		switch f.num {
@@ -154,14 +155,20 @@ func readAttribute(message []byte, to attributes) error {
 		}
 		return nil
 	})
-	if err != nil || !to.wanted(truncate(name)) {
+	text, n, most := keep(truncate(name))
+	if err != nil || text == nil && n == nil {
 		return err
 	}
 	v, err := readValue(raw, true)
-	if err == nil {
-		to.set(string(name), v)
+	switch {
+	case err != nil:
+		return err
+	case n != nil && v.known && v.v >= 0 && v.v <= most:
+		*n = v.number
+	case text != nil && v.text != "":
+		*text = clean.Cut(v.text, maxName)
 	}
-	return err
+	return nil
 }
 
 // readValue reads an AnyValue. Of a list it reads the first element, without nested lists.

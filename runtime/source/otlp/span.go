@@ -3,7 +3,6 @@ package otlp
 import (
 	"math"
 
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
@@ -50,89 +49,53 @@ type number struct {
 // ns converts seconds to ns.
 func (n number) ns() int64 { return int64(math.Round(n.v * 1e9)) }
 
-// numbers returns the field for a numeric attribute, and its maximum. Several names may mean the same field.
-func (f *facts) numbers(name string) (at *number, most float64) {
+// field returns where an attribute of a span is kept: as a text, or as a number up to most. Several names may mean the same
+// field; nil: it is skipped.
+func (f *facts) field(name string) (text *string, n *number, most float64) {
 	switch name {
 	case "gen_ai.latency.time_to_first_token":
-		return &f.ttft, event.MaxRequestTime.Seconds()
+		return nil, &f.ttft, event.MaxRequestTime.Seconds()
 	case "gen_ai.latency.e2e":
-		return &f.e2e, event.MaxRequestTime.Seconds()
+		return nil, &f.e2e, event.MaxRequestTime.Seconds()
 	case "gen_ai.latency.time_in_queue":
-		return &f.queue, event.MaxRequestTime.Seconds()
+		return nil, &f.queue, event.MaxRequestTime.Seconds()
 	case "gen_ai.latency.time_in_model_prefill":
-		return &f.prefill, event.MaxRequestTime.Seconds()
+		return nil, &f.prefill, event.MaxRequestTime.Seconds()
 	case "gen_ai.latency.time_in_model_decode":
-		return &f.decode, event.MaxRequestTime.Seconds()
+		return nil, &f.decode, event.MaxRequestTime.Seconds()
 	case "gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens":
-		return &f.prompt, event.MaxTokens
+		return nil, &f.prompt, event.MaxTokens
 	case "gen_ai.usage.cached_tokens", "gen_ai.usage.cache_read.input_tokens":
-		return &f.cached, event.MaxTokens
+		return nil, &f.cached, event.MaxTokens
 	case "gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens":
-		return &f.generated, event.MaxTokens
+		return nil, &f.generated, event.MaxTokens
 	case "gen_ai.request.max_tokens":
-		return &f.maxTokens, event.MaxTokens
-	}
-	return nil, 0
-}
-
-// words returns the field for a text attribute, or nil.
-func (f *facts) words(name string) *string {
-	switch name {
+		return nil, &f.maxTokens, event.MaxTokens
 	case "gen_ai.request.id":
-		return &f.request
+		return &f.request, nil, 0
 	case "rid":
-		return &f.rid
+		return &f.rid, nil, 0
 	case "gen_ai.response.model", "gen_ai.request.model":
-		return &f.model
+		return &f.model, nil, 0
 	case "module":
-		return &f.module
+		return &f.module, nil, 0
 	case "thread_label":
-		return &f.thread
+		return &f.thread, nil, 0
 	case "gen_ai.response.finish_reasons":
-		return &f.finish
+		return &f.finish, nil, 0
 	}
-	return nil
+	return nil, nil, 0
 }
 
-// wanted reports whether a span attribute is kept.
-func (f *facts) wanted(name string) bool {
-	at, _ := f.numbers(name)
-	return at != nil || f.words(name) != nil
-}
-
-// set stores the value of an attribute. It ignores values out of range.
-func (f *facts) set(name string, v value) {
-	if at, most := f.numbers(name); at != nil && v.number.known && v.v >= 0 && v.v <= most {
-		*at = v.number
-	}
-	if at := f.words(name); at != nil && v.text != "" {
-		*at = clean.Cut(v.text, maxName)
-	}
-}
-
-// wanted reports whether a resource attribute is kept.
-func (r *resource) wanted(name string) bool { return r.words(name) != nil }
-
-func (r *resource) words(name string) *string {
+// field is like that of facts, for an attribute of a resource.
+func (r *resource) field(name string) (text *string, n *number, most float64) {
 	switch name {
 	case "service.name":
-		return &r.service
+		return &r.service, nil, 0
 	case "vllm.process_name":
-		return &r.process
+		return &r.process, nil, 0
 	}
-	return nil
-}
-
-func (r *resource) set(name string, v value) {
-	if at := r.words(name); at != nil {
-		*at = clean.Cut(v.text, maxName)
-	}
-}
-
-// attributes stores attribute values.
-type attributes interface {
-	wanted(name string) bool
-	set(name string, v value)
+	return nil, nil, 0
 }
 
 // value is an attribute's value: text or number. Of a list it is the first element.
