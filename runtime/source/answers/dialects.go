@@ -277,7 +277,6 @@ func (c *choice) read(m *Message, choices int) {
 
 // response is an object of /v1/responses.
 type response struct {
-	Object     word `json:"object"`
 	Model      word `json:"model"`
 	Status     word `json:"status"`
 	Incomplete struct {

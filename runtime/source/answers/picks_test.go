@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // sample returns the picks of a recorded response.
@@ -46,9 +48,9 @@ func TestPicks(t *testing.T) {
 				t.Errorf("%s: token %d picks %v in layer %d", name, i/3, row, i%3)
 			}
 		}
-		var sum tally
+		var sum event.Experts
 		for round := uint64(1); round <= 2; round++ {
-			e, err := sum.Add(p, 4)
+			e, err := p.addTo(&sum, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,11 +67,11 @@ func TestPicks(t *testing.T) {
 // TestTally restarts the counts for another model, and grows them for new experts.
 func TestTally(t *testing.T) {
 	picks := func(bytes ...byte) *Picks { return &Picks{len(bytes) / 4, 2, 2, cells(bytes, 1)} }
-	var sum tally
-	if _, err := sum.Add(picks(0, 1, 2, 2), 0); err != nil {
+	var sum event.Experts
+	if _, err := picks(0, 1, 2, 2).addTo(&sum, 0); err != nil {
 		t.Fatal(err)
 	}
-	e, err := sum.Add(picks(0, 3, 1, 2), 1)
+	e, err := picks(0, 3, 1, 2).addTo(&sum, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func TestTally(t *testing.T) {
 	if e.Decode[4+2] != 0 { // a layer that picks one expert twice is dense
 		t.Errorf("a dense layer was counted: %v", e.Decode)
 	}
-	if e, err = sum.Add(&Picks{1, 1, 2, cells([]byte{5, 6}, 1)}, 0); err != nil || e.Layers != 1 || e.DecodeTokens != 1 {
+	if e, err = (&Picks{1, 1, 2, cells([]byte{5, 6}, 1)}).addTo(&sum, 0); err != nil || e.Layers != 1 || e.DecodeTokens != 1 {
 		t.Errorf("%+v (%v)", e, err)
 	}
 }
@@ -120,8 +122,8 @@ func FuzzPicks(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var sum tally
-		if e, err := sum.Add(p, prompt); err == nil && (len(e.Prompt) != e.Layers*e.Experts || e.PromptTokens+e.DecodeTokens != uint64(p.Tokens)) {
+		var sum event.Experts
+		if e, err := p.addTo(&sum, prompt); err == nil && (len(e.Prompt) != e.Layers*e.Experts || e.PromptTokens+e.DecodeTokens != uint64(p.Tokens)) {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -26,8 +26,8 @@ type Server struct {
 	expertsUsed int
 	sink        event.Sink // set by Start
 
-	picking sync.Mutex // guards picks; held until their counts are emitted, so that counts only grow
-	picks   tally
+	picking sync.Mutex    // guards picks; held until their counts are emitted, so that counts only grow
+	picks   event.Experts // so far
 
 	mu       sync.Mutex // guards the fields below
 	engine   event.EngineInfo
@@ -178,7 +178,7 @@ func (s *Server) countPicks(sum *Message) error {
 	_, prompt := pickedRows(sum, p.Tokens)
 	s.picking.Lock()
 	defer s.picking.Unlock()
-	counts, err := s.picks.Add(p, prompt)
+	counts, err := p.addTo(&s.picks, prompt)
 	if err != nil {
 		return err
 	}

@@ -6,15 +6,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// tally counts picks over many responses. The zero value is ready to use; it is not safe for concurrent use.
-type tally struct {
-	counts event.Experts
-}
-
-// Add counts the picks of a response, whose first prompt rows belong to the prompt, and returns the counts so far.
-// Responses do not contain the number of experts: it is the highest picked index plus 1. A different number of layers
-// or picks means another model, and the counts restart.
-func (t *tally) Add(p *Picks, prompt int) (*event.Experts, error) {
+// addTo adds the picks of a response, whose first prompt rows belong to the prompt, to the counts so far, and returns a copy
+// of them. Responses do not contain the number of experts: it is the highest picked index plus 1. A different number of
+// layers or picks means another model, and the counts restart.
+func (p *Picks) addTo(c *event.Experts, prompt int) (*event.Experts, error) {
 	if p.Used > 64 || p.Layers > 1024 {
 		return nil, errors.New("count picks: too many layers or picks")
 	}
@@ -29,8 +24,7 @@ func (t *tally) Add(p *Picks, prompt int) (*event.Experts, error) {
 	if experts*p.Layers > maxCells {
 		return nil, errors.New("count picks: too many experts")
 	}
-	t.shape(p, experts)
-	c := &t.counts
+	p.shape(c, experts)
 	for i := range p.Tokens * p.Layers {
 		into := c.Decode
 		if i/p.Layers < prompt {
@@ -50,8 +44,7 @@ func (t *tally) Add(p *Picks, prompt int) (*event.Experts, error) {
 }
 
 // shape grows the counts to the number of experts, in a copy that no reader holds.
-func (t *tally) shape(p *Picks, experts int) {
-	c := &t.counts
+func (p *Picks) shape(c *event.Experts, experts int) {
 	if c.Layers != p.Layers || c.Used != p.Used {
 		*c = event.Experts{Layers: p.Layers, Used: p.Used}
 	}

@@ -313,26 +313,18 @@ func (p *Probe) In(sink event.Sink) event.Sink {
 	if p.cuda == nil {
 		return sink
 	}
-	return counted{p.cuda, sink}
-}
-
-type counted struct {
-	*cuda
-	sink event.Sink
-}
-
-// Emit implements event.Sink.
-func (c counted) Emit(e event.Event) {
-	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
-		here := *h
-		c.mu.Lock()
-		for i, from := range cudaReadings(&c.rates) {
-			*cudaReadings(&here.Engine)[i] = *from
+	return event.SinkFunc(func(e event.Event) {
+		if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+			here := *h
+			p.cuda.mu.Lock()
+			for i, from := range cudaReadings(&p.cuda.rates) {
+				*cudaReadings(&here.Engine)[i] = *from
+			}
+			p.cuda.mu.Unlock()
+			e.Data = &here
 		}
-		c.mu.Unlock()
-		e.Data = &here
-	}
-	c.sink.Emit(e)
+		sink.Emit(e)
+	})
 }
 
 // runCUDA watches a process that does not link llama.cpp: its requests are not seen.

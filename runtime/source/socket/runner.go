@@ -248,22 +248,14 @@ var requestErrors = []error{
 	engine.ErrEmptyPrompt, engine.ErrPromptTooLong, engine.ErrUnknownToken, engine.ErrQueueFull, engine.ErrStopped,
 }
 
-// engineError is an error received as text from an engine. It wraps the matching error of requestErrors.
-type engineError struct {
-	text  string
-	cause error
-}
-
-func (e engineError) Error() string { return e.text }
-func (e engineError) Unwrap() error { return e.cause }
-
 // ParseError converts the text of an engine's error to an error, which wraps that of the package engine if there is one.
 func ParseError(text string) error {
-	i := slices.IndexFunc(requestErrors, func(err error) bool { return strings.Contains(text, err.Error()) })
-	if i < 0 {
-		return errors.New(text)
+	for _, cause := range requestErrors {
+		if before, after, ok := strings.Cut(text, cause.Error()); ok {
+			return fmt.Errorf("%s%w%s", before, cause, after)
+		}
 	}
-	return engineError{text, requestErrors[i]}
+	return errors.New(text)
 }
 
 // requestError maps the error of an answer to one of requestErrors.

@@ -317,7 +317,6 @@ const asleep = "asleep until the next request"
 // nextToken is an object, or an array with one object, depending on the version.
 type nextToken struct {
 	Decoded int   `json:"n_decoded"`
-	Remain  int   `json:"n_remain"`
 	More    *bool `json:"has_next_token"` // false after the end of a request; still true if it was cut off
 }
 

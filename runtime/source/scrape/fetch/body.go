@@ -27,31 +27,19 @@ var (
 	errTimeout  = errors.New("no response in time")
 )
 
-// boundedBody is a body limited to left bytes. It never ends early without an error.
-type boundedBody struct {
-	reader io.Reader
-	left   int64
-	ctx    context.Context
+// describedBody is a body whose errors are texts for users.
+type describedBody struct {
+	io.Reader
+	ctx context.Context
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		var one [1]byte
-		if n, err := b.reader.Read(one[:]); n == 0 && err != nil {
-			return 0, b.err(err)
-		}
-		return 0, ErrTooLarge
+// Read implements io.Reader.
+func (b describedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = describeError(b.ctx, err)
 	}
-	n, err := b.reader.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, b.err(err)
-}
-
-func (b *boundedBody) err(err error) error {
-	if err == nil || err == io.EOF {
-		return err
-	}
-	return describeError(b.ctx, err)
+	return n, err
 }
 
 // refusal is why a response is not used, as a text for users.
@@ -65,11 +53,14 @@ func describeError(ctx context.Context, err error) error {
 	var op *net.OpError
 	var dns *net.DNSError
 	var refused refusal
+	var large *http.MaxBytesError
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return errTimeout
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &large):
+		return ErrTooLarge
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
 	case errors.Is(err, io.ErrUnexpectedEOF):

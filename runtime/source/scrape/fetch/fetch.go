@@ -117,7 +117,7 @@ func (c *Client) send(ctx context.Context, method, path string, content []byte) 
 		cancel()
 		return nil, err
 	}
-	a.Body = &boundedBody{reader: a.Body, left: c.opt.MaxBytes, ctx: ctx}
+	a.Body = describedBody{http.MaxBytesReader(nil, io.NopCloser(a.Body), c.opt.MaxBytes), ctx}
 	release := a.close
 	a.close = func() {
 		cancel() // first, so that closing does not wait for the rest of the body
