@@ -74,6 +74,7 @@ func (s *state) apply(e *event.Event) {
 		s.applyStage(e)
 	case event.KindToken:
 		s.applyToken(e)
+		s.rates.addMade(e.Step, uint64(StampedTokens(e)))
 	case event.KindExperts:
 		if p, ok := e.Data.(*event.Experts); ok && p != nil {
 			s.routing.apply(e.At, p)

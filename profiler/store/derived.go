@@ -104,7 +104,7 @@ func deriveDecode(s *state, at event.Time, ns int64, k int) {
 func derivePrompt(s *state, l *liveRequest) {
 	v, c := &l.view, &s.counts
 	uncached := c.AnyCached > 0 && c.AnyCached == c.Finished+c.Cancelled+c.Failed+c.Unseen
-	if v.First == 0 || l.promptCounted || l.stageTime[event.StagePrompt] > 0 || !v.Prefill.OK() || !derivesPasses(s) || !uncached && !v.State.Final() {
+	if v.First == 0 || l.promptCounted || l.promptShared || l.stageTime[event.StagePrompt] > 0 || !v.Prefill.OK() || !derivesPasses(s) || !uncached && !v.State.Final() {
 		return
 	}
 	n := v.Computed

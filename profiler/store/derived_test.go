@@ -472,3 +472,44 @@ func TestCellsOfAStagedPrompt(t *testing.T) {
 		}
 	}
 }
+
+// TestPrefillOfSharedPrompts: a prompt that others joined before its first token shows no speed of the engine.
+func TestPrefillOfSharedPrompts(t *testing.T) {
+	for others, expected := range []any{10 / .05, "not yet"} {
+		p := newSession()
+		p.attached(event.CapTokens, 0)
+		p.state(0, 1, event.StateQueued, &event.Request{PromptTokens: 10})
+		for i := range others {
+			p.state(ms, event.RequestID(2+i), event.StateQueued, &event.Request{PromptTokens: 10})
+		}
+		p.now = event.Time(sec + 50*ms)
+		for r := range 1 + others {
+			p.token(0, event.RequestID(1+r), 1)
+		}
+		for r := range 1 + others {
+			p.state(10*ms, event.RequestID(1+r), event.StateFinished, &event.Outcome{Prompt: 10, AnyCached: true, Generated: 1})
+		}
+		want(t, "prefill", p.store.Snapshot().Throughput.Prefill, expected)
+	}
+}
+
+// TestImpossibleKV: more cells in use than there are is no state of a cache.
+func TestImpossibleKV(t *testing.T) {
+	p := newSession()
+	p.attached(event.CapTokens, 0)
+	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 10, Total: 5}})
+	if v := p.store.Snapshot().KV; v.Usage.OK() || v.Used != 0 || v.Total != 0 {
+		t.Errorf("%+v, want nothing", v)
+	}
+}
+
+// TestCachedTokensBeforeAnyEnd: cached tokens come with the end of a request.
+func TestCachedTokensBeforeAnyEnd(t *testing.T) {
+	p := newSession()
+	p.attached(event.CapTokens, 0)
+	p.state(0, 1, event.StateQueued, &event.Request{PromptTokens: 10})
+	p.token(0, 1, 1)
+	want(t, "cached tokens", p.store.Snapshot().Totals().Cached, "not yet")
+	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 10, Generated: 1})
+	want(t, "cached tokens", p.store.Snapshot().Totals().Cached, 0.)
+}

@@ -19,7 +19,10 @@ type kvCache struct {
 func (c *kvCache) apply(p *event.KV) {
 	c.reported = true
 	c.Used, c.Total, c.Usage = max(p.Used, 0), max(p.Total, 0), event.Absent(event.NotReported)
-	if p.Total > 0 {
+	switch {
+	case p.Total > 0 && float64(p.Used) > event.MaxShare*float64(p.Total): // they contradict each other
+		c.Used, c.Total = 0, 0
+	case p.Total > 0:
 		c.Usage = event.DerivedValue(metric.Share(float64(c.Used), float64(p.Total)))
 	}
 	if p.Freed > 0 {

@@ -26,6 +26,7 @@ type liveRequest struct {
 	load            modelLoad // the last one before the first token
 	foundCold       bool      // Cold was found, the engine did not say it: TTFT has only the part of the load that it waited for
 	promptCounted   bool      // its prompt is counted in the rates, see derivePrompt
+	promptShared    bool      // another request came before its first token: the engine may have processed both prompts
 	promptTotal     int       // its prompt tokens in the totals of the session
 	promptStaged    bool      // its prompt tokens are those of a stage, which leaves out cached ones
 	missedFirst     bool      // its first token was not received

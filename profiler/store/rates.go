@@ -16,6 +16,10 @@ type rates struct {
 	passes           bool                  // forward passes are reported: nothing is derived from tokens
 	stepsHavePrompts bool                  // forward passes report prompt tokens: do not count them from stages as well
 	trend            Trend
+
+	passStep, passRows uint64 // the last decode pass, and the tokens counted for its batch until tokens name it
+	passSecond         int64
+	earlyStep, early   uint64 // tokens that came before their pass
 }
 
 // secondWork is the work of one second.
@@ -83,10 +87,31 @@ func (r *rates) addStep(e *event.Event) {
 	} else if e.N > 0 {
 		w.decodeBusy = event.Add(w.decodeBusy, e.Dur)
 		w.decodeTokens += uint64(e.N)
+		if r.passStep, r.passRows, r.passSecond = e.Step, uint64(e.N), r.second; r.earlyStep == e.Step {
+			r.addMade(e.Step, r.early)
+		}
 		w.decodePasses++
 		if e.N > 1 {
 			w.batchPasses++
 		}
+	}
+	r.earlyStep = 0
+}
+
+// addMade counts k tokens by the pass that made them. The rows of its batch are not what it made: drafted tokens may be
+// refused, and a row may make several.
+func (r *rates) addMade(step, k uint64) {
+	w := &r.slots[r.passSecond%rateSlots]
+	switch {
+	case step == 0:
+	case step != r.passStep:
+		if step != r.earlyStep {
+			r.earlyStep, r.early = step, 0
+		}
+		r.early += k
+	case w.second == r.passSecond:
+		w.decodeTokens += k - r.passRows
+		r.passRows = 0
 	}
 }
 

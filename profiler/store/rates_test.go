@@ -233,3 +233,43 @@ func TestPassExperts(t *testing.T) {
 	step([]uint16{0, 1}, []uint16{0, 1})                 // 2 experts
 	check("all pass sizes", 2+float64(1+1+0)/3*4/5, 1200*5+4*100*2/3., 5)
 }
+
+// TestDecodeOfPassesThatNameTheirTokens: a row of a decode pass may make several tokens, and drafted ones may be refused.
+// Tokens may come before or after their pass.
+func TestDecodeOfPassesThatNameTheirTokens(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows, made, passes int
+		before             bool
+		want               float64
+	}{
+		"a row makes four tokens":      {1, 4, 5, false, 4 / .04},
+		"two of five rows are drafts":  {5, 3, 5, false, 3 / .04},
+		"tokens come before the pass":  {5, 3, 5, true, 3 / .04},
+		"tokens do not name the pass":  {2, 0, 5, false, 2 / .04},
+		"the last of a second's ticks": {1, 4, 40, false, 4 / .04},
+	} {
+		p := newSession()
+		p.engine(event.CapSteps)
+		p.state(0, 1, event.StateQueued, nil)
+		token := func(step uint64, n int) {
+			p.emit(0, event.Event{Kind: event.KindToken, Req: 1, N: int32(n), Step: step})
+		}
+		p.emit(100*ms, event.Event{Kind: event.KindStep, Step: 1, Dur: 100 * ms, Prompt: 10})
+		token(1, 1)
+		for i := range c.passes {
+			step := uint64(i + 2)
+			p.now += event.Time(40 * ms)
+			if c.before {
+				token(step, c.made)
+			}
+			p.emit(0, event.Event{Kind: event.KindStep, Step: step, Dur: 40 * ms, N: int32(c.rows)})
+			switch {
+			case c.made == 0:
+				token(0, c.rows)
+			case !c.before:
+				token(step, c.made)
+			}
+		}
+		want(t, name, p.store.Snapshot().Throughput.Decode, c.want)
+	}
+}

@@ -87,6 +87,7 @@ func (s *state) applyToken(e *event.Event) {
 				s.latency.recordFirst(v, at)
 			}
 			s.explainTTFT(l)
+			l.promptShared = s.derived.begun > v.Enqueued
 			derivePrompt(s, l)
 			l.countPrompt(&s.counts)
 		}

@@ -89,10 +89,14 @@ func (s *Snapshot) ownTotals() Totals {
 			queued = event.DerivedValue(float64(c.Queued))
 		}
 	}
+	cached := event.Absent(event.NotYet)
+	if c.Finished+c.Cancelled+c.Failed+c.Unseen > 0 { // it comes with the end of a request
+		cached = endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached)
+	}
 	return Totals{
 		Queued: queued, Running: running,
 		Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed), Unseen: optionalCount(c.Unseen),
-		Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached), Padding: ofPasses(c.PadTokens),
+		Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: cached, Padding: ofPasses(c.PadTokens),
 		Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(s.Latency.StallCount[metric.Session]), Unmeasured: count(c.Unmeasured),
 		PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
 	}

@@ -62,9 +62,10 @@ type follow struct {
 
 // progress tracks a live request.
 type progress struct {
-	next  int32  // index of the next token
-	begun uint64 // round in which it first appeared
-	named uint64 // last round that named it
+	next    int32  // index of the next token
+	begun   uint64 // round in which it first appeared
+	named   uint64 // last round that named it
+	several bool   // it has several choices
 }
 
 // lateness tracks a series of late heartbeats.

@@ -139,6 +139,10 @@ func (f *follow) adaptToken(e *event.Event) bool {
 	if e.Index < 0 {
 		e.Index = p.next
 	}
+	p.several = p.several || e.Choice > 0 // each choice may have positions of its own
+	if e.Index > p.next && !f.syncing && !p.several && (p.next > 0 || f.lost[event.KindToken] > 0) {
+		e.Lost = true
+	}
 	n := max(e.N, 1)
 	end := e.Index + min(n, math.MaxInt32-e.Index)
 	if f.syncing && e.Index < p.next {

@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
 // tally counts what a reader receives in a session.
@@ -293,5 +294,38 @@ func TestEmitAllocatesNothing(t *testing.T) {
 		i++
 	}); n >= 1 {
 		t.Errorf("%v allocations an event", n)
+	}
+}
+
+// TestMissingTokens: positions show tokens that a reader never got, after which no gap is known. Those of the start of a
+// request are missing only if tokens are.
+func TestMissingTokens(t *testing.T) {
+	f := newFake(t)
+	var got log
+	client, err := Dial(f.address(), "", engine.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch(t, client, &got)
+	f.greet("one")
+	f.logged(&got, "tied")
+	for _, line := range []string{
+		`{"t":"tok","a":1000,"r":1,"i":1}`, // it counts from 1
+		`{"t":"tok","a":1001,"r":1,"i":2,"n":3}`,
+		`{"t":"tok","a":1002,"r":1,"i":5}`,
+		`{"t":"tok","a":1003,"r":1,"i":7}`, // one is missing
+		`{"t":"tok","a":1004,"r":1}`,
+		`{"t":"tok","a":1005,"r":2,"i":0,"c":1}`,
+		`{"t":"tok","a":1006,"r":2,"i":9}`, // the position of another choice
+		`{"t":"lost","a":1007,"by":{"token":3}}`,
+		`{"t":"tok","a":1008,"r":3,"i":2}`, // the first one is missing
+	} {
+		f.send("%s", line)
+	}
+	eventtest.Wait(t, "tokens", func() bool { return len(got.OfKind(event.KindToken)) == 8 })
+	for i, want := range []bool{false, false, false, true, false, false, false, true} {
+		if e := got.OfKind(event.KindToken)[i]; e.Lost != want {
+			t.Errorf("token %d: lost %v, want %v", i+1, e.Lost, want)
+		}
 	}
 }
