@@ -67,7 +67,7 @@ func bands(s *store.Snapshot) (out []band) {
 		for i := len(requests) - 1; i >= 0; i-- {
 			r := requests[i]
 			value, ok := p.of(r)
-			if !ok || s.Excluded(r) {
+			if !ok || s.Excluded(r) || value == "" && r.MissedStart { // what it said of itself is not known
 				continue
 			}
 			value = cmp.Or(value, p.none)

@@ -51,6 +51,11 @@ func TestBands(t *testing.T) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
+	late := request(2, "", "", -1) // began before llmtop attached
+	late.MissedStart = true
+	if got := described(&store.Snapshot{Requests: []*store.Request{request(3, "a", "code", -1), late, request(1, "a", "code", -1)}}); got != "" {
+		t.Errorf("a request whose start was missed: %q", got)
+	}
 	if got := described(viewtest.Slotted()); !strings.HasPrefix(got, "slot: slot 0 #4 slot 1 #5") {
 		t.Errorf("slots: %q", got)
 	}
