@@ -157,8 +157,12 @@ func drawTimeline(a grid.Area, s *store.Snapshot, f *pane.Frame, v *View) {
 	timelineTicks(in.Sub(laneNames, y+loadRows, x.w, 1), x)
 	if selected != nil {
 		y += loadRows + 1
-		in.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), pane.RequestTitle(f, selected))
-		request.DrawWaits(in.Sub(0, y+1, in.W, 1), f, s.WaitsOf(selected))
+		if room := in.H - y - 1; room > request.LeastGlance {
+			request.DrawGlance(in.Sub(0, y+1, in.W, room), s, f, selected)
+		} else {
+			in.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), pane.RequestTitle(f, selected))
+			request.DrawWaits(in.Sub(0, y+1, in.W, 1), f, s.WaitsOf(selected))
+		}
 	}
 }
 
