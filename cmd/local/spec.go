@@ -95,11 +95,7 @@ func (s *spec) loadLlama(ctx context.Context, report func(engine.LoadStage), loa
 			}
 			return ctx.Err() == nil
 		},
-		Log: func(level llama.LogLevel, line string) {
-			if level >= llama.LogInfo {
-				fmt.Fprintln(console.Err, line)
-			}
-		},
+		Log:   func(line string) { fmt.Fprintln(console.Err, line) },
 		Fatal: func(line string) { child.LastWords(trimSourceFolder(line)) },
 	})
 	switch {

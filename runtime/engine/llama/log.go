@@ -14,11 +14,11 @@ import (
 // the last ones for error messages.
 type journal struct {
 	mu    sync.Mutex
-	to    func(level LogLevel, line string)
+	to    func(line string) // receives lines of logInfo and above; may be nil
 	fatal func(line string) // receives the message of an abort; nil: to does
 	spy   func(line string) // also receives the lines; may be nil
 	quiet bool              // only spy receives the lines
-	level LogLevel          // level of the incomplete line
+	level int32             // level of the incomplete line
 	part  strings.Builder
 	lines []string // warnings and errors since the last mark, oldest first
 }
@@ -32,8 +32,8 @@ const noReason = "the library logged no error"
 // maxComplaints is the maximum length of journal.lines.
 const maxComplaints = 6
 
-// logContinue is the level of text that continues the previous line.
-const logContinue = 5
+// Levels of text, as in ggml.h: logContinue continues the previous line.
+const logInfo, logError, logContinue = 2, 4, 5
 
 // logCallback is log.write as a C callback. There is only one, since callbacks are never freed.
 var logCallback = sync.OnceValue(func() uintptr {
@@ -73,7 +73,7 @@ func (j *journal) write(level int32, text string) {
 	defer j.mu.Unlock()
 	for piece := range strings.Lines(text) {
 		if level != logContinue {
-			j.level = LogLevel(min(max(level, 0), int32(LogError)))
+			j.level = level
 		}
 		whole, ended := strings.CutSuffix(piece, "\n")
 		j.part.WriteString(strings.TrimRight(whole, "\r"))
@@ -89,15 +89,15 @@ func (j *journal) line(line string) {
 	if strings.Trim(line, ". ") == "" { // dots show progress
 		return
 	}
-	if j.level >= LogError {
+	if j.level >= logError {
 		j.lines = append(j.lines, strings.TrimSpace(line))
 		j.lines = j.lines[max(len(j.lines)-maxComplaints, 0):]
 	}
 	if j.spy != nil {
 		j.spy(line)
 	}
-	if j.to != nil && !j.quiet {
-		j.to(j.level, line)
+	if j.to != nil && !j.quiet && j.level >= logInfo {
+		j.to(line)
 	}
 }
 
@@ -110,7 +110,7 @@ func (j *journal) abort(line string) {
 	case fatal != nil:
 		fatal(line)
 	case to != nil:
-		to(LogError, line)
+		to(line)
 	}
 }
 
@@ -152,7 +152,7 @@ func (j *journal) during(spy func(line string), quiet bool, f func()) {
 }
 
 // listen sets the receivers of the log and of the message of an abort.
-func (j *journal) listen(to func(level LogLevel, line string), fatal func(line string)) {
+func (j *journal) listen(to, fatal func(line string)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.to, j.fatal = to, fatal

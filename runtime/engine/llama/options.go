@@ -29,10 +29,10 @@ type Options struct {
 	GPULayers int   // layers on a GPU, if there is one; 0: all, below 0: none
 	Memory    int64 // memory of the host that the model may use, in bytes; 0: the free memory
 
-	Report   func(engine.LoadStage)            // called after each stage of the load; may be nil
-	Progress func(share float64) (goOn bool)   // called with the loaded fraction; false ends the load; not on Windows
-	Log      func(level LogLevel, line string) // called with the library's log, from any thread; may be nil
-	Fatal    func(line string)                 // called with the reason before the library aborts the process; nil: Log is
+	Report   func(engine.LoadStage)          // called after each stage of the load; may be nil
+	Progress func(share float64) (goOn bool) // called with the loaded fraction; false ends the load; not on Windows
+	Log      func(line string)               // called with the library's log without debugging, from any thread; may be nil
+	Fatal    func(line string)               // called with the reason before the library aborts the process; nil: Log is
 }
 
 const (
@@ -41,28 +41,6 @@ const (
 	// DefaultBatch is llama.cpp's default: the number of rows that it computes together.
 	DefaultBatch = 512
 )
-
-// LogLevel is the severity of a log line.
-type LogLevel uint8
-
-// The levels, as in ggml.h.
-const (
-	LogNone LogLevel = iota
-	LogDebug
-	LogInfo
-	LogWarn
-	LogError
-)
-
-var logLevelNames = [...]string{"none", "debug", "info", "warning", "error"}
-
-// String is the level's name.
-func (l LogLevel) String() string {
-	if int(l) < len(logLevelNames) {
-		return logLevelNames[l]
-	}
-	return logLevelNames[LogNone]
-}
 
 // ErrLoadEnded means that Options.Progress ended the load.
 var ErrLoadEnded = errors.New("the load was cancelled")

@@ -27,23 +27,15 @@ var ascending = func() (list [512]int32) {
 	return list
 }()
 
-// tile is the location of a panel's rows: where they start and which lanes are stored.
-type tile struct {
-	first  int // row of lane 0
-	stride int // bytes between lanes
-	mask   uint16
-}
-
-// tileAt returns the tile of at most lanes rows for rows r..hi of m, and their number. If fewer are left, it includes
-// preceding rows, which are masked out. A matrix with fewer rows than lanes is processed row by row, repeated in every
-// lane.
-func tileAt(m *Matrix, r, hi, lanes int) (t tile, rows int) {
+// tileAt returns how many of the rows r..hi of m are computed next, at most lanes, and where they are: the row of the
+// first lane, the bytes between lanes, and which lanes are stored. If fewer rows are left, the tile includes preceding
+// rows, which are masked out. A matrix with fewer rows than lanes is processed row by row, repeated in every lane.
+func tileAt(m *Matrix, r, hi, lanes int) (rows, first, stride int, mask uint16) {
 	rows = min(hi-r, lanes)
-	first := min(r, m.Rows-lanes)
-	if first < 0 {
-		return tile{first: r, mask: 1}, 1
+	if first = min(r, m.Rows-lanes); first < 0 {
+		return 1, r, 0, 1
 	}
-	return tile{first: first, stride: m.Type.RowBytes(m.Cols), mask: uint16((1<<rows - 1) << (r - first))}, rows
+	return rows, first, m.Type.RowBytes(m.Cols), uint16((1<<rows - 1) << (r - first))
 }
 
 // tileRows returns the number of rows in a panel of the kernels in use.
@@ -94,28 +86,28 @@ func (p *product) runPanelsOf(lo, hi, from, to int) {
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
 	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
 	for r := lo; r < hi; {
-		t, rows := tileAt(&p.m, r, hi, lanes)
+		rows, first, apart, mask := tileAt(&p.m, r, hi, lanes)
 		for b := 0; b < blocks; b += panelBlocks {
 			n := min(panelBlocks, blocks-b)
 			at := b / panelBlocks * span
 			// the next tile, in the order of memory: the processor does not foresee accesses that jump from row to row
-			next := uintptr(unsafe.Pointer(&p.m.Data[t.first*stride])) + uintptr(lanes*(stride+at))
-			productsOf[active][p.m.Type].pack(&mem[0], &p.m.Data[t.first*stride+at], t.stride, n, next)
-			p.multiply(mem, t, b, n, from, to)
+			next := uintptr(unsafe.Pointer(&p.m.Data[first*stride])) + uintptr(lanes*(stride+at))
+			productsOf[active][p.m.Type].pack(&mem[0], &p.m.Data[first*stride+at], apart, n, next)
+			p.multiply(mem, first, mask, b, n, from, to)
 		}
 		r += rows
 	}
 }
 
-// multiply multiplies a panel, which holds the columns from block b on, by the vectors from..to.
-func (p *product) multiply(mem *panel, t tile, b, blocks, from, to int) {
+// multiply multiplies a panel of the tile at row first, which holds the columns from block b on, by the vectors from..to.
+func (p *product) multiply(mem *panel, first int, mask uint16, b, blocks, from, to int) {
 	multiply, act, actStride := productsOf[active][p.m.Type].gemm, p.a.q80, p.a.blocks*int(unsafe.Sizeof(actBlock{}))
 	for j := from; j < to; {
 		in, firstIn := p.list(p.in, j)
 		out, firstOut := p.list(p.out, j)
 		n := min(to-j, len(in), len(out))
-		a, d := &act[firstIn*p.a.blocks+b], &p.dst[firstOut*p.ldd+t.first]
-		multiply(&mem[0], blocks, (*byte)(unsafe.Pointer(a)), actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
+		a, d := &act[firstIn*p.a.blocks+b], &p.dst[firstOut*p.ldd+first]
+		multiply(&mem[0], blocks, (*byte)(unsafe.Pointer(a)), actStride, d, 4*p.ldd, &in[0], &out[0], n, mask, b > 0)
 		j += n
 	}
 }

@@ -27,7 +27,7 @@ type Pool struct {
 	finished atomic.Int32 // number of helpers that have finished the task
 	failed   atomic.Bool  // a worker has panicked; the others leave at their next barrier
 	mu       sync.Mutex   // guards cause
-	cause    *Panic
+	cause    error
 	busy     sync.Mutex // held during Run and Close
 	helpers  sync.WaitGroup
 
@@ -46,15 +46,6 @@ type Worker struct {
 	pool *Pool
 	id   int
 }
-
-// Panic is the value with which Run panics after a task has panicked: the original value and its stack.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-// Error returns the value and the stack of the worker that panicked.
-func (p *Panic) Error() string { return fmt.Sprintf("panic in worker: %v\n%s", p.Value, p.Stack) }
 
 // abandoned is the panic value with which the other workers leave a task that has panicked.
 type abandoned struct{}
@@ -94,7 +85,7 @@ func NewPool(n int) *Pool {
 func (p *Pool) ThreadIDs() []int { return slices.Clone(p.threads) }
 
 // Run calls task.Do on all workers and returns when all have finished. Concurrent calls run one after another. If Do
-// panics on any worker, Run panics with a *Panic, and the pool remains usable.
+// panics on any worker, Run panics with an error that has the value and the worker's stack, and the pool remains usable.
 func (p *Pool) Run(task Task) {
 	p.busy.Lock()
 	defer p.busy.Unlock()
@@ -152,13 +143,13 @@ func (w *Worker) call() {
 		if _, ok := v.(abandoned); v == nil || ok {
 			return
 		}
-		w.pool.fail(&Panic{v, debug.Stack()})
+		w.pool.fail(fmt.Errorf("panic in worker: %v\n%s", v, debug.Stack()))
 	}()
 	w.pool.task.Do(w)
 }
 
 // fail records the first failure of a job.
-func (p *Pool) fail(cause *Panic) {
+func (p *Pool) fail(cause error) {
 	p.mu.Lock()
 	if p.cause == nil {
 		p.cause = cause

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,7 +120,7 @@ func TestPoolPanics(t *testing.T) {
 			}))
 			return nil
 		}()
-		if e, ok := got.(*Panic); !ok || e.Value != cause {
+		if e, ok := got.(error); !ok || !strings.HasPrefix(e.Error(), "panic in worker: boom\n") || !strings.Contains(e.Error(), "TestPoolPanics") {
 			t.Fatalf("culprit %d: Run panicked with %v", culprit, got)
 		}
 		var ran atomic.Int32

@@ -16,16 +16,12 @@ func AddTo(y, x []float32) {
 	}
 }
 
-// RMSNorm writes x / sqrt(mean(x²)+eps) * weight to dst, which may be x. A nil weight means ones.
+// RMSNorm writes x / sqrt(mean(x²)+eps) * weight to dst, which may be x.
 func RMSNorm(dst, x, weight []float32, eps float32) {
 	if len(x) == 0 {
 		return
 	}
 	scale := float32(1 / math.Sqrt(float64(sets[active].dot(x, x))/float64(len(x))+float64(eps)))
-	if weight == nil {
-		sets[active].scaleTo(dst[:len(x)], x, scale)
-		return
-	}
 	sets[active].scaleMul(dst[:len(x)], x, weight[:len(x)], scale)
 }
 
