@@ -135,7 +135,7 @@ func TestProxyOfManyStreams(t *testing.T) {
 		}
 	}
 	l := &s.Latency
-	if l.E2EL[metric.Session].Count != streams || l.TTFT[metric.Session].Count != streams || s.Counts.GeneratedTokens != streams*tokens || s.Drops.Total() != 0 {
-		t.Errorf("%d E2EL, %d TTFT, counts %+v, dropped %v", l.E2EL[metric.Session].Count, l.TTFT[metric.Session].Count, s.Counts, s.Drops)
+	if l.Of[store.E2EL][metric.Session].Count != streams || l.Of[store.TTFT][metric.Session].Count != streams || s.Counts.GeneratedTokens != streams*tokens || s.Drops.Total() != 0 {
+		t.Errorf("%d E2EL, %d TTFT, counts %+v, dropped %v", l.Of[store.E2EL][metric.Session].Count, l.Of[store.TTFT][metric.Session].Count, s.Counts, s.Drops)
 	}
 }

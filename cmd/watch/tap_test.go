@@ -54,7 +54,7 @@ func TestJoined(t *testing.T) {
 	if sum.Unseen.V != 1 || sum.Finished.V != 1 || sum.Generated.V != 5 || sum.Prompt.V != 7 || sum.Queued.V != 3 || sum.Running.V != 2 || v.KV.Usage.V != 0.5 {
 		t.Errorf("totals %+v, KV %v", sum, v.KV.Usage)
 	}
-	if len(v.Requests) != 2 || v.Latency.TTFT[metric.Session].Count != 1 || v.Aggregates.Histogram(event.HistogramTTFT) != nil || v.Aggregates.Histogram(event.HistogramQueue) == nil {
+	if len(v.Requests) != 2 || v.Latency.Of[store.TTFT][metric.Session].Count != 1 || v.Aggregates.Histogram(event.HistogramTTFT) != nil || v.Aggregates.Histogram(event.HistogramQueue) == nil {
 		t.Errorf("%d requests, histograms %+v", len(v.Requests), v.Aggregates.Histograms)
 	}
 	if r := v.Throughput.Decode; r.V != 20 {

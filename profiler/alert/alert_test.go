@@ -30,7 +30,7 @@ func slow(now event.Time, p99 time.Duration) *store.Snapshot {
 	s := store.Empty()
 	s.Now, s.Engine.Name = now, "demo"
 	if p99 > 0 {
-		s.Latency.TTFT[metric.Minute] = metric.Summary{Count: 10, P99: int64(p99)}
+		s.Latency.Of[store.TTFT][metric.Minute] = metric.Summary{Count: 10, P99: int64(p99)}
 	}
 	return s
 }

@@ -99,7 +99,7 @@ func agree(t rapid.TB, x *Exporter, p *scenario) {
 	for id := range store.NumLatencies {
 		c := latencyMetrics[id]
 		n, sum := sums(t, x, c)
-		want := id.Row().In(l)[metric.Session]
+		want := l.Of[id][metric.Session]
 		if whole := want.Mean * float64(want.Count) / 1e9; n != want.Count || math.Abs(sum-whole) > 1e-7*math.Abs(whole)+1e-8 {
 			t.Errorf("%s: %d that sum to %v s, the store has %d and %v s", c.name, n, sum, want.Count, whole)
 		}
@@ -166,8 +166,8 @@ func TestGapsOfManyRequests(t *testing.T) {
 	gaps := func(want uint64) {
 		t.Helper()
 		p.store.Drain()
-		if n, _ := sums(t, x, itl); n != want || p.store.Snapshot().Latency.ITL[metric.Session].Count != want {
-			t.Errorf("%d gaps, %d in the store, want %d", n, p.store.Snapshot().Latency.ITL[metric.Session].Count, want)
+		if n, _ := sums(t, x, itl); n != want || p.store.Snapshot().Latency.Of[store.ITL][metric.Session].Count != want {
+			t.Errorf("%d gaps, %d in the store, want %d", n, p.store.Snapshot().Latency.Of[store.ITL][metric.Session].Count, want)
 		}
 	}
 	each := func(do func(id event.RequestID)) {

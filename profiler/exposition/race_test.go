@@ -78,7 +78,7 @@ func TestScrapesWhileEnginesRun(t *testing.T) {
 		}
 	}
 	for _, s := range stores {
-		if n := s.Snapshot().Latency.TTFT[metric.Session].Count; n != requests {
+		if n := s.Snapshot().Latency.Of[store.TTFT][metric.Session].Count; n != requests {
 			t.Errorf("a store counts %d requests", n)
 		}
 	}

@@ -38,9 +38,8 @@ type Distribution struct {
 // latencies returns the latencies of a session that llmtop measured.
 func latencies(s *store.Snapshot) (out Latencies) {
 	for id := range store.Latencies {
-		row := &store.Latencies[id]
-		if d := distribution(row.In(&s.Latency)[session]); d != nil {
-			out = append(out, Latency{Name: row.JSON, Origin: event.Measured.String(), Distribution: *d})
+		if d := distribution(s.Latency.Of[id][session]); d != nil {
+			out = append(out, Latency{Name: store.Latencies[id].JSON, Origin: event.Measured.String(), Distribution: *d})
 		}
 	}
 	return out

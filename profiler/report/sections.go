@@ -162,7 +162,7 @@ func model(s *store.Snapshot) *Model {
 
 // undistributed returns why there is no distribution of a latency that single requests have, by its JSON name.
 func undistributed(s *store.Snapshot) map[string]string {
-	if s.Counts.Polled == 0 || s.Latency.TPOT[session].Count > 0 {
+	if s.Counts.Polled == 0 || s.Latency.Of[store.TPOT][session].Count > 0 {
 		return nil
 	}
 	return map[string]string{store.Latencies[store.TPOT].JSON: store.MissedByPolls}

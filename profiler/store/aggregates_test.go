@@ -184,7 +184,7 @@ func TestPolledRequests(t *testing.T) {
 	}
 	v = snapshotAfter(at, list...)
 	r := v.Requests[0]
-	if r.State != event.StateFinished || r.Reason != unknownReason || r.E2EL.OK() || v.Counts.Polled != 1 || v.Counts.Running != 0 || v.Latency.ITL[metric.Session].Count != 0 {
+	if r.State != event.StateFinished || r.Reason != unknownReason || r.E2EL.OK() || v.Counts.Polled != 1 || v.Counts.Running != 0 || v.Latency.Of[ITL][metric.Session].Count != 0 {
 		t.Errorf("at its end %+v", r)
 	}
 	cut := slot(80, 80, 42)
@@ -312,7 +312,7 @@ func TestPollsMissShortRequests(t *testing.T) {
 	cut := slot(4, 9)
 	cut.Slots[0].End = event.StateCancelled
 	v := snapshotAfter([]float64{1, 2, 3, 4, 5, 6}, slot(1, 10), slot(1, 60), slot(2, 5), slot(3, 5), slot(4, 9), cut)
-	if n := v.Latency.TPOT[metric.Session].Count; n != 0 || !v.Requests[len(v.Requests)-1].TPOT.OK() {
+	if n := v.Latency.Of[TPOT][metric.Session].Count; n != 0 || !v.Requests[len(v.Requests)-1].TPOT.OK() {
 		t.Errorf("%d requests in the distribution of TPOT, want none; the long request has %+v", n, v.Requests[len(v.Requests)-1].TPOT)
 	}
 	if got := v.Totals(); got.Finished.OK() || got.FinishedSeen != event.DerivedValue(3) || got.Cancelled.OK() {

@@ -166,8 +166,8 @@ func (c *crowd) check(t *testing.T, s *Snapshot) {
 		t.Fatalf("counts %+v\nwant   %+v", got, want)
 	}
 	l := &s.Latency
-	if l.TTFT[metric.Session].Count != c.ttft || l.E2EL[metric.Session].Count != c.e2el || l.ITL[metric.Session].Count != c.itl {
-		t.Fatalf("%d TTFT, %d E2EL, %d ITL; want %d, %d, %d", l.TTFT[metric.Session].Count, l.E2EL[metric.Session].Count, l.ITL[metric.Session].Count, c.ttft, c.e2el, c.itl)
+	if l.Of[TTFT][metric.Session].Count != c.ttft || l.Of[E2EL][metric.Session].Count != c.e2el || l.Of[ITL][metric.Session].Count != c.itl {
+		t.Fatalf("%d TTFT, %d E2EL, %d ITL; want %d, %d, %d", l.Of[TTFT][metric.Session].Count, l.Of[E2EL][metric.Session].Count, l.Of[ITL][metric.Session].Count, c.ttft, c.e2el, c.itl)
 	}
 	ids := make([]event.RequestID, len(s.Requests))
 	for i, r := range s.Requests {
@@ -296,8 +296,8 @@ func TestFiveThousandStreams(t *testing.T) {
 	if n.Finished != streams || n.GeneratedTokens != streams*tokens || n.Running != 0 || n.UnmeasuredOpen != 0 || s.Drops.Total() != 0 {
 		t.Errorf("counts %+v, dropped %v", n, s.Drops)
 	}
-	if l.TTFT[metric.Session].Count != streams || l.E2EL[metric.Session].Count != streams || l.TPOT[metric.Session].Count != streams || l.ITL[metric.Session].Count != streams*(tokens-1) {
-		t.Errorf("%d TTFT, %d E2EL, %d TPOT, %d ITL", l.TTFT[metric.Session].Count, l.E2EL[metric.Session].Count, l.TPOT[metric.Session].Count, l.ITL[metric.Session].Count)
+	if l.Of[TTFT][metric.Session].Count != streams || l.Of[E2EL][metric.Session].Count != streams || l.Of[TPOT][metric.Session].Count != streams || l.Of[ITL][metric.Session].Count != streams*(tokens-1) {
+		t.Errorf("%d TTFT, %d E2EL, %d TPOT, %d ITL", l.Of[TTFT][metric.Session].Count, l.Of[E2EL][metric.Session].Count, l.Of[TPOT][metric.Session].Count, l.Of[ITL][metric.Session].Count)
 	}
 	if len(s.Requests) != MaxRequests || len(s.Earlier) != streams-MaxRequests || len(c.session.ended) != streams {
 		t.Errorf("%d requests in the ring and %d in the past, %d calls of OnRequest", len(s.Requests), len(s.Earlier), len(c.session.ended))

@@ -108,7 +108,7 @@ func TestMetricsFollowTheirDefinitions(t *testing.T) {
 		}
 		p.now += event.Time(2 * sec)
 		s := p.store.Snapshot()
-		if got, want := s.Latency.ITL[metric.Session], all.Summary(); got != want {
+		if got, want := s.Latency.Of[ITL][metric.Session], all.Summary(); got != want {
 			rt.Fatalf("ITL %+v, want %+v", got, want)
 		}
 		checkReading(rt, "TTPS", s.Throughput.SessionTTPS, generated/(float64(s.Now-s.Started)/1e9))

@@ -256,7 +256,7 @@ func TestWaitsForReportedSlots(t *testing.T) {
 	if len(r.Waits) != 1 || r.Waits[0].Cause != verdict.Queue || r.Waits[0].By != 1 || !near(r.STIL, event.DerivedValue(.1)) || !r.QueueInferred() {
 		t.Errorf("queue time %v, waits %+v", r.STIL, r.Waits)
 	}
-	if n := p.store.Snapshot().Latency.STIL[metric.Session].Count; n != 0 {
+	if n := p.store.Snapshot().Latency.Of[STIL][metric.Session].Count; n != 0 {
 		t.Errorf("%d queue times in the distribution", n)
 	}
 }
@@ -334,7 +334,7 @@ func TestColdIsFound(t *testing.T) {
 				t.Errorf("%s: request %d: a load of %v before it", name, r.ID, before)
 			}
 		}
-		if n := s.Latency.ColdTTFT[metric.Session].Count + s.Latency.TTFT[metric.Session].Count; len(p.ended) != len(c.cold) || name != "a probe" && n != uint64(len(c.cold)) {
+		if n := s.Latency.Of[ColdTTFT][metric.Session].Count + s.Latency.Of[TTFT][metric.Session].Count; len(p.ended) != len(c.cold) || name != "a probe" && n != uint64(len(c.cold)) {
 			t.Errorf("%s: %d requests, %d in the distributions", name, len(p.ended), n)
 		}
 	}

@@ -31,7 +31,7 @@ func TestAnswersOneAfterTheOther(t *testing.T) {
 	if r := p.request(t, 1); r.STIL.OK() || r.Dominant.Stage != event.StageNone {
 		t.Errorf("the first: queue time %v, parts %+v", r.STIL, r.Parts)
 	}
-	if l := p.store.Snapshot().Latency.STIL[metric.Session]; l.Count != 0 {
+	if l := p.store.Snapshot().Latency.Of[STIL][metric.Session]; l.Count != 0 {
 		t.Errorf("%d queue times, of the requests that waited only", l.Count)
 	}
 	for id := range event.RequestID(3) {

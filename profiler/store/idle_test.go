@@ -37,7 +37,7 @@ func TestLastActive(t *testing.T) {
 	p.now = ended + event.Time(70*sec)
 	s := p.store.Snapshot()
 	want(t, "decode now", s.Throughput.Decode, "not yet")
-	if s.Latency.ITL[metric.Minute].Count != 0 {
+	if s.Latency.Of[ITL][metric.Minute].Count != 0 {
 		t.Error("tokens within the last minute")
 	}
 	last := s.LastActive
@@ -48,8 +48,8 @@ func TestLastActive(t *testing.T) {
 		t.Errorf("last values are %d ns old, want 69 to 70 s", age)
 	}
 	want(t, "last decode", last.Throughput.Decode, 50.)
-	if last.Latency.ITL[metric.Minute].Count != 38 || last.Throughput.Running != 0 {
-		t.Errorf("last values: %d gaps, %d running; want 38, 0", last.Latency.ITL[metric.Minute].Count, last.Throughput.Running)
+	if last.Latency.Of[ITL][metric.Minute].Count != 38 || last.Throughput.Running != 0 {
+		t.Errorf("last values: %d gaps, %d running; want 38, 0", last.Latency.Of[ITL][metric.Minute].Count, last.Throughput.Running)
 	}
 	run(3)
 	p.state(0, 3, event.StateFinished, nil)

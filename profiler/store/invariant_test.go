@@ -65,7 +65,7 @@ func checkSnapshot(s *Snapshot) error {
 	}
 	l := &s.Latency
 	for id := range NumLatencies {
-		windows := id.Row().In(l)
+		windows := l.Of[id]
 		for w, sum := range windows {
 			if err := checkSummary(sum); err != nil {
 				return err
@@ -109,7 +109,7 @@ func checkCounted(s *Snapshot) error {
 		return nil
 	}
 	for w := range metric.NumWindows {
-		for cold, sum := range map[bool]*metric.Summary{false: &s.Latency.TTFT[w], true: &s.Latency.ColdTTFT[w]} {
+		for cold, sum := range map[bool]*metric.Summary{false: &s.Latency.Of[TTFT][w], true: &s.Latency.Of[ColdTTFT][w]} {
 			n := uint64(0)
 			for range s.CountedIn(w, cold) {
 				n++

@@ -25,8 +25,7 @@ const (
 
 // Latency holds the latency distributions over each window, and their trend.
 type Latency struct {
-	*LatencySummaries
-
+	Of         *LatencySummaries
 	Session    struct{ TTFT, ITL, TPOT *metric.Histogram } // what Snapshot.ChangesSince compares
 	Series     []LatencyPoint                              // one per second, oldest first, at most SeriesLen
 	Stalls     []Stall                                     // newest last
@@ -35,10 +34,8 @@ type Latency struct {
 	Goodput    event.Reading // requests/s that met every target, over the last minute
 }
 
-// LatencySummaries describe the distributions over each window. They are immutable.
-type LatencySummaries struct {
-	TTFT, ColdTTFT, Answer, Thinking, ITL, MaxITL, STIL, E2EL, TPOT, AnswerTPOT [metric.NumWindows]metric.Summary
-}
+// LatencySummaries describe the distribution of each latency over each window. They are immutable.
+type LatencySummaries [NumLatencies][metric.NumWindows]metric.Summary
 
 // noLatencies are those of an engine without requests, as hundreds of polled servers are.
 var noLatencies LatencySummaries
@@ -73,8 +70,7 @@ type LatencyRow struct {
 	FromQueue bool    // counts from the queue: the cold request, which contains the model load, is not compared with others
 
 	Moment Moment
-	Of     func(*Request) event.Reading                      // nil for latencies of tokens
-	In     func(*Latency) *[metric.NumWindows]metric.Summary // its distribution
+	Of     func(*Request) event.Reading // nil for latencies of tokens
 }
 
 // The bucket bounds of classic histograms of times to the first token, per token, of whole requests, and in queues, in s:
@@ -93,69 +89,59 @@ var Latencies = [NumLatencies]LatencyRow{
 		Help:      "time to first token: first token - enqueued, of warm requests",
 		Practical: 200e-6, Gate: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
 	},
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
 		Help:      "time to first token of the cold request, including the model load if it is reported",
 		Practical: 5e-3,
 		Of:        func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
-		In:        func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
 	},
 	Answer: {
 		Name: "first answer token", Title: "1st answer", JSON: "answer_s", Metric: "llmtop.time_to_first_answer_token", Reason: true, Alert: "answer", Bounds: FirstBounds,
 		Help:      "time to the first token of the answer of requests that reason: first token that is no reasoning - enqueued",
 		Practical: 200e-6, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.Answer) },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.Answer },
 	},
 	Thinking: {
 		Name: "thinking time", Title: "thinking", JSON: "thinking_s", Metric: "llmtop.thinking.time", Reason: true, Alert: "thinking", Bounds: WholeBounds,
 		Help:      "from the first token of reasoning to the next token of the answer; pacing is excluded",
 		Practical: 1e-3, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.Thinking },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.Thinking },
 	},
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
 		Help:      "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without other stages, model load and pacing of others",
 		Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.QueueInferred(), r.STIL) },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
 	},
 	ITL: {
 		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Server: event.HistogramITL, Bounds: TokenBounds,
 		Help:      "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded",
 		Practical: 10e-6, Moment: AtToken,
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ITL },
 	},
 	MaxITL: {
 		Name: "max ITL", Title: "max ITL", JSON: "max_itl_s", Metric: "llmtop.max_inter_token_latency", Alert: "max_itl", Bounds: TokenBounds,
 		Help:      "longest gap between two tokens of a request; pacing is excluded",
 		Practical: 100e-6, Moment: AtEnd,
 		Of: longestGap,
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.MaxITL },
 	},
 	TPOT: {
 		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", Server: event.HistogramTPOT, GenAI: true, Bounds: TokenBounds,
 		Help:      "time per output token: (E2EL - TTFT) / (streamed tokens - those that came with the first), the mean ITL",
 		Practical: 1e-6, Gate: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.TPOT },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
 	},
 	AnswerTPOT: {
 		Name: "TPOT of the answer", Title: "TPOT ans.", JSON: "answer_tpot_s", Metric: "llmtop.answer.time_per_output_token", Reason: true, Alert: "answer_tpot", Bounds: TokenBounds,
 		Help:      "time per output token of the answer without reasoning: time from its first token to its last / its tokens after those that came with the first",
 		Practical: 1e-6, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.AnswerTPOT },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.AnswerTPOT },
 	},
 	E2EL: {
 		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", Server: event.HistogramE2EL, GenAI: true, Bounds: WholeBounds,
 		Help:      "end-to-end latency: finished - enqueued = TTFT + decode time",
 		Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.E2EL },
-		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.E2EL },
 	},
 }
 

@@ -18,7 +18,7 @@ func TestMaxITL(t *testing.T) {
 		}
 		p.emit(0, event.Event{Kind: event.KindRequest, Req: id, State: event.StateFinished, Data: &event.Outcome{Generated: len(gaps) + 1}})
 	}
-	got := p.store.Snapshot().Latency.MaxITL[metric.Session]
+	got := p.store.Snapshot().Latency.Of[MaxITL][metric.Session]
 	if got.Count != 2 || got.Min != 4*ms || got.Max != 9*ms {
 		t.Errorf("%+v, want 9 ms and 4 ms of the requests with gaps", got)
 	}

@@ -76,16 +76,16 @@ func (l *latency) closeSecond(sec int64, r *RatePoint) {
 
 // view sets the latency of a snapshot. span is the length of the session.
 func (l *latency) view(v *Latency, now int64, span time.Duration) {
-	v.LatencySummaries = &noLatencies
+	v.Of = &noLatencies
 	for id := range Latencies {
 		sums := l.of[id].Summaries(now)
 		if sums[metric.Session].Count == 0 {
 			continue
 		}
-		if v.LatencySummaries == &noLatencies {
-			v.LatencySummaries = new(LatencySummaries)
+		if v.Of == &noLatencies {
+			v.Of = new(LatencySummaries)
 		}
-		*Latencies[id].In(v) = sums
+		v.Of[id] = sums
 	}
 	v.Session.TTFT, v.Session.ITL, v.Session.TPOT = l.of[TTFT].Whole(), l.of[ITL].Whole(), l.of[TPOT].Whole()
 	for w, sum := range l.stallCount.Summaries(now) {

@@ -30,9 +30,9 @@ func TestOutcomesAreCountedByState(t *testing.T) {
 	if c.PromptTokens != 20 || c.CachedTokens != 4 || c.PadTokens != 12 || c.GeneratedTokens != 10 {
 		t.Errorf("tokens %d, %d, %d and %d; want 20, 4, 12 and 10", c.PromptTokens, c.CachedTokens, c.PadTokens, c.GeneratedTokens)
 	}
-	if l := &s.Latency; l.E2EL[metric.Session].Count != 2 || l.TPOT[metric.Session].Count != 2 || l.ITL[metric.Session].Count != 5 || l.TTFT[metric.Session].Count != 5 {
+	if l := &s.Latency; l.Of[E2EL][metric.Session].Count != 2 || l.Of[TPOT][metric.Session].Count != 2 || l.Of[ITL][metric.Session].Count != 5 || l.Of[TTFT][metric.Session].Count != 5 {
 		t.Errorf("%d E2EL and %d TPOT, want those of the 2 finished; %d ITL and %d TTFT, want those of all",
-			l.E2EL[metric.Session].Count, l.TPOT[metric.Session].Count, l.ITL[metric.Session].Count, l.TTFT[metric.Session].Count)
+			l.Of[E2EL][metric.Session].Count, l.Of[TPOT][metric.Session].Count, l.Of[ITL][metric.Session].Count, l.Of[TTFT][metric.Session].Count)
 	}
 	if s.Current == nil || s.Current.ID != 5 {
 		t.Errorf("current is %+v, want the running request 5", s.Current)
@@ -80,7 +80,7 @@ func TestQueueTimeOfEveryOutcome(t *testing.T) {
 	}
 	p.state(0, 7, event.StateQueued, nil)
 	p.state(9*ms, 7, event.StateCancelled, &event.Outcome{}) // in the queue
-	if got := p.store.Snapshot().Latency.STIL[metric.Session]; got.Count != 6 || got.Max != ms {
+	if got := p.store.Snapshot().Latency.Of[STIL][metric.Session]; got.Count != 6 || got.Max != ms {
 		t.Errorf("queue times %+v, want 6 of 1 ms", got)
 	}
 }
@@ -104,8 +104,8 @@ func TestDroppedEventsKeepTotalsRight(t *testing.T) {
 	for name, got := range map[string]event.Reading{"STIL": r.STIL, "TTFT": r.TTFT, "E2EL": r.E2EL, "TPS": r.TPS, "overall": r.Overall} {
 		want(t, name, got, "not reported")
 	}
-	if s.Latency.TTFT[metric.Session].Count != 0 || s.Latency.STIL[metric.Session].Count != 0 || s.Latency.E2EL[metric.Session].Count != 0 {
-		t.Errorf("latencies without a known start were recorded: %+v", s.Latency.TTFT[metric.Session])
+	if s.Latency.Of[TTFT][metric.Session].Count != 0 || s.Latency.Of[STIL][metric.Session].Count != 0 || s.Latency.Of[E2EL][metric.Session].Count != 0 {
+		t.Errorf("latencies without a known start were recorded: %+v", s.Latency.Of[TTFT][metric.Session])
 	}
 	if r.Generated != 6 || len(r.Parts) != 0 || r.HitTarget {
 		t.Errorf("%d tokens, parts %v, target met %v; want 6, none, no", r.Generated, r.Parts, r.HitTarget)
@@ -126,8 +126,8 @@ func TestEventsBeforeClockHaveNoTimes(t *testing.T) {
 	early(event.Event{Kind: event.KindToken, At: event.Time(-7 * sec), N: 1})
 	early(event.Event{Kind: event.KindToken, At: event.Time(-1 * sec), N: 500})
 	first := p.store.Snapshot()
-	if c, l := first.Counts, first.Latency; c.GeneratedTokens != 0 || l.ITL[metric.Session].Count != 0 || l.TTFT[metric.Session].Count != 0 {
-		t.Errorf("counted %d tokens, %d gaps, %d TTFTs from before the session, want none", c.GeneratedTokens, l.ITL[metric.Session].Count, l.TTFT[metric.Session].Count)
+	if c, l := first.Counts, first.Latency; c.GeneratedTokens != 0 || l.Of[ITL][metric.Session].Count != 0 || l.Of[TTFT][metric.Session].Count != 0 {
+		t.Errorf("counted %d tokens, %d gaps, %d TTFTs from before the session, want none", c.GeneratedTokens, l.Of[ITL][metric.Session].Count, l.Of[TTFT][metric.Session].Count)
 	}
 	p.token(5*ms, 1, 1)
 	for range 3 {
@@ -145,7 +145,7 @@ func TestEventsBeforeClockHaveNoTimes(t *testing.T) {
 		t.Errorf("late %v, %d tokens, ITL %+v, %d stalls; want 505 tokens and three gaps of 4 ms", r.MissedStart, r.Generated, r.ITL, len(r.Stalls))
 	}
 	s := p.store.Snapshot()
-	if s.Counts.GeneratedTokens != 4 || s.Latency.TPOT[metric.Session].Count != 0 || s.Latency.E2EL[metric.Session].Count != 0 {
+	if s.Counts.GeneratedTokens != 4 || s.Latency.Of[TPOT][metric.Session].Count != 0 || s.Latency.Of[E2EL][metric.Session].Count != 0 {
 		t.Errorf("%d tokens in the session, want 4, without TPOT and E2EL", s.Counts.GeneratedTokens)
 	}
 }

@@ -36,7 +36,7 @@ func costOf(v, next *Snapshot) (c cost) {
 	if v.Host.Host != next.Host.Host {
 		c.own += int(unsafe.Sizeof(*v.Host.Host)) + seconds*int(unsafe.Sizeof(HostPoint{}))
 	}
-	if v.Latency.LatencySummaries != next.Latency.LatencySummaries {
+	if v.Latency.Of != next.Latency.Of {
 		c.own += int(unsafe.Sizeof(LatencySummaries{}))
 	}
 	if v.Losses != nil && v.Losses != next.Losses {

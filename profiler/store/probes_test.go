@@ -42,7 +42,7 @@ func TestProbesAreExcludedFromAggregates(t *testing.T) {
 	if c.Finished+c.Failed+c.GeneratedTokens+c.PromptTokens != 0 || len(c.Groups) != 0 || s.Current != nil {
 		t.Errorf("probes are counted: %+v", c)
 	}
-	for name, sum := range map[string]uint64{"TTFT": s.Latency.TTFT[metric.Session].Count, "ITL": s.Latency.ITL[metric.Session].Count, "E2EL": s.Latency.E2EL[metric.Session].Count} {
+	for name, sum := range map[string]uint64{"TTFT": s.Latency.Of[TTFT][metric.Session].Count, "ITL": s.Latency.Of[ITL][metric.Session].Count, "E2EL": s.Latency.Of[E2EL][metric.Session].Count} {
 		if sum != 0 {
 			t.Errorf("%s includes %d samples of probes", name, sum)
 		}
@@ -52,7 +52,7 @@ func TestProbesAreExcludedFromAggregates(t *testing.T) {
 // TestProbesCountWithoutAggregates checks that probes count like other requests if the engine reports single requests.
 func TestProbesCountWithoutAggregates(t *testing.T) {
 	s := probed(event.CapTokens)
-	if s.Counts.Finished != 1 || s.Counts.GeneratedTokens != 3 || s.Latency.TTFT[metric.Session].Count != 1 {
+	if s.Counts.Finished != 1 || s.Counts.GeneratedTokens != 3 || s.Latency.Of[TTFT][metric.Session].Count != 1 {
 		t.Errorf("%+v", s.Counts)
 	}
 }

@@ -41,16 +41,16 @@ func TestColdIsKnownAtTheEnd(t *testing.T) {
 		req := event.RequestID(id + 1)
 		p.state(ms, req, event.StateQueued, &event.Request{ColdLater: true})
 		p.token(10*ms, req, 1)
-		if l := p.store.Snapshot().Latency; l.TTFT[metric.Session].Count+l.ColdTTFT[metric.Session].Count != uint64(id) {
-			t.Errorf("before the end of request %d: %+v", req, l.TTFT[metric.Session])
+		if l := p.store.Snapshot().Latency; l.Of[TTFT][metric.Session].Count+l.Of[ColdTTFT][metric.Session].Count != uint64(id) {
+			t.Errorf("before the end of request %d: %+v", req, l.Of[TTFT][metric.Session])
 		}
 		p.state(ms, req, event.StateFinished, &event.Outcome{Generated: 1, Cold: cold})
 		if r := p.request(t, req); r.Cold != cold || r.ColdLater {
 			t.Errorf("request %d: cold %v", req, r.Cold)
 		}
 	}
-	if l := p.store.Snapshot().Latency; l.TTFT[metric.Session].Count != 1 || l.ColdTTFT[metric.Session].Count != 1 {
-		t.Errorf("%d warm, %d cold", l.TTFT[metric.Session].Count, l.ColdTTFT[metric.Session].Count)
+	if l := p.store.Snapshot().Latency; l.Of[TTFT][metric.Session].Count != 1 || l.Of[ColdTTFT][metric.Session].Count != 1 {
+		t.Errorf("%d warm, %d cold", l.Of[TTFT][metric.Session].Count, l.Of[ColdTTFT][metric.Session].Count)
 	}
 }
 

@@ -187,15 +187,15 @@ func TestLatencyWindows(t *testing.T) {
 	p.token(80*ms, 2, 1)
 	l := &p.store.Snapshot().Latency
 	for w, n := range [metric.NumWindows]uint64{1, 2, 2, 2} {
-		if l.TTFT[w].Count != n || l.ITL[w].Count != n || l.ITL[w].Max != 80*ms || l.TTFT[w].Max != 40*ms {
-			t.Errorf("%v: TTFT %+v and ITL %+v, want %d of each", metric.Window(w), l.TTFT[w], l.ITL[w], n)
+		if l.Of[TTFT][w].Count != n || l.Of[ITL][w].Count != n || l.Of[ITL][w].Max != 80*ms || l.Of[TTFT][w].Max != 40*ms {
+			t.Errorf("%v: TTFT %+v and ITL %+v, want %d of each", metric.Window(w), l.Of[TTFT][w], l.Of[ITL][w], n)
 		}
 	}
 	p.now = event.Time(12 * sec)
 	l = &p.store.Snapshot().Latency
 	for w, n := range [metric.NumWindows]uint64{0, 1, 2, 2} {
-		if l.ITL[w].Count != n {
-			t.Errorf("%v after 12 s: %d gaps, want %d", metric.Window(w), l.ITL[w].Count, n)
+		if l.Of[ITL][w].Count != n {
+			t.Errorf("%v after 12 s: %d gaps, want %d", metric.Window(w), l.Of[ITL][w].Count, n)
 		}
 	}
 }

@@ -148,8 +148,8 @@ func TestColdTTFTIncludesLoad(t *testing.T) {
 		if part := r.Parts[0]; part.Stage != event.StageLoad || part.Dur != 100*time.Millisecond || r.Dominant != part {
 			t.Errorf("%s: first part %+v, want 100 ms of load, dominant", name, part)
 		}
-		if l := &s.Latency; l.ColdTTFT[0].Count != 1 || l.TTFT[0].Count != 0 {
-			t.Errorf("%s: %d cold and %d warm, want 1 and 0", name, l.ColdTTFT[0].Count, l.TTFT[0].Count)
+		if l := &s.Latency; l.Of[ColdTTFT][0].Count != 1 || l.Of[TTFT][0].Count != 0 {
+			t.Errorf("%s: %d cold and %d warm, want 1 and 0", name, l.Of[ColdTTFT][0].Count, l.Of[TTFT][0].Count)
 		}
 		if len(s.Load) != 1 || s.Load[0].Dur() != 70*time.Millisecond {
 			t.Errorf("%s: load %+v, want one stage of 70 ms", name, s.Load)

@@ -22,8 +22,8 @@ func TestRetrospectiveRequest(t *testing.T) {
 	if r.TTFT != (event.Reading{V: 2, Origin: event.Reported}) || r.Decode != (event.Reading{V: 3, Origin: event.Reported}) || r.TPOT != event.DerivedValue(0.1) || r.E2EL.V != 5 {
 		t.Errorf("TTFT %v, decode %v, TPOT %v, E2EL %v", r.TTFT, r.Decode, r.TPOT, r.E2EL)
 	}
-	if r.Generated != 31 || len(r.Gaps) != 0 || v.Latency.ITL[metric.Session].Count != 0 || v.Throughput.TTPS.V == 0 {
-		t.Errorf("%d generated, gaps %v, ITL %+v, %v", r.Generated, r.Gaps, v.Latency.ITL, v.Throughput.TTPS)
+	if r.Generated != 31 || len(r.Gaps) != 0 || v.Latency.Of[ITL][metric.Session].Count != 0 || v.Throughput.TTPS.V == 0 {
+		t.Errorf("%d generated, gaps %v, ITL %+v, %v", r.Generated, r.Gaps, v.Latency.Of[ITL], v.Throughput.TTPS)
 	}
 	if r.STIL.Origin != event.NotReported {
 		t.Errorf("STIL %v without a dispatch event, want not reported", r.STIL)

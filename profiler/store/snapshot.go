@@ -56,7 +56,7 @@ type Snapshot struct {
 
 // Empty returns the snapshot of a session without events: the zero Snapshot lacks LatencySummaries and event.Host.
 func Empty() *Snapshot {
-	return &Snapshot{Latency: Latency{LatencySummaries: new(LatencySummaries)}, Host: Host{Host: new(event.Host)}}
+	return &Snapshot{Latency: Latency{Of: new(LatencySummaries)}, Host: Host{Host: new(event.Host)}}
 }
 
 // StageSpan is one stage on the time axis.

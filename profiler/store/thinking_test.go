@@ -78,7 +78,7 @@ func TestThinking(t *testing.T) {
 		}
 		l := p.store.Snapshot().Latency
 		for id, want := range map[LatencyID]float64{Answer: c.answer, Thinking: c.thinking, AnswerTPOT: c.tpot} {
-			if sum := id.Row().In(&l)[metric.Session]; (sum.Count == 1) != (want >= 0) {
+			if sum := l.Of[id][metric.Session]; (sum.Count == 1) != (want >= 0) {
 				t.Errorf("%s: %d samples of %s", name, sum.Count, id.Row().Name)
 			}
 		}

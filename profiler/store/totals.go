@@ -108,7 +108,7 @@ const MissedByPolls = "polls miss requests that come and go between two of them"
 // Distribution returns the distribution of a latency over a window: of the requests that llmtop measured, or else as the
 // engine counts it.
 func (s *Snapshot) Distribution(id LatencyID, w metric.Window) metric.Distribution {
-	own, row := &Latencies[id].In(&s.Latency)[w], id.Row()
+	own, row := &s.Latency.Of[id][w], id.Row()
 	if own.Count > 0 || !s.AggregateOnly() && s.Aggregates.Histogram(row.Server) == nil {
 		return own.Distribution()
 	}

@@ -228,7 +228,7 @@ func modelShape(m event.Model) string {
 func DrawSmallScreen(a grid.Area, s *store.Snapshot, f *pane.Frame, t *Status) {
 	l := a.Line(0, 0)
 	drawState(&l, s, f, t)
-	itl := s.Latency.ITL[f.Window]
+	itl := s.Latency.Of[store.ITL][f.Window]
 	gap := pane.Dim
 	const names = 8
 	words := "no token yet"

@@ -39,7 +39,7 @@ func TestHeaderStaysInPlace(t *testing.T) {
 func TestSmallScreen(t *testing.T) {
 	s := store.New(store.Options{Now: func() event.Time { return 1 }}).Snapshot()
 	s.Engine.State, s.Engine.Remote.Link = event.EngineReady, event.LinkConnected
-	s.Latency.ITL[metric.Session] = metric.Summary{Count: 9, P50: 120e3, P99: 565e3}
+	s.Latency.Of[store.ITL][metric.Session] = metric.Summary{Count: 9, P50: 120e3, P99: 565e3}
 	c := frame()
 	c.Window = metric.Session
 	var g grid.Grid

@@ -34,7 +34,7 @@ func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 		sdk, server string // how an engine of one's own sends it, and how to get it from a server
 	}{
 		{"requests", !none, "", measure},
-		{"tokens", has(event.CapTokens) || s.Latency.ITL[metric.Session].Count > 0 || none, "call token() for each one", measure},
+		{"tokens", has(event.CapTokens) || s.Latency.Of[store.ITL][metric.Session].Count > 0 || none, "call token() for each one", measure},
 		{"stages", none || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", stages},
 		{"experts", s.Experts != nil || has(event.CapExperts) || s.Dense(), "call picks(), or watch(model) in Python", experts},
 		{"text", has(event.CapText) || s.Current != nil && s.Current.Text != "" || none, strings.TrimPrefix(f.TextAbsence(s), "not sent by this engine: "), "only engines on the event socket send it"},

@@ -23,7 +23,7 @@ func ttftHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	var far outliers
 	f.Scratch.Values = appendTTFTs(f.Scratch.Values[:0], s, f.Window, false, &far)
 	lo, hi := logRange(f.Scratch.Values)
-	title := []string{keptOf(len(f.Scratch.Values), s.Latency.TTFT[f.Window].Count, "warm request")}
+	title := []string{keptOf(len(f.Scratch.Values), s.Latency.Of[store.TTFT][f.Window].Count, "warm request")}
 	logHistogram(a, f, "TTFT", title, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
@@ -40,7 +40,7 @@ func targetStyle(target time.Duration) func(ns float64) grid.Style {
 // itlHistogram draws the distribution of the most recent gaps between tokens.
 func itlHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	values := f.Scratch.Values[:0]
-	median := float64(s.Latency.ITL[metric.Session].P50)
+	median := float64(s.Latency.Of[store.ITL][metric.Session].P50)
 	var far outliers
 	for _, r := range s.Requests {
 		from := max(len(r.Gaps)-mostGaps+len(values), 0)

@@ -14,8 +14,8 @@ import (
 // DrawITL draws the gaps of every token: percentiles, a chart, and the strip of the current request. Without them it draws
 // the latencies that the server counts, or else the TPOT of polled slots, and says so in its title.
 func DrawITL(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	sum := s.Latency.ITL[f.Window]
-	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
+	sum := s.Latency.Of[store.ITL][f.Window]
+	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.Of[store.ITL][metric.Session].Count == 0 {
 		drawWithoutGaps(a, s, f)
 		return
 	}

@@ -68,7 +68,7 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page,
 }
 
 // hasITL reports whether llmtop has measured gaps between tokens.
-func hasITL(s *store.Snapshot) bool { return s.Latency.ITL[metric.Session].Count > 0 }
+func hasITL(s *store.Snapshot) bool { return s.Latency.Of[store.ITL][metric.Session].Count > 0 }
 
 // Measured reports whether llmtop has measured requests one by one, not only polled slots.
 func Measured(s *store.Snapshot) bool {
@@ -135,7 +135,7 @@ func latencyRight(a grid.Area, s *store.Snapshot, f *pane.Frame, gap, stall int)
 		itlHeatmap(a.Sub(0, 0, a.W, heat-gap), s, f)
 	}
 	ttft := h
-	if s.Latency.TTFT[f.Window].Count < fewRequests {
+	if s.Latency.Of[store.TTFT][f.Window].Count < fewRequests {
 		ttft = min(h, 4+gap)
 	}
 	ttftHistogram(a.Sub(0, heat, a.W, ttft-gap), s, f)
@@ -230,7 +230,7 @@ func drawCompliance(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		if targets.BeyondTTFT() {
 			words = "  all met by "
 		}
-		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(anyTarget), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n, s.Latency.TTFT[f.Window].Count, "warm request")})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(anyTarget), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n, s.Latency.Of[store.TTFT][f.Window].Count, "warm request")})
 	}
 	if g := s.Latency.Goodput; g.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   goodput "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(g.V) + "/s"})

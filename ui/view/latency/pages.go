@@ -57,8 +57,8 @@ func coldAndWarm(warm, cold grid.Area, s *store.Snapshot, f *pane.Frame) {
 	f.Scratch.Values = appendTTFTs(f.Scratch.Values[:0], s, f.Window, false, &far)
 	f.Scratch.Cold = appendTTFTs(f.Scratch.Cold[:0], s, f.Window, true, &farCold)
 	lo, hi := logRange(f.Scratch.Values, f.Scratch.Cold)
-	logHistogram(warm, f, "TTFT warm", []string{withMedian(len(f.Scratch.Values), &s.Latency.TTFT[f.Window])}, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
-	logHistogram(cold, f, "TTFT cold", []string{withMedian(len(f.Scratch.Cold), &s.Latency.ColdTTFT[f.Window]), ", model load included"}, f.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
+	logHistogram(warm, f, "TTFT warm", []string{withMedian(len(f.Scratch.Values), &s.Latency.Of[store.TTFT][f.Window])}, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	logHistogram(cold, f, "TTFT cold", []string{withMedian(len(f.Scratch.Cold), &s.Latency.Of[store.ColdTTFT][f.Window]), ", model load included"}, f.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }

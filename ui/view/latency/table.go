@@ -55,7 +55,7 @@ func distributions(s *store.Snapshot, w metric.Window) (rows []distribution, bef
 		if id == store.STIL && session.Count == 0 && !s.Engine.Caps.Has(event.CapQueue) && s.Counts.Finished > 0 {
 			continue // the engine does not say when it starts a request
 		}
-		if s.Aggregates.Histogram(row.Server) != nil && row.In(&s.Latency)[metric.Session].Count == 0 {
+		if s.Aggregates.Histogram(row.Server) != nil && s.Latency.Of[id][metric.Session].Count == 0 {
 			name = row.Name // of warm and cold requests
 		}
 		add(name, s.Distribution(id, w), session)

@@ -206,7 +206,7 @@ func drawDominant(a grid.Area, f *pane.Frame, y int, r *store.Request) {
 
 func drawQuantiles(a grid.Area, s *store.Snapshot, f *pane.Frame, y int) {
 	l := a.Line(0, y)
-	warm, cold := s.Latency.TTFT[f.Window], s.Latency.ColdTTFT[f.Window]
+	warm, cold := s.Latency.Of[store.TTFT][f.Window], s.Latency.Of[store.ColdTTFT][f.Window]
 	if warm.Count > 0 {
 		l.Put(pane.Dim, "warm")
 		for _, q := range [...]struct {

@@ -19,7 +19,7 @@ func ZoomITL(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 		return
 	}
 	in := f.Box(a, "every token, "+f.Window.String()+"; pacing excluded")
-	drawGapStats(in, s, f, 0, s.Latency.ITL[f.Window])
+	drawGapStats(in, s, f, 0, s.Latency.Of[store.ITL][f.Window])
 	lower := min(max(in.H/2, 8), in.H-6)
 	t := itlTrend(s)
 	t.drawChart(in.Sub(0, 2, in.W, in.H-lower-5), f)
@@ -61,7 +61,7 @@ func drawWindows(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 			return
 		}
 		a.Right(x, 1, st, strings.TrimPrefix(k.String(), "last "))
-		sum := s.Latency.ITL[k]
+		sum := s.Latency.Of[store.ITL][k]
 		if sum.Count == 0 {
 			a.Right(x, 2, pane.Dim, "-")
 			continue

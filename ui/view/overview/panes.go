@@ -85,7 +85,7 @@ func reports(id ID, s *store.Snapshot) (has, comes bool) {
 	case Throughput:
 		return false, !s.NeverReached() && !(s.ReportsTooLittle() && len(s.Aggregates.Numbers) == 0)
 	case ITL:
-		return s.Latency.ITL[metric.Session].Count > 0 || len(s.Aggregates.Histograms) > 0 || slices.ContainsFunc(s.Requests, polled), announced(event.CapTokens)
+		return s.Latency.Of[store.ITL][metric.Session].Count > 0 || len(s.Aggregates.Histograms) > 0 || slices.ContainsFunc(s.Requests, polled), announced(event.CapTokens)
 	case Experts:
 		return s.Experts != nil, (ours || asked) && experts.Missing(s) == ""
 	case Machine:
