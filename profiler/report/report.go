@@ -63,7 +63,7 @@ type Report struct {
 		Stalls     uint64 `json:"stalls"`
 		Unmeasured uint64 `json:"unmeasured,omitempty"` // requests that began while the store measured its maximum: they have no latencies
 	} `json:"cut"`
-	Warnings    []string          `json:"warnings,omitempty"` // what could not be measured well, and of how many requests
+	Warnings    []string          `json:"warnings,omitempty"` // what was lost or not measured well, and how often
 	Causes      []Loss            `json:"causes"`
 	Verdicts    []verdict.Verdict `json:"verdicts"`
 	Reported    Aggregates        `json:"reported,omitzero"`     // what a server reports besides
@@ -157,7 +157,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		Totals: totals(s), Latencies: latencies(s), Undistributed: undistributed(s),
 		Groups:     []Group{},
 		Throughput: rates(s, "throughput"), KV: kv(s), Experts: experts(s), ExpertCache: expertCache(s), Reported: aggregates(&s.Aggregates), Ops: operations(s.Ops), Speculation: speculation(s.Speculation), Host: host(&s.Host),
-		Dropped:  map[string]uint64{},
+		Dropped: map[string]uint64{}, Warnings: store.SourceLosses(s),
 		Causes:   losses(s),
 		Verdicts: append([]verdict.Verdict{}, s.Verdicts...),
 	}

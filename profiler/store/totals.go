@@ -98,7 +98,7 @@ func (s *Snapshot) ownTotals() Totals {
 		Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed), Unseen: optionalCount(c.Unseen),
 		Prompt: endedTotal(c.PromptTokens, c.AnyPrompt), Cached: cached, Padding: ofPasses(c.PadTokens),
 		Generated: count(c.GeneratedTokens), Steps: ofPasses(c.Steps), Stalls: count(s.Latency.StallCount[metric.Session]), Unmeasured: count(c.Unmeasured),
-		PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
+		AtLeast: c.AtLeast, PromptAtLeast: c.AnyPrompt > 0, CachedAtLeast: c.AnyPrompt+c.AnyCached > 0,
 	}
 }
 

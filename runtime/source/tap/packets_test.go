@@ -21,11 +21,12 @@ import (
 type recorder struct {
 	file *pcapgo.Writer
 	port layers.TCPPort // of the next client
+	from time.Time      // when the steps begin
 }
 
 func record(t testing.TB, to io.Writer) *recorder {
 	t.Helper()
-	r := &recorder{pcapgo.NewWriterNanos(to), 40000}
+	r := &recorder{pcapgo.NewWriterNanos(to), 40000, began}
 	if err := r.file.WriteFileHeader(1<<18, layers.LinkTypeEthernet); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func (r *recorder) dialogue(t testing.TB, steps []step) {
 			t.Fatal(err)
 		}
 		n := len(b.Bytes())
-		if err := r.file.WritePacket(gopacket.CaptureInfo{Timestamp: began.Add(at), CaptureLength: n, Length: n}, b.Bytes()); err != nil {
+		if err := r.file.WritePacket(gopacket.CaptureInfo{Timestamp: r.from.Add(at), CaptureLength: n, Length: n}, b.Bytes()); err != nil {
 			t.Fatal(err)
 		}
 		seq[from] += uint32(len(text))
@@ -103,6 +104,28 @@ func TestFile(t *testing.T) {
 	}
 	if connections, passed, measured := tap.Counts(); connections != 1 || passed != 1 || measured != 1 || tap.live != 0 {
 		t.Errorf("%d connections, %d requests, %d measured, %d in progress", connections, passed, measured, tap.live)
+	}
+}
+
+// TestYears checks that a file whose stamps are far away is measured as any other, without a time of day that cannot be.
+func TestYears(t *testing.T) {
+	for year, epoch := range map[int]bool{1970: true, 2025: true, 2100: false, 2106: false} {
+		var file bytes.Buffer
+		r := record(t, &file)
+		r.from = time.Date(year, 1, 1, 0, 0, 0, 1000, time.UTC)
+		r.dialogue(t, dialogues[0].steps)
+		tap, err := New(Options{From: &file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := store.New(store.Options{Now: func() event.Time { return 1e9 }})
+		if err := tap.Run(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		v := s.Snapshot()
+		if q := v.Requests[0]; q.TTFT.V != 0.1 || q.TPOT.V != 0.01 || q.RTT.V != 0.003 || v.Engine.Epoch != 0 != epoch {
+			t.Errorf("%d: TTFT %v, TPOT %v, RTT %v, epoch %d", year, q.TTFT, q.TPOT, q.RTT, v.Engine.Epoch)
+		}
 	}
 }
 

@@ -147,8 +147,8 @@ func (t *Tap) start(first time.Time) {
 			t.zero = t.zero.Add(off)
 		}
 		engine.Epoch = t.opt.Clock.Epoch()
-	} else if !first.IsZero() {
-		engine.Epoch = first.UnixNano()
+	} else if ns := first.UnixNano(); !first.IsZero() && event.Time(ns).Plausible() {
+		engine.Epoch = ns
 	}
 	if t.opt.Port != 0 {
 		engine.Name = fmt.Sprintf("tap %d", t.opt.Port)
@@ -157,6 +157,9 @@ func (t *Tap) start(first time.Time) {
 		engine.Remote.Address = fmt.Sprintf("http://127.0.0.1:%d", t.opt.Port)
 	}
 	t.server.Start(t.sink, engine)
+	if engine.Epoch == 0 && !first.IsZero() {
+		t.sink.Emit(event.Event{Kind: event.KindLog, At: t.now, Layer: -1, Text: fmt.Sprintf("the first packet is stamped with the year %d: times of day are not known", first.Year())})
+	}
 }
 
 // advance sets the time to that of a packet.

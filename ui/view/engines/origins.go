@@ -7,7 +7,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
@@ -105,7 +104,7 @@ func drawCounters(a grid.Area, y int, s *store.Snapshot) int {
 	names, st := "", pane.Good
 	for _, v := range s.Counters.Values {
 		names += ", " + strings.ReplaceAll(sanitize.Line(v.Name), "_", " ") + " " + metric.Count(v.Value)
-		if v.Value > 0 && chrome.Loses(v.Name) {
+		if v.Value > 0 && store.Loses(v.Name) {
 			st = pane.Watch
 		}
 	}

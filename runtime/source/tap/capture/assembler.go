@@ -24,6 +24,7 @@ const (
 	maxCopy      = int64(100 * time.Millisecond) // an equal SYN within it is a copy, a later one was sent again
 	maxLinger    = int64(2 * time.Second)        // how long packets of a connection that has ended are ignored
 	maxBack      = int64(5 * time.Second)        // the clock was set if times of any packets go back by more
+	maxSilence   = int64(30 * 24 * time.Hour)    // the same, if nothing came for so long: machines without a clock begin in 1970
 	maxDisorder  = int64(50 * time.Millisecond)  // the same, if both have new bytes of one connection
 )
 
@@ -135,7 +136,7 @@ func (a *Assembler) advance(p *packet) {
 		a.first = max(p.at, 1)
 		a.mu.Unlock()
 		a.now = p.at
-	case p.at < a.now-maxBack, a.ahead > 0 && p.at-a.now > a.ahead-a.ahead/8 && p.at-a.now < a.ahead+a.ahead/8+maxDisorder:
+	case p.at < a.now-maxBack, p.at > a.now+maxSilence, a.ahead > 0 && p.at-a.now > a.ahead-a.ahead/8 && p.at-a.now < a.ahead+a.ahead/8+maxDisorder:
 		a.wind(p) // set back, or forward again
 	case p.at > a.now:
 		a.expire(p.at)

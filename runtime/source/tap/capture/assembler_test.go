@@ -246,6 +246,12 @@ func TestAssembler(t *testing.T) {
 			tcp{at: 70_030 * ms, from: Server, seq: 503, payload: "d"},
 		), opened + "1 70000000 \"a\"\nwound 70000000\n1 70000000 \"b\"\nwound 70000000\n1 70000000 \"c\"\n1 70010000 \"d\"\n70010000 end 4\n", Losses{Clock: 2}},
 
+		{"a machine gets to know the time", handshake(
+			tcp{at: 300 * ms, from: Server, seq: 500, payload: "a"},
+			tcp{at: 1_700_000_000_000 * ms, from: Server, seq: 501, payload: "b"},
+			tcp{at: 1_700_000_000_010 * ms, from: Server, seq: 502, payload: "c"},
+		), opened + "1 300000 \"a\"\nwound 300000\n1 300000 \"b\"\n1 310000 \"c\"\n310000 end 4\n", Losses{Clock: 1}},
+
 		{"sent again, and captured late", handshake(
 			tcp{at: 300 * ms, from: Server, seq: 500, payload: "a"},
 			tcp{at: 400 * ms, from: Server, seq: 501, payload: "b"},

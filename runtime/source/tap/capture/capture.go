@@ -73,8 +73,8 @@ type Options struct {
 	Port uint16
 	// Open returns the listener of a connection, when the first byte of either side arrives. nil: ignore the connection.
 	Open func(*Flow) Listener
-	// Wound is called when the clock that stamps packets was set back, before what came then is reported. Times go on from
-	// at, where they were: by how much they would have advanced is unknown. nil: nobody needs to know.
+	// Wound is called when the clock that stamps packets was set, before what came then is reported. Times go on from at, where
+	// they were: by how much they would have advanced is unknown. nil: nobody needs to know.
 	Wound func(at time.Time)
 }
 
@@ -88,6 +88,6 @@ type Losses struct {
 	Gaps        int // places in streams at which bytes are missing
 	Bytes       int // bytes missing there, as far as known
 	Connections int // connections given up because more were open than are followed
-	Clock       int // how often the clock that stamps packets was set back
+	Clock       int // how often the clock that stamps packets was set: back, or by months
 	Cut         int // 1: the file ends in the middle of a packet
 }
