@@ -246,13 +246,14 @@ func TestLlamaRestart(t *testing.T) {
 			}
 			f := newFake(t, pages(c.before, c.before, 0, idle))
 			w := startPoller(t, Options{Address: f.URL})
+			_, n := w.waitForLink(event.LinkConnected, "", 0)
 			waitFor(w, event.KindAggregates, 1, func(a *event.Aggregates) bool { return len(a.Slots) == 1 })
 			for path, page := range pages(c.before+8, c.before, 1, busy(c.task, 500)) {
 				f.setPage(path, page)
 			}
 			waitFor(w, event.KindAggregates, 0, func(a *event.Aggregates) bool { return a.Running.V == 1 && a.Slots[0].Generated == 500 })
 			f.Close()
-			w.waitForLink(event.LinkDisconnected, "", 1)
+			w.waitForLink(event.LinkDisconnected, "", n)
 			reports := len(w.log.OfKind(event.KindAggregates))
 			l, err := net.Listen("tcp", f.Listener.Addr().String())
 			if err != nil {
