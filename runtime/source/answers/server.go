@@ -147,6 +147,14 @@ func (s *Server) Warnings() (lines []string) {
 	return lines
 }
 
+// Stop emits what warnings applied to, for recordings, which have no more than the log, and that the server has stopped.
+func (s *Server) Stop() {
+	for _, line := range s.Warnings() {
+		s.sink.Emit(event.Event{Kind: event.KindLog, At: s.now(), Layer: -1, Text: line})
+	}
+	s.Update(func(e *event.EngineInfo) { e.State = event.EngineStopped })
+}
+
 // errNoUsage means that picks cannot be counted because the prompt's share is unknown.
 var errNoUsage = errors.New("the answer has no token usage, so prompt and output picks cannot be separated")
 

@@ -159,7 +159,7 @@ func (p *Proxy) Run(ctx context.Context, sink event.Sink) error {
 	p.settle()
 	watching.Wait()
 	p.versions.close()
-	p.server.Update(func(e *event.EngineInfo) { e.State = event.EngineStopped })
+	p.server.Stop()
 	return err
 }
 

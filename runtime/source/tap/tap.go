@@ -118,7 +118,7 @@ func (t *Tap) Run(ctx context.Context, sink event.Sink) error {
 		t.now = max(t.now, t.opt.Clock.Now())
 	}
 	t.countLosses()
-	t.server.Update(func(e *event.EngineInfo) { e.State = event.EngineStopped })
+	t.server.Stop()
 	if err != nil {
 		return fmt.Errorf("read packets: %w", err)
 	}

@@ -1,0 +1,31 @@
+package answers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// The log, all that a recording has of warnings, ends with what each applied to.
+func TestStopLogsWhatWarningsAppliedTo(t *testing.T) {
+	var log []string
+	var last event.EngineState
+	s := NewServer(func() event.Time { return 1 }, 0)
+	s.Start(event.SinkFunc(func(e event.Event) {
+		switch e.Kind {
+		case event.KindLog:
+			log = append(log, e.Text)
+		case event.KindEngine:
+			last = e.Data.(*event.EngineInfo).State
+		}
+	}), event.EngineInfo{State: event.EngineReady})
+	s.Warn(NoTPOT)
+	s.Warn(NoTPOT)
+	s.WarnConnection("a connection was not read")
+	s.Stop()
+	want := []string{NoTPOT, "a connection was not read", "a connection was not read (connections: 1)", NoTPOT + " (requests: 2)"}
+	if !slices.Equal(log, want) || last != event.EngineStopped {
+		t.Errorf("log %q, want %q; the last state is %v", log, want, last)
+	}
+}
