@@ -16,11 +16,14 @@ type liveRequest struct {
 	lastView        *Request                   // the latest view that snapshots share; nil if outdated
 	itl             *metric.Histogram          // gaps; nil once the request has ended, like text
 	stageTime       [event.StageSend + 1]int64 // ns per TTFT component
-	pacedSinceToken int64                      // ns of pacing since the last token
-	passGaps        *metric.Histogram          // gaps between forward passes; nil: each generated one token
-	early           *lateGap                   // the last of the first gaps, until there is a median to judge them by
-	lastStep        uint64                     // of the last token
-	pacedTotal      int64                      // ns of pacing between tokens
+	tokens          []Token                    // the last ones, at most MaxTokens; nil once the request has ended
+	choices         metric.Choices
+	thinking        *thinking         // nil: no reasoning so far
+	pacedSinceToken int64             // ns of pacing since the last token
+	passGaps        *metric.Histogram // gaps between forward passes; nil: each generated one token
+	early           *lateGap          // the last of the first gaps, until there is a median to judge them by
+	lastStep        uint64            // of the last token
+	pacedTotal      int64             // ns of pacing between tokens
 	lastChoice      uint16
 	holed           bool      // tokens after its first were not received, or their times cannot be compared
 	load            modelLoad // the last one before the first token
@@ -38,14 +41,9 @@ type liveRequest struct {
 	sharedStages    bool      // the same
 	atFirst         int32     // tokens that came with the first
 	later           int32     // Outcome.Later; -1: unknown
-	tokens          []Token   // the last ones, at most MaxTokens; nil once the request has ended
+	detailBytes     int       // size of the kept tokens' detail, see MaxDetail
 	text            []byte
 	tokensWhenSeen  int // of a polled request: tokens generated when it was first seen generating
-
-	choices  metric.Choices
-	thinking *thinking // nil: no reasoning so far
-
-	detailBytes int // size of the kept tokens' detail, see MaxDetail
 
 	older, newer *liveRequest // neighbours in the ring
 

@@ -140,16 +140,18 @@ type Request struct {
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
+	Stamped  int     // of Generated, reported one by one
+	Gaps     []int64 // ns between consecutive tokens without pacing, newest last, at most MaxGaps
+	FirstGap int     // index of Gaps[0] among all gaps of the request
+
 	Answered event.Time    // when the first token that is no reasoning came; 0: none has
 	RTT      event.Reading // s of a round trip between client and server, as their connection began
 	Asked    event.Time    // when a connection to the server was asked for, before Enqueued; 0: not known
 	Counted  event.Time    // when its TTFT entered the distributions; 0: it is in none
 
-	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
+	Generated, PromptTokens, CachedTokens, PadTokens, MaxTokens int
 
 	Drafted, Accepted int32 // tokens of drafts for it, as a server counts them; 0: not reported
-
-	Stamped int // of Generated, reported one by one
 
 	Computed int // prompt tokens that were computed: not cached; 0: unknown
 
@@ -171,16 +173,14 @@ type Request struct {
 	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 	Stages   []StageSum  // all stages that have a number, in order of their first arrival
 
-	Gaps     []int64              // ns between consecutive tokens without pacing, newest last, at most MaxGaps
-	FirstGap int                  // index of Gaps[0] among all gaps of the request
-	Stalls   []Stall              // by index, the longest MaxStalls
-	Late     []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
-	Slow     *verdict.Explanation // why TTFT is over its target; nil if it is not
-	ITL      metric.Summary
-	Tokens   []Token // the last ones, at most MaxTokens; all while Options.Keep has room
-	Text     string  // raw generated text, the last MaxText bytes
-	Prompt   string
-	Targets  Targets
+	Stalls  []Stall              // by index, the longest MaxStalls
+	Late    []int32              // numbers of the late tokens of all stalls, as found, at most MaxGaps; see Token.Nth
+	Slow    *verdict.Explanation // why TTFT is over its target; nil if it is not
+	ITL     metric.Summary
+	Tokens  []Token // the last ones, at most MaxTokens; all while Options.Keep has room
+	Text    string  // raw generated text, the last MaxText bytes
+	Prompt  string
+	Targets Targets
 
 	// Omitted is what the lists omit; they shrink when more than MaxRequests are open. For Gaps, Tokens and Text see
 	// FirstGap, Token.Nth and TextCut.
