@@ -19,19 +19,22 @@ type Answer struct {
 	// Token is called with each part of a stream that has new tokens of its choice: how many, and how many came before.
 	Token func(p *Part, n, before int)
 
-	Sum     Message    // counts, durations and the end; without text
 	First   event.Time // time of the first token; 0: none yet
 	Counter Counter
 
 	answers bool                             // there was text that is not reasoning
+	begun   bool                             // messages are not held back any more
 	clumps  struct{ at, reads, parts int64 } // parts with tokens by their reads
 	held    []Message
-	begun   bool // messages are not held back any more
+
+	Sum Message // counts, durations and the end; without text
 }
 
 // Add adds the next message.
 func (a *Answer) Add(m *Message) {
-	a.Sum.add(m)
+	if !m.again {
+		a.Sum.add(m)
+	}
 	if m.whole {
 		return
 	}

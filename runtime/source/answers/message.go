@@ -18,9 +18,12 @@ import (
 type Message struct {
 	At       event.Time // when its last byte was read
 	Parts    []Part     // generated text, by choice
+	Named    bool       // the message names its response
+	whole    bool       // the message is the whole answer
+	texts    bool       // see Reader.Texts
+	again    bool       // but for its text, it is the message before it
 	Model    string
 	Provider string // program that runs the model
-	Named    bool   // the message names its response
 	Why      string // reason why the answer ended, in the words of event.Outcome
 	Done     bool   // no useful message follows
 
@@ -42,9 +45,6 @@ type Message struct {
 	Wrong     error // why a part of the message could not be read; nil: all was read
 	Torn      bool  // the answer stopped inside the message or right after it
 	Rest      bool  // the first after missing bytes: it may be the rest of another
-
-	whole bool // the message is the whole answer
-	texts bool // see Reader.Texts
 }
 
 // Part is generated text in one message of an answer.

@@ -15,7 +15,6 @@ import (
 // Observer reads the answer to one request that generates. It emits the tokens as they arrive, and returns how the request
 // ended.
 type Observer struct {
-	Answer
 	Messages int // that were read so far
 
 	server  *Server
@@ -39,6 +38,8 @@ type Observer struct {
 	after   []int // by choice, the holes before its last token
 	total   bool  // the server's count of tokens came after the last missing bytes
 	untimed bool  // times of the answer cannot be compared
+
+	Answer
 }
 
 // Observe returns an observer of an answer in a dialect. emit emits an event of its request.
@@ -145,10 +146,10 @@ func (o *Observer) miss(why error) {
 
 // message processes one message.
 func (o *Observer) message(m *Message) {
-	if m.Model != o.Sum.Model && m.Model != "" {
+	if !m.again && m.Model != o.Sum.Model && m.Model != "" {
 		o.server.Model(m.Model)
 	}
-	if m.Provider != o.Sum.Provider && m.Provider != "" {
+	if !m.again && m.Provider != o.Sum.Provider && m.Provider != "" {
 		o.server.Runs(m.Provider)
 	}
 	o.total = o.total || m.Generated > 0

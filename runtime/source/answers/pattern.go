@@ -11,11 +11,13 @@ import (
 // costs a tenth of parsing them.
 type pattern struct {
 	before, after []byte // what stands before the text, and after it; nil: no pattern is known
-	message       Message
-	part          Part    // as it is without text
-	parts         [1]Part // of message
 
-	hits, tries int // messages that fitted one, and messages in which one was looked for
+	hits, tries int  // messages that fitted one, and messages in which one was looked for
+	last        bool // the last message fitted
+
+	parts   [1]Part // of message
+	part    Part    // as it is without text
+	message Message
 }
 
 // fits reports whether a value is the pattern with some text.
@@ -51,7 +53,7 @@ func (p *pattern) read(value []byte, texts bool) *Message {
 	if part.keep = texts; texts {
 		part.Text = string(text)
 	}
-	p.message.Parts = p.parts[:]
+	p.message.Parts, p.message.again, p.last = p.parts[:], p.last, true
 	return &p.message
 }
 

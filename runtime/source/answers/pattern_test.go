@@ -12,7 +12,7 @@ import (
 // plainly reads a stream without patterns.
 func plainly(r *Reader) { r.same.tries = 1 << 30 }
 
-// FuzzPattern checks that messages that fit a pattern are read as others are.
+// FuzzPattern checks that messages that fit a pattern are read and summed up as others are.
 func FuzzPattern(f *testing.F) {
 	for _, text := range []string{"a", " the", "two words", "", "x\\ny", "é世界", "\"", "\xff", "\\u00e9", "1 + 2", "\t"} {
 		for i, message := range []string{
@@ -40,26 +40,28 @@ func FuzzPattern(f *testing.F) {
 				b.WriteString(line + "\n" + line + "\n")
 			}
 		}
-		read := func(prepare func(*Reader)) (out []Message, errs []error) {
+		read := func(prepare func(*Reader)) (out []Message, errs []error, sum Message) {
 			r := NewStream(d, strings.NewReader(b.String()), func() event.Time { return 7 })
 			r.Texts = true
 			prepare(r)
+			a := Answer{Token: func(*Part, int, int) {}}
 			for {
 				m, err := r.Next()
 				if m == nil {
-					return out, append(errs, err)
+					return out, append(errs, err), a.Sum
 				}
 				if m.Wrong != nil { // errors are not compared by what they hold
 					m.Wrong = ErrJSON
 				}
+				a.Add(m)
 				one := *m
-				one.Parts = slices.Clone(m.Parts)
+				one.Parts, one.again = slices.Clone(m.Parts), false
 				out, errs = append(out, one), append(errs, err)
 			}
 		}
-		got, gotErrs := read(func(*Reader) {})
-		want, wantErrs := read(plainly)
-		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotErrs, wantErrs) {
+		got, gotErrs, gotSum := read(func(*Reader) {})
+		want, wantErrs, wantSum := read(plainly)
+		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotErrs, wantErrs) || !reflect.DeepEqual(gotSum, wantSum) {
 			t.Errorf("%q\nwith a pattern %+v %v\nwithout        %+v %v", b.String(), got, gotErrs, want, wantErrs)
 		}
 	})

@@ -51,16 +51,16 @@ type Reader struct {
 	Texts bool
 
 	dialect *Dialect
-	same    pattern // of the messages so far
 	form    form
 	lines   lines
 	event   Event
 	at      func() event.Time
-	all     []byte // of the document so far
-	ended   bool   // the document was read
-	within  bool   // an event is in progress
-	rest    bool   // it may be the rest of another
-	torn    bool   // the next line may be the rest of a message of which a part was lost
+	all     []byte  // of the document so far
+	ended   bool    // the document was read
+	within  bool    // an event is in progress
+	rest    bool    // it may be the rest of another
+	same    pattern // of the messages so far
+	torn    bool    // the next line may be the rest of a message of which a part was lost
 }
 
 // NewStream returns a reader of an answer that is a stream in the form of its dialect. at returns the time of the last read
@@ -129,6 +129,7 @@ func (r *Reader) Next() (*Message, error) {
 		m.At, m.Torn, m.Rest, m.texts, m.Parts[0].At = v.at, v.torn, v.rest, r.Texts, v.at
 		return m, nil
 	}
+	r.same.last = false
 	m := &Message{At: v.at, Torn: v.torn, Rest: v.rest, whole: !r.Streams(), texts: r.Texts}
 	if string(v.bytes) == "[DONE]" {
 		m.Done = true

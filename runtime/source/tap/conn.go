@@ -50,8 +50,8 @@ func (c *conn) Data(from capture.Side, at time.Time, b []byte) {
 		return
 	}
 	c.read(&c.out, b)
-	if len(c.waiting) > 0 && c.waiting[0].observer != nil {
-		c.waiting[0].observer.Flush()
+	if len(c.waiting) > 0 && c.waiting[0].feed.observer != nil {
+		c.waiting[0].feed.observer.Flush()
 	}
 }
 
@@ -353,7 +353,7 @@ func (c *conn) leave() {
 	}
 	c.gone = max(c.t.now, 1)
 	for _, x := range c.waiting {
-		x.failed = x.observer != nil && x.observer.Sum.Failed
+		x.failed = x.feed.observer != nil && x.feed.observer.Sum.Failed
 	}
 }
 

@@ -30,14 +30,19 @@ var (
 
 // exchange is a request and its answer. One that does not generate has no dialect, and emits nothing.
 type exchange struct {
-	c       *conn
+	c        *conn
+	feed     feed
+	last     event.Time // the last byte of the answer, before it of the request
+	messages int        // that were read
+	unread   int        // bytes of the message in progress
+	id       event.RequestID
+
 	method  string
 	path    string
 	expects bool // waits for 100 Continue before it sends its body
 	dialect *answers.Dialect
 	joined  bool // the request was not captured
 
-	id      event.RequestID
 	group   string
 	sent    event.Time       // the last byte of the request's head
 	body    *answers.Request // nil: unreadable, or already emitted
@@ -48,16 +53,11 @@ type exchange struct {
 	queued  bool
 	sets    int // Tap.sets, as far as the observer knows
 
-	status   int    // 0: no answer yet
-	guess    []byte // the line in progress of a stream whose dialect is not known yet
-	guesses  bool
-	observer *answers.Observer
-	feed     *feed
-	messages int        // that were read
-	unread   int        // bytes of the message in progress
-	packed   bool       // it is compressed
-	last     event.Time // the last byte of the answer, before it of the request
-	failed   bool       // the server had reported an error when the client closed the connection
+	status  int    // 0: no answer yet
+	guess   []byte // the line in progress of a stream whose dialect is not known yet
+	guesses bool
+	packed  bool // the answer is compressed
+	failed  bool // the server had reported an error when the client closed the connection
 }
 
 func (x *exchange) emit(e event.Event) {
@@ -138,13 +138,13 @@ func (x *exchange) answer(status int, header http.Header, whole bool) {
 		return
 	}
 	x.queue()
-	x.observer = x.c.t.server.Observe(x.dialect, x.emit)
+	o := x.c.t.server.Observe(x.dialect, x.emit)
 	if !whole {
-		x.observer.Join()
+		o.Join()
 	}
-	x.compareTimes()
 	x.packed = header.Get("Content-Encoding") != ""
-	if x.feed = newFeed(x.observer, status, header, x.packed); x.packed {
+	x.feed.start(o, status, header, x.packed)
+	if x.compareTimes(); x.packed {
 		if x.c.t.packed++; x.c.t.packed > maxPacked {
 			x.feed.put(nil, x.last, errPacked)
 		}
@@ -161,7 +161,7 @@ func (x *exchange) join() {
 func (x *exchange) compareTimes() {
 	if x.sets != x.c.t.sets {
 		x.sets = x.c.t.sets
-		x.observer.Unclock()
+		x.feed.observer.Unclock()
 	}
 }
 
@@ -170,10 +170,10 @@ func (x *exchange) put(b []byte, err error) {
 	t := x.c.t
 	x.last = t.now
 	switch {
-	case x.feed != nil:
+	case x.feed.observer != nil:
 		x.compareTimes()
 		x.feed.put(b, t.now, err)
-		if n := x.observer.Messages; n != x.messages || x.feed.left {
+		if n := x.feed.observer.Messages; n != x.messages || x.feed.left {
 			x.messages, t.held, x.unread = n, t.held-x.unread, 0
 		} else {
 			t.held, x.unread = t.held+len(b), x.unread+len(b)
@@ -239,8 +239,8 @@ func (x *exchange) release() {
 // leave drops what is kept of an exchange that goes on when the capture ends.
 func (x *exchange) leave() {
 	x.release()
-	if x.feed != nil && !x.feed.left {
-		x.observer.Flush()
+	if x.feed.observer != nil && !x.feed.left {
+		x.feed.observer.Flush()
 		x.feed.put(nil, x.last, io.ErrUnexpectedEOF)
 	}
 }
@@ -253,8 +253,8 @@ func (x *exchange) finish(e answers.End) {
 	}
 	t := x.c.t
 	x.queue()
-	o := x.observer
-	if x.feed != nil {
+	o := x.feed.observer
+	if o != nil {
 		x.compareTimes()
 		x.feed.put(nil, t.now, io.EOF)
 	} else {

@@ -10,21 +10,22 @@ import (
 
 // feed hands the bytes of an answer to its observer, which reads until it needs more of them. Nothing runs at the same time.
 type feed struct {
-	piece []byte
-	at    event.Time
-	err   error // after piece
-	left  bool  // the observer has ended
-	read  func() (ended bool)
-	wait  func(struct{}) bool // of a coroutine; otherwise nil
+	observer *answers.Observer // nil: there is no answer yet
+	piece    []byte
+	at       event.Time
+	err      error               // after piece
+	left     bool                // the observer has ended
+	read     func() (ended bool) // lets the observer begin, or its coroutine go on; nil: it resumes
+	wait     func(struct{}) bool // of a coroutine; otherwise nil
 }
 
-// newFeed returns a feed of an observer, which begins when there is something to read. packed: decompression cannot return in
-// the middle of its input, so it runs in a coroutine.
-func newFeed(o *answers.Observer, status int, header http.Header, packed bool) *feed {
-	f := new(feed)
+// start begins to feed an observer. It reads once there is something to read. packed: decompression cannot return in the middle
+// of its input, so it runs in a coroutine.
+func (f *feed) start(o *answers.Observer, status int, header http.Header, packed bool) {
+	f.observer = o
 	begin := func() bool { return o.Read(status, header, f, func() event.Time { return f.at }) }
 	f.read = func() bool {
-		f.read = o.Resume
+		f.read = nil
 		return begin()
 	}
 	if packed {
@@ -37,7 +38,6 @@ func newFeed(o *answers.Observer, status int, header http.Header, packed bool) *
 			return !more
 		}
 	}
-	return f
 }
 
 // Piece returns the rest of the piece.
@@ -73,6 +73,10 @@ func (f *feed) put(b []byte, at event.Time, err error) {
 		return
 	}
 	f.piece, f.at, f.err = b, at, err
-	f.left = f.read()
+	if f.read != nil {
+		f.left = f.read()
+	} else {
+		f.left = f.observer.Resume()
+	}
 	f.piece = nil
 }

@@ -61,19 +61,19 @@ type key [2]netip.AddrPort
 type conn struct {
 	node[conn]
 	key      key
-	half     [2]half // of the ends in key
-	client   int8    // index of the client, -1: unknown
+	client   int8 // index of the client, -1: unknown
 	whole    bool
 	ended    bool
 	unsure   bool // a part of the handshake was sent again, so that times of it are ambiguous
 	opened   bool // Options.Open was called
 	listener Listener
-	birth    uint64 // sequence number and acknowledgement of the first packet
-	born     int64  // its time
-	used     int64  // time of the last packet
-	news     int64  // latest time of new bytes
-	sets     int    // Assembler.sets at its first packet
-	synAt    int64  // times of the handshake
+	used     int64   // time of the last packet
+	news     int64   // latest time of new bytes
+	half     [2]half // of the ends in key
+	birth    uint64  // sequence number and acknowledgement of the first packet
+	born     int64   // its time
+	sets     int     // Assembler.sets at its first packet
+	synAt    int64   // times of the handshake
 	synAckAt int64
 	ackAt    int64
 }
@@ -181,8 +181,10 @@ func (a *Assembler) segment(p *packet) {
 		}
 		c = a.add(k, p)
 	}
+	if p.at/int64(time.Second) != c.used/int64(time.Second) { // often enough, and its neighbours are left alone
+		c.list.moveToBack(&c.node)
+	}
 	c.used = p.at
-	c.list.moveToBack(&c.node)
 	if c.ended || c.ignored() {
 		return
 	}
