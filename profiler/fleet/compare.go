@@ -6,14 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
-
-// lists holds unused lists of values: a table of hundreds of replicas needs twenty ten times a second.
-var lists = sync.Pool{New: func() any { return new([]float64) }}
 
 // Outlier is a number of a replica that is far from those of other replicas with the same model, see
 // metric.Spread.Deviates.
@@ -139,15 +135,12 @@ func (r *Replica) compared(f Field, means bool) Cell {
 // fieldOutliers returns the outliers in one field among replicas of one model.
 func fieldOutliers(group []*Replica, f Field) (out []Outlier) {
 	means := byMeans(group, f)
-	list := lists.Get().(*[]float64)
-	defer lists.Put(list)
-	values := (*list)[:0]
+	values := make([]float64, 0, len(group))
 	for _, r := range group {
 		if v := r.compared(f, means); v.OK() {
 			values = append(values, v.V)
 		}
 	}
-	*list = values
 	spread := metric.SpreadOf(values)
 	for _, r := range group {
 		if v := r.compared(f, means); v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
@@ -178,9 +171,7 @@ func boundHolds(v Cell, median float64) bool {
 
 // Median returns the median of a field over connected replicas. It is a bound if the middle value is one.
 func Median(replicas []*Replica, f Field) Cell {
-	list := lists.Get().(*[]float64)
-	defer lists.Put(list)
-	values := (*list)[:0]
+	values := make([]float64, 0, len(replicas))
 	why := event.NotReported
 	for _, r := range replicas {
 		switch v := r.Cells[f]; {
@@ -191,7 +182,6 @@ func Median(replicas []*Replica, f Field) Cell {
 			why = max(why, v.Origin)
 		}
 	}
-	*list = values
 	if len(values) == 0 {
 		return Cell{Reading: event.Absent(why)}
 	}
