@@ -3,15 +3,12 @@
 package expertcache
 
 import (
-	"encoding/binary"
-	"math"
 	"slices"
 )
 
 // The bounds of a Log.
 const (
-	// MaxPicks is how many picks a Log keeps: 5,577 tokens of 94 layers x 8. They take 4 MiB, with more than 255 experts
-	// 8 MiB.
+	// MaxPicks is how many picks a Log keeps: 5,577 tokens of 94 layers x 8. They take 8 MiB.
 	MaxPicks = 1 << 22
 	// MaxKinds is how many prompt kinds a Log names; the tokens of further ones have no kind.
 	MaxKinds = 12
@@ -32,7 +29,7 @@ type Log struct {
 
 // block is the picks of consecutive tokens, each Layers x Used. Only its free capacity is ever written.
 type block struct {
-	picks []byte  // Log.pickSize bytes each
+	picks []uint16
 	kinds []uint8 // of each token: index of Log.Kinds, or noKind
 }
 
@@ -41,33 +38,18 @@ func NewLog(layers, experts, used int) *Log {
 	return &Log{Layers: layers, Experts: experts, Used: used}
 }
 
-// pickSize returns the bytes of a pick. A byte has room for one more number than there are experts, for missing picks.
-func (l *Log) pickSize() int {
-	if l.Experts <= math.MaxUint8 {
-		return 1
-	}
-	return 2
-}
-
 // Add appends a token of a prompt kind. picks has Layers x Used experts, layer by layer; it copies them.
 func (l *Log) Add(kind string, picks []uint16) {
 	picks = picks[:l.Layers*l.Used]
-	size := l.pickSize()
 	n := len(l.blocks)
-	if n == 0 || len(l.blocks[n-1].picks)+len(picks)*size > cap(l.blocks[n-1].picks) {
+	if n == 0 || len(l.blocks[n-1].picks)+len(picks) > cap(l.blocks[n-1].picks) {
 		l.blocks = append(slices.Clip(l.blocks), block{
-			picks: make([]byte, 0, max(blockPicks, len(picks))*size), kinds: make([]uint8, 0, max(blockPicks/len(picks), 1)),
+			picks: make([]uint16, 0, max(blockPicks, len(picks))), kinds: make([]uint8, 0, max(blockPicks/len(picks), 1)),
 		})
 		n++
 	}
 	b := &l.blocks[n-1]
-	for _, p := range picks {
-		if size == 1 {
-			b.picks = append(b.picks, uint8(min(p, math.MaxUint8)))
-		} else {
-			b.picks = binary.NativeEndian.AppendUint16(b.picks, p)
-		}
-	}
+	b.picks = append(b.picks, picks...)
 	b.kinds = append(b.kinds, l.kind(kind))
 	l.Tokens++
 	if oldest := len(l.blocks[0].kinds); n > 1 && l.Tokens*len(picks) > MaxPicks {
@@ -115,39 +97,21 @@ func (l *Log) BytesWithout(later *Log) (n int) {
 	for i := range l.blocks {
 		b := &l.blocks[i]
 		if !slices.ContainsFunc(later.blocks, func(o block) bool { return &o.kinds[0] == &b.kinds[0] }) {
-			n += len(b.picks) + len(b.kinds)
+			n += 2*len(b.picks) + len(b.kinds)
 		}
 	}
 	return n
 }
 
-// All calls f with the tokens from number first on, oldest first: their number, kind and picks, which f may change, but
-// not keep. A missing pick is no index of an expert.
-func (l *Log) All(first int, f func(token int, kind uint8, picks []uint16)) {
-	l.each(first, 0, l.Layers*l.Used, f)
-}
-
-// Layer calls f with all tokens and their picks in a layer, as All does.
+// Layer calls f with all tokens, oldest first: their number, kind and picks in a layer, which f may change, but not keep. A
+// missing pick is no index of an expert.
 func (l *Log) Layer(layer int, f func(token int, kind uint8, picks []uint16)) {
-	l.each(0, layer*l.Used, l.Used, f)
-}
-
-func (l *Log) each(first, from, n int, f func(token int, kind uint8, picks []uint16)) {
-	size := l.pickSize()
-	picks, token := make([]uint16, n), 0
+	picks, token := make([]uint16, l.Used), 0
 	for i := range l.blocks {
-		b := &l.blocks[i]
-		for t := max(first-token, 0); t < len(b.kinds); t++ {
-			stored := b.picks[(t*l.Layers*l.Used+from)*size:]
-			for j := range picks {
-				if size == 1 {
-					picks[j] = uint16(stored[j])
-				} else {
-					picks[j] = binary.NativeEndian.Uint16(stored[2*j:])
-				}
-			}
-			f(token+t, b.kinds[t], picks)
+		for t, kind := range l.blocks[i].kinds {
+			copy(picks, l.blocks[i].picks[(t*l.Layers+layer)*l.Used:])
+			f(token+t, kind, picks)
 		}
-		token += len(b.kinds)
+		token += len(l.blocks[i].kinds)
 	}
 }

@@ -210,7 +210,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("the view alone has %d bytes, %d beside its copy", own, shared)
 	}
 	first := -1
-	l.All(0, func(token int, _ uint8, picks []uint16) {
+	l.Layer(0, func(token int, _ uint8, picks []uint16) {
 		if first < 0 {
 			first = int(picks[0])
 		}
@@ -226,19 +226,19 @@ func TestLogIsBounded(t *testing.T) {
 		last uint16
 	}{"view": {view, 9}, "fork": {fork, 0}} {
 		n, last := 0, uint16(99)
-		c.All(5, func(_ int, _ uint8, picks []uint16) { n, last = n+1, picks[0] })
-		if n != c.Tokens-5 || last != c.last {
-			t.Errorf("%s: %d tokens from the fifth on, the last one picks %d", name, n, last)
+		c.Layer(0, func(_ int, _ uint8, picks []uint16) { n, last = n+1, picks[0] })
+		if n != c.Tokens || last != c.last {
+			t.Errorf("%s: %d tokens, the last one picks %d", name, n, last)
 		}
 	}
 }
 
-// TestPicksAreKept checks the first and last expert and a missing pick, at one and at two bytes per pick.
+// TestPicksAreKept checks the first and last expert and a missing pick.
 func TestPicksAreKept(t *testing.T) {
 	for _, experts := range []int{16, 255, 256, 300} {
 		l := NewLog(1, experts, 3)
 		l.Add("", []uint16{0, uint16(experts - 1), math.MaxUint16})
-		l.All(0, func(_ int, _ uint8, picks []uint16) {
+		l.Layer(0, func(_ int, _ uint8, picks []uint16) {
 			if picks[0] != 0 || int(picks[1]) != experts-1 || int(picks[2]) < experts {
 				t.Errorf("%d experts: picks %d", experts, picks)
 			}

@@ -100,7 +100,9 @@ func compareSnapshots(t *testing.T, what string, want, got *Snapshot) {
 	}
 	all := cmp.Exporter(func(reflect.Type) bool { return true })
 	logs := cmp.Transformer("All", func(l *expertcache.Log) (tokens []string) { // the same tokens may be in other blocks
-		l.All(0, func(_ int, kind uint8, picks []uint16) { tokens = append(tokens, fmt.Sprint(kind, picks)) })
+		for layer := range l.Layers {
+			l.Layer(layer, func(_ int, kind uint8, picks []uint16) { tokens = append(tokens, fmt.Sprint(kind, picks)) })
+		}
 		return append(tokens, fmt.Sprint(l.Layers, l.Experts, l.Used, l.Kinds, l.Dropped))
 	})
 	if d := cmp.Diff(want, got, all, logs, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Snapshot{}, same...), cmpopts.IgnoreFields(pickSpan{}, "summaries")); d != "" {
