@@ -202,6 +202,9 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 	}
 	m.slots.restarted = false
 	m.counters = *m.metrics.report(s)
+	if m.counters.Prefill.OK() && !m.counters.Prompt.OK() {
+		m.slots.uncached += m.counters.Prefill.V * float64(m.counters.Interval) / 1e9
+	}
 	report := m.counters
 	report.Interval = s.sinceReport()
 	return &report, nil

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -18,10 +19,12 @@ type slotTracker struct {
 	lastSeen    event.Time     // time of the last poll; 0: none
 	busy        int            // slots in use
 	idleSlots   []slot         // as polled last while all were idle
+	unsized     bool           // older servers: slots do not say how many cells they use
 	promptGrows bool           // newer servers: n_prompt_tokens grows while the prompt is processed
 	startTokens float64        // generated tokens of the tasks seen in the first poll
 	ended       float64        // generated tokens of ended tasks, as of the last poll that saw them
 	prompts     float64        // computed prompt tokens, as far as polls saw them
+	uncached    float64        // those that a server has counted since the last poll that does not count cached ones
 	reconnected bool           // since the last poll: the server may have restarted
 	restarted   bool           // the slots have shown so since the counters were read
 
@@ -117,10 +120,20 @@ func (f *slotTracker) countOnly(now event.Time, report *event.Aggregates) {
 	f.busy = 0
 }
 
+// errSlotAgain is returned for the joined slots of several servers: nothing shows which is whose.
+var errSlotAgain = errors.New("a slot is there twice")
+
 // fetchSlots requests the slots of a llama-server.
 func fetchSlots(ctx context.Context, c *fetch.Client, path string) (list []slot, err error) {
 	if err := c.JSON(ctx, path, &list); err != nil {
 		return nil, err
+	}
+	seen := make(map[int]bool, len(list))
+	for i := range list {
+		if seen[list[i].ID] {
+			return nil, errSlotAgain
+		}
+		seen[list[i].ID] = true
 	}
 	return list, nil
 }
@@ -135,6 +148,7 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 	}
 	f.reconnected = false
 	live, used, total := 0.0, 0.0, 0.0 // of thousands of slots, each with whatever a server may say
+	sized := true
 	f.busy = 0
 	for i := range list {
 		v := &list[i]
@@ -144,6 +158,8 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 			f.ended += float64(ended.decoded)
 			delete(f.tasks, v.ID)
 		}
+		f.unsized = f.unsized || v.Processing && v.Tokens == 0 && (v.Next.Decoded > 0 || v.Processed > 0)
+		sized = sized && v.Tokens >= 0 && float64(v.Tokens) <= event.MaxShare*float64(v.Context)
 		used, total = used+float64(min(max(v.Tokens, 0), v.Context)), total+float64(max(v.Context, 0))
 		out := event.Slot{Slot: v.ID, Context: max(v.Context, 0), Used: max(v.Tokens, 0)}
 		if end != event.StateNone {
@@ -187,9 +203,15 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 	f.count(report, live, now)
 	f.lastSeen = now
 	report.Running = event.ReportedValue(float64(f.busy))
-	report.KVUsed, report.KVTotal = event.DerivedValue(used), event.DerivedValue(total)
-	report.KVUsage = event.Absent(event.NotReported)
-	if total > 0 {
+	report.KVTotal = event.DerivedValue(total)
+	if f.unsized { // as the metrics of such servers say
+		return
+	}
+	report.KVUsed, report.KVUsage = event.Absent(event.NotReported), event.Absent(event.NotReported)
+	if sized {
+		report.KVUsed = event.DerivedValue(used)
+	}
+	if sized && total > 0 {
 		report.KVUsage = event.DerivedValue(used / total)
 	}
 }
@@ -205,7 +227,8 @@ func (f *slotTracker) count(report *event.Aggregates, live float64, now event.Ti
 	}
 	report.AtLeast = report.Generated.Origin == event.NotReported // the server has no counter of its own
 	generated := f.outTally.add(f.ended+live-f.startTokens, counted(report.Generated), live-f.startTokens)
-	computed := f.promptTally.add(f.prompts, max(counted(report.Prompt)-counted(report.Cached), 0), 0)
+	computed := f.promptTally.add(f.prompts, max(counted(report.Prompt)-counted(report.Cached), f.uncached), 0)
+	f.uncached = 0
 	f.rates(report, generated, computed, now)
 	if f.lastSeen == 0 && !report.Generated.OK() { // no earlier poll to count from
 		report.Generated = event.Absent(event.NotYet)

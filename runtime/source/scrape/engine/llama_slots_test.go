@@ -285,3 +285,51 @@ func TestLlamaRestart(t *testing.T) {
 		})
 	}
 }
+
+// TestCellsOfSlots: the cells in use are those that the slots say. Older servers say none, and the metrics may.
+func TestCellsOfSlots(t *testing.T) {
+	at := func(tokens, decoded int) []slot {
+		return []slot{{ID: 0, Context: 100, Processing: true, Task: 1, Tokens: tokens, Processed: 5, Next: nextToken{Decoded: decoded}}, {ID: 1, Context: 100}}
+	}
+	for name, c := range map[string]struct {
+		slots       []slot
+		used, usage float64 // -1: not reported
+	}{
+		"said":               {at(25, 20), 25, 0.125},
+		"not said":           {at(0, 20), 70, 0.35}, // as the metrics say
+		"more than there is": {at(999, 20), -1, -1},
+		"negative":           {at(-25, 20), -1, -1},
+	} {
+		f := slotTracker{ids: new(atomic.Uint64)}
+		p := &event.Aggregates{KVUsed: event.ReportedValue(70), KVUsage: event.ReportedValue(0.35)}
+		f.update(c.slots, 1, p)
+		if p.KVUsed.OK() != (c.used >= 0) || p.KVUsage.OK() != (c.usage >= 0) || c.used >= 0 && (p.KVUsed.V != c.used || p.KVUsage.V != c.usage) {
+			t.Errorf("%s: %+v, %+v; want %v, %v", name, p.KVUsed, p.KVUsage, c.used, c.usage)
+		}
+	}
+}
+
+// TestSlotsOfSeveralServers: joined slots, in which nothing shows whose they are, are not read. Prompts that no poll has seen
+// count in the rate also of servers that do not count cached tokens.
+func TestSlotsOfSeveralServers(t *testing.T) {
+	const one = `{"id":0,"n_ctx":64,"is_processing":true,"id_task":%d,"n_prompt_tokens":8,"n_prompt_tokens_processed":8,"next_token":[{"n_decoded":2}]}`
+	for slots, joined := range map[string]bool{fmt.Sprintf("["+one+","+one+"]", 1, 2): true, fmt.Sprintf("["+one+"]", 1): false} {
+		prompts := func(n int) string {
+			return fmt.Sprintf("llamacpp:prompt_tokens_total %d\nllamacpp:tokens_predicted_total 5\nllamacpp:requests_processing 1\n", n)
+		}
+		f := newFake(t, map[string]string{
+			"/v1/models": modelList("llamacpp"), "/slots": slots, "/metrics": prompts(100),
+			"/props": `{"build_info":"b9000-e85caa81e","total_slots":1,"endpoint_slots":true,"endpoint_metrics":true,"default_generation_settings":{"n_ctx":64}}`,
+		})
+		w := startPoller(t, Options{Address: f.URL})
+		waitFor(w, event.KindAggregates, 1, func(a *event.Aggregates) bool { return a.Running.V == 1 })
+		f.setPage("/metrics", prompts(100_100))
+		if joined {
+			waitFor(w, event.KindAggregates, 1, func(a *event.Aggregates) bool {
+				return len(a.Slots) == 0 && slices.ContainsFunc(a.Endpoints, func(e event.Endpoint) bool { return strings.Contains(e.Reason, "twice") })
+			})
+			continue
+		}
+		waitFor(w, event.KindAggregates, 1, func(a *event.Aggregates) bool { return len(a.Slots) == 1 && a.Prefill.V > 1000 })
+	}
+}
