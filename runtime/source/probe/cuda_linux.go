@@ -20,47 +20,39 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// cudaCalls are the functions of CUDA that are probed, by what is counted, those that a process calls most often first:
-// they are detached first.
+// cudaCalls are the functions of CUDA that are probed, those that a process calls most often first: they are detached first.
 var cudaCalls = []struct {
-	library string // begin of its name
-	purpose string
-	names   []string
+	library, name string // library: begin of its name
+	purpose       string // what is counted
+	entry, back   string // programs at the entry and the return; "": none
 }{
-	{cudart, launches, []string{"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel"}},
-	{cudart, graphs, []string{"cudaGraphLaunch"}},
-	{cudart, copies, []string{"cudaMemcpyAsync", "cudaMemcpy2DAsync", "cudaMemcpy"}},
-	{cudart, peers, []string{"cudaMemcpyPeerAsync"}},
-	{cudart, joins, []string{"cudaStreamWaitEvent"}},
-	{cudart, waits, []string{"cudaStreamSynchronize", "cudaDeviceSynchronize"}},
-	{cudart, events, []string{"cudaEventSynchronize"}},
-	{libcuda, launches, []string{"cuLaunchKernel", "cuLaunchKernelEx"}},
-	{libcuda, graphs, []string{"cuGraphLaunch"}},
-	{libcuda, toDevice, []string{"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoD_v2"}},
-	{libcuda, fromDevice, []string{"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoH_v2"}},
-	{libcuda, onDevice, []string{"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoD_v2"}},
-	{libcuda, anywhere, []string{"cuMemcpyAsync", "cuMemcpy"}},
-	{libcuda, joins, []string{"cuStreamWaitEvent"}},
-	{libcuda, waits, []string{"cuStreamSynchronize", "cuCtxSynchronize"}},
-	{libcuda, events, []string{"cuEventSynchronize"}},
-}
-
-// programsAt returns the programs at the entry and the return of a function of cudaCalls.
-func (o *cudaObjects) programsAt(name string) [2]*ebpf.Program {
-	return map[string][2]*ebpf.Program{
-		"cudaLaunchKernel": {o.LaunchEntry}, "cudaLaunchKernelExC": {o.LaunchexEntry}, "cudaLaunchCooperativeKernel": {o.LaunchEntry},
-		"cudaGraphLaunch": {o.GraphEntry}, "cudaStreamWaitEvent": {o.JoinEntry}, "cudaMemcpyPeerAsync": {o.PeerEntry},
-		"cudaMemcpyAsync": {o.CopyEntry, o.CopyReturn}, "cudaMemcpy": {o.CopynowEntry, o.CopyReturn}, "cudaMemcpy2DAsync": {o.CopyrowsEntry, o.CopyReturn},
-		"cudaStreamSynchronize": {o.WaitEntry, o.WaitReturn}, "cudaDeviceSynchronize": {o.WaitallEntry, o.WaitReturn},
-		"cudaEventSynchronize": {o.WaitallEntry, o.EventReturn},
-
-		"cuLaunchKernel": {o.CulaunchEntry}, "cuLaunchKernelEx": {o.LaunchexEntry}, "cuGraphLaunch": {o.GraphEntry}, "cuStreamWaitEvent": {o.JoinEntry},
-		"cuMemcpyHtoDAsync_v2": {o.HtodEntry, o.CopyReturn}, "cuMemcpyHtoD_v2": {o.HtodnowEntry, o.CopyReturn},
-		"cuMemcpyDtoHAsync_v2": {o.DtohEntry, o.CopyReturn}, "cuMemcpyDtoH_v2": {o.DtohnowEntry, o.CopyReturn},
-		"cuMemcpyDtoDAsync_v2": {o.DtodEntry}, "cuMemcpyDtoD_v2": {o.DtodEntry}, "cuMemcpyAsync": {o.AnyEntry}, "cuMemcpy": {o.AnyEntry},
-		"cuStreamSynchronize": {o.WaitEntry, o.WaitReturn}, "cuCtxSynchronize": {o.WaitallEntry, o.WaitReturn},
-		"cuEventSynchronize": {o.WaitallEntry, o.EventReturn},
-	}[name]
+	{cudart, "cudaLaunchKernel", launches, cudaProgLaunchEntry, ""},
+	{cudart, "cudaLaunchKernelExC", launches, cudaProgLaunchexEntry, ""},
+	{cudart, "cudaLaunchCooperativeKernel", launches, cudaProgLaunchEntry, ""},
+	{cudart, "cudaGraphLaunch", graphs, cudaProgGraphEntry, ""},
+	{cudart, "cudaMemcpyAsync", copies, cudaProgCopyEntry, cudaProgCopyReturn},
+	{cudart, "cudaMemcpy2DAsync", copies, cudaProgCopyrowsEntry, cudaProgCopyReturn},
+	{cudart, "cudaMemcpy", copies, cudaProgCopynowEntry, cudaProgCopyReturn},
+	{cudart, "cudaMemcpyPeerAsync", peers, cudaProgPeerEntry, ""},
+	{cudart, "cudaStreamWaitEvent", joins, cudaProgJoinEntry, ""},
+	{cudart, "cudaStreamSynchronize", waits, cudaProgWaitEntry, cudaProgWaitReturn},
+	{cudart, "cudaDeviceSynchronize", waits, cudaProgWaitallEntry, cudaProgWaitReturn},
+	{cudart, "cudaEventSynchronize", events, cudaProgWaitallEntry, cudaProgEventReturn},
+	{libcuda, "cuLaunchKernel", launches, cudaProgCulaunchEntry, ""},
+	{libcuda, "cuLaunchKernelEx", launches, cudaProgLaunchexEntry, ""},
+	{libcuda, "cuGraphLaunch", graphs, cudaProgGraphEntry, ""},
+	{libcuda, "cuMemcpyHtoDAsync_v2", toDevice, cudaProgHtodEntry, cudaProgCopyReturn},
+	{libcuda, "cuMemcpyHtoD_v2", toDevice, cudaProgHtodnowEntry, cudaProgCopyReturn},
+	{libcuda, "cuMemcpyDtoHAsync_v2", fromDevice, cudaProgDtohEntry, cudaProgCopyReturn},
+	{libcuda, "cuMemcpyDtoH_v2", fromDevice, cudaProgDtohnowEntry, cudaProgCopyReturn},
+	{libcuda, "cuMemcpyDtoDAsync_v2", onDevice, cudaProgDtodEntry, ""},
+	{libcuda, "cuMemcpyDtoD_v2", onDevice, cudaProgDtodEntry, ""},
+	{libcuda, "cuMemcpyAsync", anywhere, cudaProgAnyEntry, ""},
+	{libcuda, "cuMemcpy", anywhere, cudaProgAnyEntry, ""},
+	{libcuda, "cuStreamWaitEvent", joins, cudaProgJoinEntry, ""},
+	{libcuda, "cuStreamSynchronize", waits, cudaProgWaitEntry, cudaProgWaitReturn},
+	{libcuda, "cuCtxSynchronize", waits, cudaProgWaitallEntry, cudaProgWaitReturn},
+	{libcuda, "cuEventSynchronize", events, cudaProgWaitallEntry, cudaProgEventReturn},
 }
 
 const (
@@ -103,11 +95,9 @@ func (t *Target) findCUDA(maps []mapping) {
 			symbols, _ := file.DynamicSymbols()
 			_ = file.Close()
 			for _, c := range cudaCalls {
-				for _, name := range c.names {
-					exported := func(s elf.Symbol) bool { return s.Name == name && s.Section != elf.SHN_UNDEF }
-					if c.library == library && slices.ContainsFunc(symbols, exported) {
-						t.CUDA = append(t.CUDA, Symbol{Name: name, Purpose: c.purpose, File: m.name, path: m.path})
-					}
+				exported := func(s elf.Symbol) bool { return s.Name == c.name && s.Section != elf.SHN_UNDEF }
+				if c.library == library && slices.ContainsFunc(symbols, exported) {
+					t.CUDA = append(t.CUDA, Symbol{Name: c.name, Purpose: c.purpose, File: m.name, path: m.path, entry: c.entry, back: c.back})
 				}
 			}
 		}
@@ -120,7 +110,7 @@ func (t *Target) findCUDA(maps []mapping) {
 // cuda counts the calls of CUDA that a process makes.
 type cuda struct {
 	target  *Target
-	objects cudaObjects
+	objects *ebpf.Collection
 	calls   *toggle
 
 	mu      sync.Mutex    // guards the fields below
@@ -135,15 +125,18 @@ func openCUDA(t *Target) (_ *cuda, err error) {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	if err := loadCudaObjects(&c.objects, nil); err != nil {
+	spec, err := loadCuda()
+	if err == nil {
+		c.objects, err = ebpf.NewCollection(spec)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("load probes of CUDA: %w", err)
 	}
 	var probes []switched
 	for _, s := range t.CUDA {
-		at := c.objects.programsAt(s.Name)
-		probes = append(probes, switched{at[0], s, false}) // before the return: that finds when the wait began
-		if at[1] != nil {
-			probes = append(probes, switched{at[1], s, true})
+		probes = append(probes, switched{c.objects.Programs[s.entry], s, false}) // before the return: that finds when the wait began
+		if s.back != "" {
+			probes = append(probes, switched{c.objects.Programs[s.back], s, true})
 		}
 	}
 	c.set(&event.Process{}, event.Absent(event.NotYet))
@@ -156,7 +149,10 @@ func (c *cuda) close() error {
 	if c.calls != nil {
 		err = c.calls.Close()
 	}
-	return errors.Join(err, c.objects.Close())
+	if c.objects != nil {
+		c.objects.Close()
+	}
+	return err
 }
 
 // run counts until ctx ends: always if that costs little, else in windows.
@@ -243,7 +239,7 @@ func (c *cuda) counts(from, to int64) (all, alone bool) {
 }
 
 func (c *cuda) read() (all cudaCounters) {
-	_ = c.objects.Counters.Get(&all)
+	_ = c.objects.Variables[cudaVarCounters].Get(&all)
 	return all
 }
 

@@ -100,7 +100,7 @@ func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (
 	}
 	var opts ebpf.CollectionOptions
 	if p.cuda != nil {
-		shared := p.cuda.objects.Threads
+		shared := p.cuda.objects.Maps[cudaMapThreads]
 		spec.Maps[probesMapThreads].MaxEntries = shared.MaxEntries()
 		opts.MapReplacements = map[string]*ebpf.Map{probesMapThreads: shared}
 	}

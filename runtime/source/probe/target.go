@@ -13,6 +13,8 @@ type Symbol struct {
 	File    string // name of the file in the process's view; "" if the function was not found
 	Refused string // why it is not probed although it was found; "": it is
 	path    string // opens the file
+
+	entry, back string // programs at its entry and its return, of a function of CUDA; "": none
 }
 
 // Target is a process that links llama.cpp, or computes with CUDA.
