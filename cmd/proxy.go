@@ -27,6 +27,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/proxy"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // proxyOptions are the flags of the proxy command.
@@ -168,7 +169,7 @@ func (o *proxyOptions) forward(ctx context.Context, stop func(), p *proxy.Proxy,
 	}
 	err = s.Run(ctx, func(ctx context.Context) (err error) {
 		if shown {
-			err = o.Show(ctx, group.ScreenOf(s))
+			err = o.Show(ctx, group.ScreenOf(s, view.Actions{}))
 			stop()
 		} else {
 			<-ctx.Done()

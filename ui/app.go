@@ -37,20 +37,16 @@ const (
 	MaxFPS     = 30
 )
 
-// Config holds the inputs of the screen: one engine (Snapshots, Changed, Past and Actions) or several (Sessions).
+// Config holds the inputs of the screen.
 type Config struct {
-	Snapshots func() *store.Snapshot // called once per frame; never returns nil
-	Changed   <-chan struct{}        // receives when Snapshots may have new data; nil: check on every tick
-	Past      func() Past            // opens the history; nil, or a nil result: the engine has no history
-	Actions   Actions
-	Prompts   []input.Suggestion // built-in prompts, offered by tab in the prompt editor
-
 	// Sessions returns the current engines in a stable order. It is called once per frame and must not block. The list
-	// may be empty and may grow later. It replaces Snapshots, Changed, Past and Actions.
+	// may be empty and may grow later.
 	Sessions func() []Session
 	// StartWithList reports whether to start with the list of engines even if there is only one session yet; nil: no. It
 	// is called after the first Sessions: sessions that come between the two replace those on the screen later.
 	StartWithList func() bool
+
+	Prompts []input.Suggestion // built-in prompts, offered by tab in the prompt editor
 
 	// Recording returns the status of the running recording, and false without one; nil: this program never records. It
 	// is called once per frame.
@@ -102,9 +98,6 @@ func frameRate(fps int) int {
 	}
 	return min(fps, MaxFPS)
 }
-
-// Actions are the operations that keys trigger.
-type Actions = view.Actions
 
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
@@ -172,7 +165,7 @@ func (a *app) Snapshot() *store.Snapshot { return a.snap }
 func (a *app) Frame() *pane.Frame { return &a.panes }
 
 // Actions implements view.Program.
-func (a *app) Actions() Actions { return a.session.Actions }
+func (a *app) Actions() view.Actions { return a.session.Actions }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)

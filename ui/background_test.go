@@ -17,7 +17,7 @@ var onWhite, onBlack = tea.BackgroundColorMsg{Color: color.White}, tea.Backgroun
 
 // detecting makes the model of a terminal whose background decides the theme.
 func detecting(cfg Config) *app {
-	cfg.Snapshots = func() *store.Snapshot { return viewtest.LiveSnapshot() }
+	cfg.Sessions = One(Session{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }})
 	return newApp(cfg)
 }
 

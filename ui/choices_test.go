@@ -15,7 +15,7 @@ func TestChoicesAreRestored(t *testing.T) {
 	}
 	a.press("2", ">", "r", "t", "e", "w")
 	want := a.choices()
-	b := newApp(Config{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Choices: want, Theme: want.Theme})
+	b := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }}), Choices: want, Theme: want.Theme})
 	if got := b.choices(); got != want || b.view != viewOverview || got.Sort == "age" || b.requests.Follow {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}
@@ -23,9 +23,9 @@ func TestChoicesAreRestored(t *testing.T) {
 
 // Unknown choices, from another version or from a file edited by hand, change nothing.
 func TestUnknownChoicesChangeNothing(t *testing.T) {
-	plain := newApp(Config{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }}).choices()
+	plain := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }})}).choices()
 	odd := Choices{Theme: "no such", Window: "1 h", Phase: "\x1b[2J", Sort: "colour"}
-	if got := newApp(Config{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Choices: odd, Theme: odd.Theme}).choices(); got != plain {
+	if got := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }}), Choices: odd, Theme: odd.Theme}).choices(); got != plain {
 		t.Errorf("%+v, want %+v", got, plain)
 	}
 }

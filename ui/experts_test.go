@@ -214,7 +214,7 @@ func TestDriftSinceAMark(t *testing.T) {
 	}
 	report(100, 50, 50, 90, 10)
 	snap := s.Snapshot()
-	a := newApp(Config{Snapshots: func() *store.Snapshot { return snap }, Profile: theme.TrueColour})
+	a := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return snap }}), Profile: theme.TrueColour})
 	a.Update(tea.WindowSizeMsg{Width: 200, Height: 60})
 	a.press("5", "m", "w")
 	s.Now += 1000 * ms

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/input"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -22,11 +24,11 @@ var builtIn = []input.Suggestion{{Label: "scripture", Text: viewtest.PromptText}
 // open makes the model over one snapshot, w by h cells.
 func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 	a := newApp(Config{
-		Snapshots: func() *store.Snapshot { return s }, Profile: profile, ASCII: ascii,
-		Actions: Actions{
+		Sessions: One(Session{Snapshots: func() *store.Snapshot { return s }, Actions: view.Actions{
 			Prompt: func(string, string) (string, error) { return "", nil }, Cancel: func(event.RequestID) error { return nil },
 			SetPace: func(float64) error { return nil },
-		},
+		}}),
+		Profile: profile, ASCII: ascii,
 		Prompts: builtIn,
 	})
 	a.saveScreen = discardScreen
@@ -46,6 +48,13 @@ func sessionsOf(engines []viewtest.Engine) (out []Session) {
 		out = append(out, Session{Name: e.Name, Snapshots: func() *store.Snapshot { return e.Snapshot }})
 	}
 	return out
+}
+
+// changeSession changes the session on the screen.
+func (a *app) changeSession(change func(*Session)) {
+	i := slices.IndexFunc(a.sessions, func(x Session) bool { return x.Name == a.session.Name })
+	change(&a.sessions[i])
+	a.session = a.sessions[i]
 }
 
 // press presses keys one after another and returns the command of the last one.
@@ -94,7 +103,7 @@ func digits() (keys []string) {
 
 // keysOf makes the model of an empty session, for its tables of keys.
 func keysOf(cfg Config) *app {
-	cfg.Snapshots = func() *store.Snapshot { return store.Empty() }
+	cfg.Sessions = One(Session{Snapshots: func() *store.Snapshot { return store.Empty() }})
 	return newApp(cfg)
 }
 

@@ -9,7 +9,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
@@ -114,12 +113,10 @@ func FuzzScreen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, replayed bool) {
 		s := viewtest.NewScene()
 		s.Engine(event.EngineReady, "")
-		cfg := Config{Snapshots: func() *store.Snapshot { return s.Snapshot() }, Profile: theme.Colours256, ASCII: len(in)%2 == 0}
+		cfg := Config{Sessions: One(Session{Snapshots: s.Snapshot, Past: s.Store.Past(), Actions: (&calls{}).actions()}), Profile: theme.Colours256, ASCII: len(in)%2 == 0}
 		if replayed {
 			cfg.Replay = newPlayer()
 		}
-		cfg.Actions = (&calls{}).actions()
-		cfg.Past = func() Past { return s.Store.Past() }
 		d := &driver{t: t, a: newApp(cfg), s: s, in: in}
 		d.a.saveScreen = discardScreen
 		d.a.Update(tea.WindowSizeMsg{Width: 100, Height: 30})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
@@ -50,7 +51,7 @@ func TestHelpOmitsKeysThatCannotWork(t *testing.T) {
 	const prompt, cancel, pace, phase, next, filter = "type a prompt", "cancel the request", "raise the pace", "switch router picks", "switch to the next engine", "filter three or more servers"
 	replayed := openReplay(newPlayer(), 160, 45)
 	proxied := open(tracesOnly(), theme.TrueColour, false, 160, 45)
-	proxied.session.Actions = Actions{}
+	proxied.changeSession(func(x *Session) { x.Actions = view.Actions{} })
 	for name, c := range map[string]struct {
 		app  *app
 		want map[string]bool

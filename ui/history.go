@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -20,12 +21,9 @@ type Past interface {
 
 // history is the Travel of a live session that is paused: the moment on the screen and what is kept of the engines.
 type history struct {
-	app       *app
-	histories map[string]Past // opened histories, by the names of the engines
-	at        event.Time      // the moment on the screen
-	oldest    event.Time      // oldest moment of the history
-	now       event.Time
-	timeline  chrome.Timeline
+	app      *app
+	at       event.Time // the moment on the screen
+	timeline chrome.Timeline
 }
 
 // toggle pauses the view at the current moment, or resumes it.
@@ -62,7 +60,7 @@ func (h *history) begin(paused bool) {
 // Status implements Travel.
 func (h *history) Status() recording.PlayStatus {
 	s := recording.PlayStatus{State: recording.Paused, Speed: 1, Now: h.at, Wall: h.app.snap.Wall}
-	if p := h.of(h.app.session); p != nil {
+	if p := h.app.session.Past; p != nil {
 		s.Begin, s.End = p.Range()
 	}
 	return s
@@ -77,14 +75,9 @@ func (h *history) SetSpeed(float64) error { return errors.New("set speed: the se
 // SeekRequest implements Travel.
 func (h *history) SeekRequest(_ string, id event.RequestID) error {
 	now := h.app.session.Snapshots()
-	for _, list := range [...][]*store.Request{now.Requests, now.Earlier} {
-		for _, r := range list {
-			if r.ID != id {
-				continue
-			}
-			if first := h.firstOf(r); first != nil {
-				return h.SeekTime(first.Now)
-			}
+	for _, r := range slices.Concat(now.Requests, now.Earlier) {
+		if first := h.firstOf(r); r.ID == id && first != nil {
+			return h.SeekTime(first.Now)
 		}
 	}
 	return fmt.Errorf("find request %d: it is not in the history", id)
@@ -92,34 +85,16 @@ func (h *history) SeekRequest(_ string, id event.RequestID) error {
 
 // firstOf returns the first kept snapshot that has a request; nil if none is kept.
 func (h *history) firstOf(r *store.Request) *store.Snapshot {
-	if p := h.of(h.app.session); p != nil {
+	if p := h.app.session.Past; p != nil {
 		return p.After(r.Enqueued)
 	}
 	return nil
 }
 
-// of returns the history of an engine, or nil.
-func (h *history) of(s Session) Past {
-	if s.Past == nil {
-		return nil
-	}
-	p := h.histories[s.Name]
-	if p == nil {
-		if p = s.Past(); p == nil {
-			return nil
-		}
-		if h.histories == nil {
-			h.histories = make(map[string]Past)
-		}
-		h.histories[s.Name] = p
-	}
-	return p
-}
-
 // SeekTime implements Travel: it shows the newest kept moment that is not later, or going forward, the next one.
 func (h *history) SeekTime(at event.Time) error {
 	a := h.app
-	p := h.of(a.session)
+	p := a.session.Past
 	if p == nil {
 		return nil
 	}
@@ -143,15 +118,15 @@ func (h *history) SeekTime(at event.Time) error {
 // update updates the age of the moment on the screen. It needs a frame once per second.
 func (h *history) update() {
 	a := h.app
-	p := h.of(a.session)
+	p := a.session.Past
 	if !a.status.Paused || p == nil {
 		a.timeline = nil
 		return
 	}
-	h.oldest, h.now = p.Range()
+	oldest, now := p.Range()
 	bar := chrome.Timeline{
-		From: h.oldest / shortStep * shortStep, To: h.now / shortStep * shortStep, At: h.at, Wall: a.snap.Wall,
-		Ago: time.Duration(h.now - h.at).Truncate(time.Second), Evicted: h.at < h.oldest,
+		From: oldest / shortStep * shortStep, To: now / shortStep * shortStep, At: h.at, Wall: a.snap.Wall,
+		Ago: time.Duration(now - h.at).Truncate(time.Second), Evicted: h.at < oldest,
 	}
 	a.dirty = a.dirty || a.timeline == nil || bar != h.timeline
 	h.timeline = bar
@@ -160,14 +135,10 @@ func (h *history) update() {
 
 // snapshotOf returns the snapshot of an engine at the moment on the screen.
 func (h *history) snapshotOf(s Session) *store.Snapshot {
-	if !h.app.status.Paused {
+	if !h.app.status.Paused || s.Past == nil {
 		return s.Snapshots()
 	}
-	p := h.of(s)
-	if p == nil {
-		return s.Snapshots()
-	}
-	if past := p.At(h.at); past != nil {
+	if past := s.Past.At(h.at); past != nil {
 		return past
 	}
 	return chrome.NotKept

@@ -25,9 +25,9 @@ func fleetOver(n int) (all []Session, now *event.Time) {
 	share := store.NewPastBudget(48 << 20)
 	for i := range n {
 		s := store.New(store.Options{Now: func() event.Time { return *now }, Wall: func() time.Time { return time.Unix(0, int64(*now)) }, Queue: 256, Past: share})
-		past := func() Past { return s.Past() }
+		past := Past(s.Past())
 		if i == 4 {
-			past = func() Past { return emptyHistory{s.Past()} }
+			past = emptyHistory{s.Past()}
 		}
 		all = append(all, Session{Name: fmt.Sprintf("vllm-%03d", i), Snapshots: s.Snapshot, Past: past})
 		at := event.Time(0)

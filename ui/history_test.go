@@ -23,8 +23,8 @@ func withHistory(w, h int, profile theme.Profile) (*app, *viewtest.Scene, []*sto
 	s := viewtest.Live()
 	shown := []*store.Snapshot{s.Snapshot()}
 	a := newApp(Config{
-		Snapshots: s.Snapshot, Past: func() Past { return s.Store.Past() }, Profile: profile, ASCII: profile == theme.NoColour,
-		Actions: (&calls{}).actions(),
+		Sessions: One(Session{Snapshots: s.Snapshot, Past: s.Store.Past(), Actions: (&calls{}).actions()}),
+		Profile:  profile, ASCII: profile == theme.NoColour,
 	})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
@@ -59,7 +59,7 @@ func TestPastViewsMatchLiveViews(t *testing.T) {
 			was.Verdicts = a.snap.Verdicts // their lifetime depends on how often snapshots are taken
 			compared++
 			then := open(&was, theme.TrueColour, false, 160, 45)
-			then.session.Actions = a.session.Actions
+			then.changeSession(func(x *Session) { x.Actions = a.session.Actions })
 			then.show(v)
 			then.status.Paused = true
 			then.timeline = a.timeline
@@ -101,7 +101,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the history ends at %v, the present is %v", a.snap.Now, s.Now)
 	}
 	a.press("home")
-	if from := a.history.oldest; a.snap.Now != from || a.snap.Counts.GeneratedTokens >= last.Counts.GeneratedTokens {
+	if from, _ := a.session.Past.Range(); a.snap.Now != from || a.snap.Counts.GeneratedTokens >= last.Counts.GeneratedTokens {
 		t.Errorf("home leads to %v, the history starts at %v", a.snap.Now, from)
 	}
 	a.press("left")
@@ -127,8 +127,8 @@ func TestMomentThatLeftTheHistory(t *testing.T) {
 	a, _, _ := withHistory(120, 36, theme.TrueColour)
 	a.press("space", "[")
 	was := a.snap
-	p := &shortHistory{Past: a.history.histories[""], from: a.snap.Now + 1}
-	a.history.histories[""] = p
+	p := &shortHistory{Past: a.session.Past, from: a.snap.Now + 1}
+	a.changeSession(func(x *Session) { x.Past = p })
 	a.Update(tickMsg{})
 	holds(t, a, "evicted: only this frame")
 	p.blank = true
@@ -173,7 +173,7 @@ func TestHistoryOfSeveralEngines(t *testing.T) {
 	var all []Session
 	scenes := []*viewtest.Scene{viewtest.Live(), viewtest.Live()}
 	for i, s := range scenes {
-		all = append(all, Session{Name: fmt.Sprint("engine ", i), Snapshots: s.Snapshot, Past: func() Past { return s.Store.Past() }})
+		all = append(all, Session{Name: fmt.Sprint("engine ", i), Snapshots: s.Snapshot, Past: s.Store.Past()})
 	}
 	a := openFleet(&all, false, 120, 36)
 	a.showSession(0)
@@ -213,11 +213,12 @@ func TestHistoryKeys(t *testing.T) {
 			a, _, _ := withHistory(120, 36, theme.TrueColour)
 			a.press("space", "[", "[")
 			from := a.snap.Now
+			oldest, now := a.session.Past.Range()
 			a.press(key)
 			switch by, moves := far[b.name()]; {
-			case moves && a.snap.Now != min(max(from+by, a.history.oldest), a.history.now):
+			case moves && a.snap.Now != min(max(from+by, oldest), now):
 				t.Errorf("%s leads from %v to %v", key, from, a.snap.Now)
-			case b.name() == "start" && a.snap.Now != a.history.oldest:
+			case b.name() == "start" && a.snap.Now != oldest:
 				t.Errorf("%s leads to %v", key, a.snap.Now)
 			case (b.name() == "play or pause" || b.name() == "end") && a.status.Paused:
 				t.Errorf("%s does not return to live", key)

@@ -250,7 +250,7 @@ func (a *app) withTime(keys []view.Key) (table []binding) {
 // updateBindings selects the keys of a replay, of a paused view with a history, or of a live view.
 func (a *app) updateBindings() {
 	switch {
-	case a.cfg.Replay != nil, a.status.Paused && a.history.of(a.session) != nil:
+	case a.cfg.Replay != nil, a.status.Paused && a.session.Past != nil:
 		a.bindings = a.withTime(a.travel.keys())
 	default:
 		a.bindings = a.live

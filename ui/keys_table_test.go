@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -91,7 +92,7 @@ func TestErrorsOfActionsAreShown(t *testing.T) {
 // Keys of actions that the program does not offer are not shown and do nothing.
 func TestUnavailableActionsHaveNoKeys(t *testing.T) {
 	a, _ := withCalls(t)
-	a.session.Actions = Actions{}
+	a.changeSession(func(x *Session) { x.Actions = view.Actions{} })
 	a.press("p", "c", "+", "-")
 	a.Update(tea.PasteMsg{Content: "text"})
 	if a.editor.Open {

@@ -29,8 +29,8 @@ type calls struct {
 	note    string   // note of the next prompt
 }
 
-func (k *calls) actions() Actions {
-	return Actions{
+func (k *calls) actions() view.Actions {
+	return view.Actions{
 		Prompt: func(text, label string) (string, error) {
 			k.prompts = append(k.prompts, input.Suggestion{Label: label, Text: text})
 			return k.note, k.err
@@ -56,7 +56,7 @@ func (k *calls) actions() Actions {
 func withCalls(t *testing.T) (*app, *calls) {
 	t.Helper()
 	a, k := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36), &calls{}
-	a.session.Actions = k.actions()
+	a.changeSession(func(x *Session) { x.Actions = k.actions() })
 	return a, k
 }
 

@@ -19,7 +19,7 @@ import (
 func markedAt(w, h int) (*app, *viewtest.Scene) {
 	s := viewtest.Live()
 	var last *store.Snapshot
-	a := newApp(Config{Snapshots: func() *store.Snapshot { last = s.Snapshot(); return last }, Profile: theme.TrueColour})
+	a := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { last = s.Snapshot(); return last }}), Profile: theme.TrueColour})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	a.press("m")

@@ -137,7 +137,7 @@ func TestMissingViewOfAnotherEngine(t *testing.T) {
 // A view on the screen is left once the engine turns out not to offer it, but not while the user moves in time.
 func TestMissingViewOnScreen(t *testing.T) {
 	now := native(viewtest.Loading())
-	a := newApp(Config{Snapshots: func() *store.Snapshot { return now }})
+	a := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return now }})})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	a.press("5")
 	now = native(viewtest.Dense())

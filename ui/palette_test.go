@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
@@ -142,7 +143,7 @@ func TestEveryCommandHasAName(t *testing.T) {
 // The palette omits actions that the program does not offer.
 func TestPaletteOmitsUnavailableActions(t *testing.T) {
 	a, _ := withCalls(t)
-	a.session.Actions = Actions{}
+	a.changeSession(func(x *Session) { x.Actions = view.Actions{} })
 	for _, c := range a.commands() {
 		if slices.Contains([]string{"prompt", "cancel", "faster", "slower", "report", "engine"}, c.name) {
 			t.Errorf("%q is offered", c.name)

@@ -131,7 +131,7 @@ var pipelineSizes = [][2]int{{80, 24}, {20, 5}, {250, 70}, {1, 1}, {140, 50}}
 
 // draw draws every view, every pane in full screen, and the history, of the session alone and as one of several.
 func (w *pipeline) draw() {
-	one := Session{Snapshots: w.store.Snapshot, Past: func() Past { return w.store.Past() }}
+	one := Session{Snapshots: w.store.Snapshot, Past: w.store.Past()}
 	w.drawKeys([]Session{one}, slices.Repeat([][]string{{"w", "esc", "tab", "enter"}}, 8)) // full screen for each pane of the overview
 	w.drawKeys([]Session{one}, [][]string{
 		{"2"},

@@ -83,7 +83,7 @@ func newPlayer() *player {
 func openReplay(p *player, w, h int) *app { return openReplayOf(viewtest.LiveSnapshot(), p, w, h) }
 
 func openReplayOf(s *store.Snapshot, p *player, w, h int) *app {
-	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Replay: p, Profile: theme.TrueColour})
+	a := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return s }}), Replay: p, Profile: theme.TrueColour})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a

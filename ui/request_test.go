@@ -166,7 +166,7 @@ func TestLastTokenIsFollowed(t *testing.T) {
 	more := func() {
 		s.Now += 6 * ms
 		s.Emit(event.Event{Kind: event.KindToken, Req: 1, N: 2})
-		a.session.Snapshots = s.Snapshot
+		a.changeSession(func(x *Session) { x.Snapshots = s.Snapshot })
 		a.Update(tickMsg{})
 	}
 	more()

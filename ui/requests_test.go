@@ -19,7 +19,7 @@ import (
 // requestsOf opens the table over a snapshot that the test may change.
 func requestsOf(n, w, h int) (*app, **store.Snapshot) {
 	s := viewtest.Crowd(n)
-	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour})
+	a := newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return s }}), Profile: theme.TrueColour})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	a.press("2")
@@ -177,7 +177,7 @@ func TestClickOpensTheSelectedRow(t *testing.T) {
 func TestCancelSelectedRequest(t *testing.T) {
 	a := open(viewtest.Crowd(20), theme.TrueColour, false, 120, 36)
 	k := &calls{}
-	a.session.Actions = k.actions()
+	a.changeSession(func(x *Session) { x.Actions = k.actions() })
 	a.press("2", "home", "c", "down", "enter", "c", "end", "esc", "end", "c")
 	if !slices.Equal(k.cancels, []event.RequestID{20, 19}) {
 		t.Errorf("cancelled %v, want 20 and 19, which are queued, and not 1, which has finished", k.cancels)

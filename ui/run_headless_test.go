@@ -60,7 +60,7 @@ func shoot(t *testing.T, script string, outputs ...cast.Output) (stage *Headless
 		t.Fatal(err)
 	}
 	s := viewtest.Live()
-	stage = NewHeadless(Config{Snapshots: s.Snapshot, Profile: theme.TrueColour}, 120, 36)
+	stage = NewHeadless(Config{Sessions: One(Session{Snapshots: s.Snapshot}), Profile: theme.TrueColour}, 120, 36)
 	begin, i := s.Now, 74
 	until := func(_ context.Context, at time.Duration) (time.Duration, error) {
 		for ; s.Now < begin+event.Time(at); i++ {
@@ -190,7 +190,7 @@ func TestScriptsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage := NewHeadless(Config{Snapshots: viewtest.Live().Snapshot}, 80, 24)
+	stage := NewHeadless(Config{Sessions: One(Session{Snapshots: viewtest.Live().Snapshot})}, 80, 24)
 	until := func(_ context.Context, at time.Duration) (time.Duration, error) { return at, nil }
 	_, err = cast.Shoot(t.Context(), stage, cast.Options{Every: time.Second, Script: play, Until: until})
 	if err == nil || err.Error() != `script: step 2 (line 4): wait_for: "no such words" did not appear within 2s` {

@@ -39,7 +39,7 @@ func startPiped(t *testing.T, ctx context.Context, snapshots func() *store.Snaps
 		p.output <- string(all)
 	}()
 	go func() {
-		err := Run(ctx, Config{Snapshots: snapshots, Input: inR, Output: outW, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS})
+		err := Run(ctx, Config{Sessions: One(Session{Snapshots: snapshots}), Input: inR, Output: outW, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS})
 		outW.Close()
 		inW.Close()
 		inR.Close()

@@ -57,13 +57,13 @@ func TestTerminalIsLeftAlone(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Config{
-			Snapshots: func() *store.Snapshot {
+			Sessions: One(Session{Snapshots: func() *store.Snapshot {
 				select {
 				case snapshots <- struct{}{}:
 				case <-ctx.Done():
 				}
 				return viewtest.LiveSnapshot()
-			},
+			}}),
 			Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
 		})
 	}()
@@ -108,7 +108,7 @@ func TestTerminalIsTakenAgain(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Config{
-			Snapshots: viewtest.LiveSnapshot, Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
+			Sessions: One(Session{Snapshots: viewtest.LiveSnapshot}), Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
 		})
 	}()
 	drawn := func(times int) {
@@ -155,11 +155,11 @@ func TestRunEndsWithItsTerminal(t *testing.T) {
 	}()
 	s := *viewtest.LiveSnapshot()
 	err := Run(t.Context(), Config{
-		Snapshots: func() *store.Snapshot {
+		Sessions: One(Session{Snapshots: func() *store.Snapshot {
 			s.Now += event.Time(time.Second)
 			next := s
 			return &next
-		},
+		}}),
 		Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
 	})
 	if err == nil {

@@ -127,7 +127,7 @@ func TestRemoteEnginesLimitTheActions(t *testing.T) {
 	s.Engine.Caps = event.CapTokens
 	k := &calls{}
 	a := open(s, theme.TrueColour, false, 120, 36)
-	a.session.Actions = k.actions()
+	a.changeSession(func(x *Session) { x.Actions = k.actions() })
 	a.press("p", "c")
 	if a.editor.Open || len(k.cancels) != 0 {
 		t.Error("the screen sent an action that the engine does not support")

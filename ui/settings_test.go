@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
@@ -76,7 +77,7 @@ func TestPaletteRefusesValues(t *testing.T) {
 // Values that do nothing now are not offered.
 func TestPaletteOffersValuesThatApply(t *testing.T) {
 	a, _ := withCalls(t)
-	a.session.Actions = Actions{}
+	a.changeSession(func(x *Session) { x.Actions = view.Actions{} })
 	for _, s := range settings(a) {
 		if s.name == "pace" || s.name == "speed" {
 			t.Errorf("%s is offered", s.name)
@@ -194,7 +195,7 @@ func TestThemesOfTheUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newApp(Config{
-		Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Theme: "mine", Profile: theme.TrueColour,
+		Sessions: One(Session{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }}), Theme: "mine", Profile: theme.TrueColour,
 		Themes: []*theme.Palette{mine}, BadThemes: map[string]error{"odd": errors.New("read odd.toml: no")},
 	})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
@@ -218,7 +219,7 @@ func TestThemesOfTheUser(t *testing.T) {
 // A remembered theme whose file has an error shows why at the start, and is remembered until the file is repaired.
 func TestRememberedThemeWithAnError(t *testing.T) {
 	a := newApp(Config{
-		Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Theme: "odd",
+		Sessions: One(Session{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }}), Theme: "odd",
 		BadThemes: map[string]error{"odd": errors.New("read odd.toml: no")},
 	})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})

@@ -20,7 +20,7 @@ import (
 // sent after the first frame: of the whole minute and of the busiest second.
 func busyMinute(cfg Config, rate float64, tokensPerSecond, w, h int) (whole, second int64, frames int) {
 	s := viewtest.Live()
-	cfg.Snapshots, cfg.Profile = s.Store.Snapshot, theme.TrueColour
+	cfg.Sessions, cfg.Profile = One(Session{Snapshots: s.Store.Snapshot}), theme.TrueColour
 	a := newApp(cfg)
 	a.throttle.rate, a.throttle.credit = rate, rate
 	start := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

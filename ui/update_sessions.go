@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
@@ -151,24 +152,23 @@ func (a *app) updateAlerts() {
 	a.status.Alerts = now
 }
 
-// Session is one of several engines on the screen.
+// Session is an engine on the screen.
 type Session struct {
-	Name      string                 // unique and constant, for example the address
-	Snapshots func() *store.Snapshot // like Config.Snapshots
-	Changed   <-chan struct{}        // like Config.Changed
-	Past      func() Past            // like Config.Past
-	Actions   Actions
+	Name      string                 // unique and constant, for example the address; "" if there is never another one
+	Snapshots func() *store.Snapshot // called once per frame; never returns nil
+	Changed   <-chan struct{}        // receives when Snapshots may have new data; nil: check on every tick
+	Past      Past                   // its history; nil: none
+	Actions   view.Actions
+}
+
+// One returns the Sessions of a screen with one engine.
+func One(s Session) func() []Session {
+	all := []Session{s}
+	return func() []Session { return all }
 }
 
 // updateSessions takes the current sessions. The one on the screen stays there as long as it exists.
 func (a *app) updateSessions() {
-	if a.cfg.Sessions == nil {
-		if a.sessions == nil {
-			a.sessions = []Session{{Snapshots: a.cfg.Snapshots, Changed: a.cfg.Changed, Past: a.cfg.Past, Actions: a.cfg.Actions}}
-			a.showSession(0)
-		}
-		return
-	}
 	a.sessions = a.cfg.Sessions()
 	i := slices.IndexFunc(a.sessions, func(s Session) bool { return s.Name == a.session.Name })
 	switch {

@@ -22,7 +22,7 @@ type ticking struct {
 
 func newTicking(s *store.Snapshot) *ticking {
 	t := &ticking{last: s}
-	t.app = newApp(Config{Snapshots: func() *store.Snapshot { return t.last }, Profile: theme.TrueColour, FPS: 10})
+	t.app = newApp(Config{Sessions: One(Session{Snapshots: func() *store.Snapshot { return t.last }}), Profile: theme.TrueColour, FPS: 10})
 	t.app.saveScreen = discardScreen
 	t.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	t.Update(tickMsg{})
@@ -98,7 +98,7 @@ func TestPausedViewStaysStill(t *testing.T) {
 func TestScreenWaitsForAChange(t *testing.T) {
 	k := newTicking(viewtest.LiveSnapshot())
 	changed := make(chan struct{}, 1)
-	k.session.Changed = changed
+	k.changeSession(func(x *Session) { x.Changed = changed })
 	wake := k.onTick()
 	changed <- struct{}{}
 	if wake(); len(changed) != 0 {
@@ -127,7 +127,7 @@ func TestBlurSlowsDown(t *testing.T) {
 
 func TestFrameRateIsBounded(t *testing.T) {
 	for in, want := range map[int]int{-1: DefaultFPS, 0: DefaultFPS, 1: 1, 30: 30, 1000: MaxFPS} {
-		a := newApp(Config{Snapshots: viewtest.LiveSnapshot, FPS: in})
+		a := newApp(Config{Sessions: One(Session{Snapshots: viewtest.LiveSnapshot}), FPS: in})
 		if a.cfg.FPS != want {
 			t.Errorf("%d frames a second became %d, want %d", in, a.cfg.FPS, want)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/input"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // builtinPause is the pause between two built-in prompts, to read the end of a text.
@@ -95,9 +96,7 @@ func (r *Run) watch(ctx context.Context, s engine.Runner, prompts []engine.Reque
 // Screen returns the configuration of the screen of a run. The user's prompts go to submit; sent is the remark after one,
 // unless the engine has another.
 func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, error), sent string) ui.Config {
-	cfg := e.Group.ScreenOf(e.Session)
-	cfg.Note = r.Note
-	cfg.Actions = ui.Actions{
+	actions := view.Actions{
 		Prompt: func(text, label string) (note string, err error) {
 			_, err = submit(r.Request(text, label))
 			return cmp.Or(e.takeNotice(), sent), err
@@ -114,8 +113,10 @@ func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, err
 		},
 	}
 	if l := e.Inspector; l != nil && host.Inspects {
-		cfg.Actions.Watch, cfg.Actions.Inspect = l.Watch, l.Inspect
+		actions.Watch, actions.Inspect = l.Watch, l.Inspect
 	}
+	cfg := e.Group.ScreenOf(e.Session, actions)
+	cfg.Note = r.Note
 	if r.Model == "" {
 		for _, p := range native.DemoPrompts() {
 			cfg.Prompts = append(cfg.Prompts, input.Suggestion{Label: p.Kind, Text: p.Text})

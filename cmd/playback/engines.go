@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // played holds the engines of a recording, at the current position. Several exist from their first event on, the only
@@ -16,7 +17,7 @@ import (
 type played struct {
 	rec      *recording.Recording
 	newStore func(source int) (*store.Store, event.Sink)
-	actions  ui.Actions // of every engine on the screen
+	actions  view.Actions // of every engine on the screen
 
 	mu      sync.Mutex // guards engines
 	engines []playedEngine

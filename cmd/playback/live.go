@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/cmd/session"
@@ -13,7 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui"
-	"golang.org/x/sync/errgroup"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // maxRebuild is how many bytes a seek in a recording of several engines reads at most.
@@ -48,14 +50,12 @@ func (o *Options) load(rec *recording.Recording, clock func() time.Time) (*repla
 func (o *Options) screen(r *replay) ui.Config {
 	cfg := o.View.Config()
 	cfg.Replay = r.player
-	cfg.Actions.Report = session.ReportAction(replayed(r.rec, o.file, &o.View))
-	cfg.Actions.Timeline = o.timeline
+	r.actions = view.Actions{Report: session.ReportAction(replayed(r.rec, o.file, &o.View)), Timeline: o.timeline}
 	if r.rec.MultiEngine {
-		r.actions = cfg.Actions
 		cfg.StartWithList = func() bool { return len(r.rec.Engines) > 1 }
 		cfg.Sessions = func() []ui.Session { return r.sessions(r.player.Status().State == recording.Seeking) }
 	} else {
-		cfg.Snapshots = func() *store.Snapshot { return r.snapshot(0) }
+		cfg.Sessions = ui.One(ui.Session{Snapshots: func() *store.Snapshot { return r.snapshot(0) }, Actions: r.actions})
 	}
 	return cfg
 }

@@ -147,7 +147,7 @@ func drawn(t *testing.T, v *store.Snapshot) []string {
 	ended := make(chan error)
 	go func() {
 		ended <- ui.Run(ctx, ui.Config{
-			Snapshots: func() *store.Snapshot { return v }, Input: theirs, Output: theirs, Environ: append(os.Environ(), "TERM=xterm-256color"),
+			Sessions: ui.One(ui.Session{Snapshots: func() *store.Snapshot { return v }}), Input: theirs, Output: theirs, Environ: append(os.Environ(), "TERM=xterm-256color"),
 		})
 	}()
 	p.waitFor(t, "llmtop", "quit")

@@ -27,23 +27,8 @@ func (v *View) Show(ctx context.Context, cfg ui.Config) error {
 
 // plainConfig returns the configuration of plain lines for that of a screen.
 func (v *View) plainConfig(cfg *ui.Config) plain.Config {
-	one := []plain.EngineFeed{{Snapshots: cfg.Snapshots}}
 	return plain.Config{
-		Alerts: cfg.Alerts, Interval: v.summary, Note: cfg.Note, Input: os.Stdin, Output: console.Out,
-		Engines: func() []plain.EngineFeed {
-			if cfg.Sessions == nil {
-				return one
-			}
-			all := cfg.Sessions()
-			out := make([]plain.EngineFeed, len(all))
-			for i, s := range all {
-				out[i] = plain.EngineFeed{Snapshots: s.Snapshots}
-				if len(all) > 1 {
-					out[i].Name = s.Name
-				}
-			}
-			return out
-		},
+		Sessions: cfg.Sessions, Alerts: cfg.Alerts, Interval: v.summary, Note: cfg.Note, Input: os.Stdin, Output: console.Out,
 		Ended: func() bool {
 			return cfg.Replay != nil && cfg.Replay.Status().State == recording.Ended && !console.IsTerminal(os.Stdin)
 		},

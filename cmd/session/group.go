@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // Outputs are the flags for what receives the events of sessions, besides the store.
@@ -108,9 +109,10 @@ func (g *Group) Screen() ui.Config {
 	return cfg
 }
 
-// ScreenOf returns the configuration of the screen of one session.
-func (g *Group) ScreenOf(s *Session) ui.Config {
-	cfg := g.Screen()
-	cfg.Snapshots, cfg.Changed, cfg.Past = s.Store.Snapshot, s.Store.Changed(), s.Past
+// ScreenOf returns the configuration of the screen of one session, with some actions.
+func (g *Group) ScreenOf(s *Session, actions view.Actions) ui.Config {
+	cfg, shown := g.Screen(), s.OnScreen("")
+	shown.Actions = actions
+	cfg.Sessions = ui.One(shown)
 	return cfg
 }

@@ -68,12 +68,13 @@ func (s *Session) EmitRecorded(e event.Event) {
 	}
 }
 
-// Past returns what is kept of the session to go back in time, nil if nothing is.
-func (s *Session) Past() ui.Past {
+// OnScreen returns the session as an engine on the screen, without actions.
+func (s *Session) OnScreen(name string) ui.Session {
+	out := ui.Session{Name: name, Snapshots: s.Store.Snapshot, Changed: s.Store.Changed()}
 	if past := s.Store.Past(); past != nil {
-		return past
+		out.Past = past
 	}
-	return nil
+	return out
 }
 
 // Run starts the sources, calls body, and stops the sources when body returns. They outlive ctx, so that body can end

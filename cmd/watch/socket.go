@@ -7,14 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/socket"
-	"github.com/llmtop/llmtop/ui"
-	"github.com/spf13/pflag"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // addSocket starts to watch the engine at an event socket.
@@ -101,10 +102,10 @@ func (w *watcher) awaits(name string) bool {
 const answerTimeout = 300 * time.Millisecond
 
 // actions returns the actions of a remote engine. The engine itself announces which it accepts.
-func actions(client *socket.Client) ui.Actions {
+func actions(client *socket.Client) view.Actions {
 	var defaults local.Settings
 	defaults.Bind(pflag.NewFlagSet("defaults", pflag.ContinueOnError))
-	return ui.Actions{
+	return view.Actions{
 		Prompt: func(text, label string) (note string, err error) {
 			ctx, done := context.WithTimeout(context.Background(), answerTimeout)
 			defer done()

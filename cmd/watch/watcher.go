@@ -309,7 +309,7 @@ func (w *watcher) sessions() []ui.Session {
 // screenSession returns the session of the screen.
 func (e *watched) screenSession(o *Options) ui.Session {
 	s := e.session
-	shown := ui.Session{Name: e.at, Snapshots: s.Store.Snapshot, Changed: s.Store.Changed(), Past: s.Past}
+	shown := s.OnScreen(e.at)
 	if e.client != nil {
 		shown.Actions = actions(e.client)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui"
 )
 
 const ms = event.Time(time.Millisecond)
@@ -57,8 +58,8 @@ func (p *played) ended(id event.RequestID) {
 func newTestPrinter(p *played, states *[]alert.Status) (*printer, func() string) {
 	var out bytes.Buffer
 	sp := newPrinter(Config{
-		Engines: func() []EngineFeed { return []EngineFeed{{Snapshots: p.Snapshot}} },
-		Alerts:  func() []alert.Status { return *states }, Output: &out,
+		Sessions: ui.One(ui.Session{Snapshots: p.Snapshot}),
+		Alerts:   func() []alert.Status { return *states }, Output: &out,
 	})
 	return sp, func() string { defer out.Reset(); return out.String() }
 }
@@ -242,7 +243,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := play()
 	var out bytes.Buffer
-	cfg := Config{Engines: func() []EngineFeed { cancel(cause); return []EngineFeed{{Snapshots: p.Snapshot}} }, Interval: DefaultInterval, Output: &out, Note: "a note"}
+	cfg := Config{Sessions: func() []ui.Session { cancel(cause); return []ui.Session{{Snapshots: p.Snapshot}} }, Interval: DefaultInterval, Output: &out, Note: "a note"}
 	if err := Run(ctx, cfg); !errors.Is(err, cause) || !strings.Contains(out.String(), "\na note\n") {
 		t.Errorf("%v after %q", err, out.String())
 	}
@@ -250,7 +251,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 
 // A failing output ends Run.
 func TestRunEndsWithItsOutput(t *testing.T) {
-	if err := Run(t.Context(), Config{Engines: func() []EngineFeed { return nil }, Interval: DefaultInterval, Output: closedWriter{}}); !errors.Is(err, errClosed) {
+	if err := Run(t.Context(), Config{Sessions: func() []ui.Session { return nil }, Interval: DefaultInterval, Output: closedWriter{}}); !errors.Is(err, errClosed) {
 		t.Errorf("ended with %v", err)
 	}
 }

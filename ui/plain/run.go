@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/term"
 
 	"github.com/llmtop/llmtop/profiler/alert"
-	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/terminal"
 )
@@ -24,15 +25,9 @@ const DefaultInterval = 30 * time.Second
 // pollInterval is the time between two polls of the engines.
 const pollInterval = 250 * time.Millisecond
 
-// EngineFeed is one engine.
-type EngineFeed struct {
-	Name      string                 // "" if there is only one
-	Snapshots func() *store.Snapshot // never nil
-}
-
 // Config says what to print, and where.
 type Config struct {
-	Engines  func() []EngineFeed   // current engines
+	Sessions func() []ui.Session   // of a screen
 	Alerts   func() []alert.Status // nil: no rules
 	Interval time.Duration         // between summaries
 	Ended    func() bool           // reports that no more events will come; nil: never
@@ -105,7 +100,7 @@ func (p *printer) poll() {
 	if p.paused {
 		return
 	}
-	for _, src := range p.cfg.Engines() {
+	for _, src := range p.engines() {
 		n := p.trackers[src.Name]
 		if n == nil {
 			n = &tracker{}
@@ -118,8 +113,17 @@ func (p *printer) poll() {
 	p.printAlertChanges()
 }
 
+// engines returns the current engines; one alone without its name.
+func (p *printer) engines() []ui.Session {
+	all := slices.Clone(p.cfg.Sessions())
+	if len(all) == 1 {
+		all[0].Name = ""
+	}
+	return all
+}
+
 // prefix names the engine if there are several.
-func prefix(src EngineFeed) string {
+func prefix(src ui.Session) string {
 	if src.Name == "" {
 		return ""
 	}
@@ -150,7 +154,7 @@ func (p *printer) printSummaries() {
 	if p.paused {
 		return
 	}
-	for _, src := range p.cfg.Engines() {
+	for _, src := range p.engines() {
 		p.print(prefix(src) + Summary(src.Snapshots()))
 	}
 }
@@ -194,7 +198,7 @@ func (p *printer) alertStates() []alert.Status {
 // printSection prints one section of every engine.
 func (p *printer) printSection(i int) {
 	p.print(sections[i].name + ":")
-	for _, src := range p.cfg.Engines() {
+	for _, src := range p.engines() {
 		for _, line := range sections[i].lines(src.Snapshots()) {
 			p.print(prefix(src) + line)
 		}
@@ -203,7 +207,7 @@ func (p *printer) printSection(i int) {
 
 // printEngines lists the engines.
 func (p *printer) printEngines() {
-	all := p.cfg.Engines()
+	all := p.engines()
 	p.print(fmt.Sprintf("engines: %d", len(all)))
 	for _, src := range all {
 		p.print(prefix(src) + engineWords(src.Snapshots()))
