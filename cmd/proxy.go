@@ -75,7 +75,7 @@ such as --out FILE.json, are also written when the screen closes.`,
 	opts.Outputs.Bind(flags)
 	files.BindReports(flags).BindHeadless(flags, "run without a screen and report when interrupted")
 	_ = flags.MarkHidden("text") // always refused: the proxy keeps no text
-	config.Use(c, &opts.Tables, local.ConfigFlags(), opts.check)
+	config.Use(c, &opts.Alerts, local.ConfigFlags(), opts.check)
 	return c
 }
 
@@ -102,7 +102,7 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	o.to = address.TrimAPIPath(o.to)
 	clock := engine.NewClock()
 	p, err := proxy.New(proxy.Options{
-		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drainTimeout, ExpertsUsed: o.expertsUsed, Allow: o.Export.Allow,
+		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drainTimeout, ExpertsUsed: o.expertsUsed, Allow: o.Allow,
 	})
 	switch {
 	case errors.Is(err, proxy.ErrRemote):

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/runtime/source/socket"
-	"github.com/spf13/cobra"
 )
 
 func newServeCommand() *cobra.Command {
@@ -38,7 +39,7 @@ the reader that sent it.`,
 	opts.Outputs.Bind(flags)
 	flags.StringVar(&opts.Listen.At, "listen", socket.Address("llmtop"), "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
 	flags.Lookup("listen").DefValue = "" // its name contains the process ID
-	config.Use(c, &opts.Tables, local.ConfigFlags(), func() error { return cmp.Or(opts.Outputs.Check(), opts.CheckEngine()) })
+	config.Use(c, &opts.Alerts, local.ConfigFlags(), func() error { return cmp.Or(opts.Outputs.Check(), opts.CheckEngine()) })
 	return c
 }
 

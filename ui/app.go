@@ -178,7 +178,7 @@ func newApp(cfg Config) *app {
 	_, err := cfg.findTheme(cfg.Theme)
 	a.themeChosen = err == nil
 	a.applyTheme()
-	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
+	a.status.FPS, a.panes.Window = cfg.FPS, metric.Minute
 	a.editor.Suggest, a.editor.Max = cfg.Prompts, input.MaxPrompt
 	a.snap = store.Empty()
 	a.history.app, a.travel.app, a.marks.app = a, a, a

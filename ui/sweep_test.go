@@ -96,7 +96,7 @@ func TestSweepPanes(t *testing.T) {
 			t.Parallel()
 			s := sc.Make().Snapshot()
 			var g grid.Grid
-			c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Scratch: &pane.Scratch{}}
+			c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
 			for w := 1; w <= 60; w++ {
 				for h := 1; h <= 30; h += 1 + h/12 {
 					for id := range overview.NumPanes {

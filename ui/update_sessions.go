@@ -204,7 +204,6 @@ func (a *app) showSession(i int) {
 		a.Notify("no history of this engine at this time")
 	}
 	a.updateOffers()
-	a.panes.Scratch = &pane.Scratch{}
 	a.marks.show()
 	for _, room := range a.views {
 		if room != nil {

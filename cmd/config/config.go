@@ -22,13 +22,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// Use makes a command read the config file before it runs, for the flags that are not set and for tables, and then run
+// Use makes a command read the config file before it runs, for the flags that are not set and for alerts, and then run
 // check. known are the flags that the file may set.
-func Use(c *cobra.Command, tables *Tables, known *pflag.FlagSet, check func() error) {
+func Use(c *cobra.Command, alerts *[]alert.Rule, known *pflag.FlagSet, check func() error) {
 	path := c.Flags().String("config", "", "config `FILE` (default "+files.ShortenHome(defaultPath())+")")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		named := *path != ""
-		if err := apply(cmp.Or(*path, defaultPath()), named, tables, known, c.Flags()); err != nil {
+		if err := apply(cmp.Or(*path, defaultPath()), named, alerts, known, c.Flags()); err != nil {
 			return err
 		}
 		return check()
@@ -47,8 +47,8 @@ func defaultPath() string {
 
 // apply sets the flags that the command line left alone from the TOML file at path. Its keys are the names of the
 // flags in known. A missing file is an error only if the user named it. A key that is in known but not among the flags
-// of the running command is skipped, so that one file serves all commands. Alerts go to tables.
-func apply(path string, named bool, tables *Tables, known, running *pflag.FlagSet) error {
+// of the running command is skipped, so that one file serves all commands. Its alert rules go to alerts.
+func apply(path string, named bool, alerts *[]alert.Rule, known, running *pflag.FlagSet) error {
 	if path == "" {
 		return nil
 	}
@@ -63,7 +63,7 @@ func apply(path string, named bool, tables *Tables, known, running *pflag.FlagSe
 	if err != nil {
 		return exit.Usagef("read config %s: %w", path, firstLine(err))
 	}
-	if err := tables.take(values); err != nil {
+	if *alerts, err = takeAlerts(values); err != nil {
 		return exit.Usagef("read config %s: %w", path, err)
 	}
 	for _, key := range sortedKeys(values) {
@@ -81,24 +81,18 @@ func apply(path string, named bool, tables *Tables, known, running *pflag.FlagSe
 	return nil
 }
 
-// Tables are the parts of a config file that are not flags.
-type Tables struct {
-	Alerts []alert.Rule
-}
-
-// take moves the tables out of the values of a file. Its error names table and field.
-func (t *Tables) take(values map[string]any) (err error) {
+// takeAlerts moves the alert rules out of the values of a file. Its error names table and field.
+func takeAlerts(values map[string]any) ([]alert.Rule, error) {
 	raw, ok := values["alert"]
 	delete(values, "alert")
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	rules, ok := raw.([]map[string]any)
 	if !ok {
-		return errors.New("alert: must be tables with the head [[alert]]")
+		return nil, errors.New("alert: must be tables with the head [[alert]]")
 	}
-	t.Alerts, err = alert.ParseRules(rules)
-	return err
+	return alert.ParseRules(rules)
 }
 
 func sortedKeys(table map[string]any) []string { return slices.Sorted(maps.Keys(table)) }

@@ -54,7 +54,7 @@ func (r *Run) Bind(c *cobra.Command) {
 	r.View.Bind(c.Flags())
 	r.Outputs.Bind(c.Flags())
 	r.Listen.Bind(c.Flags())
-	config.Use(c, &r.Tables, ConfigFlags(), func() error {
+	config.Use(c, &r.Alerts, ConfigFlags(), func() error {
 		return cmp.Or(r.Outputs.Check(), r.Listen.Check(), r.Settings.Check(), r.View.Check())
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
@@ -16,7 +17,9 @@ import (
 // one always.
 type played struct {
 	rec      *recording.Recording
-	newStore func(source int) (*store.Store, event.Sink)
+	player   *recording.Player
+	targets  store.Targets
+	newStore func(source int, opt store.Options) (*store.Store, event.Sink)
 	actions  view.Actions // of every engine on the screen
 
 	mu      sync.Mutex // guards engines
@@ -27,26 +30,20 @@ type played struct {
 	shown   []ui.Session
 }
 
-func newPlayed(rec *recording.Recording, newStore func(source int) (*store.Store, event.Sink)) *played {
-	return &played{rec: rec, newStore: newStore}
-}
-
-// options returns the options of a player of the recording, with the sinks.
-func (p *played) options() recording.PlayOptions {
-	opt := recording.PlayOptions{Drain: p.drain}
-	if p.rec.MultiEngine {
+// newPlayed returns the engines with a player that opt describes. newStore creates the store of an engine with some
+// options, and the sink for its events.
+func newPlayed(rec *recording.Recording, targets store.Targets, opt recording.PlayOptions, newStore func(source int, opt store.Options) (*store.Store, event.Sink)) (p *played, err error) {
+	p = &played{rec: rec, targets: targets, newStore: newStore}
+	if opt.Drain = p.drain; !opt.StopAtEnd { // a report has what comes before a gap, too
+		opt.Reset = p.reset
+	}
+	if rec.MultiEngine {
 		opt.SinkFor = p.sinkOf
 	}
-	return opt
-}
-
-// storeOptions returns the options of the stores. Those of several engines have short queues.
-func (p *played) storeOptions(player *recording.Player, targets store.Targets) store.Options {
-	opt := store.Options{Now: player.Now, Wall: player.Wall, Targets: targets}
-	if p.rec.MultiEngine {
-		opt.Queue = session.ServerQueue
+	if p.player, err = recording.NewPlayer(rec, opt); err != nil {
+		return nil, exit.Usage(err)
 	}
-	return opt
+	return p, nil
 }
 
 // playedEngine is one engine.
@@ -69,9 +66,13 @@ func (p *played) sinkOf(source int) event.Sink {
 	return e.sink
 }
 
-// newEngine returns an engine without events.
+// newEngine returns an engine without events. The stores of several engines have short queues.
 func (p *played) newEngine(source int) playedEngine {
-	s, sink := p.newStore(source)
+	opt := store.Options{Now: p.player.Now, Wall: p.player.Wall, Targets: p.targets}
+	if p.rec.MultiEngine {
+		opt.Queue = session.ServerQueue
+	}
+	s, sink := p.newStore(source, opt)
 	return playedEngine{store: s, sink: s.Patient(sink)}
 }
 

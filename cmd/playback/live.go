@@ -21,33 +21,20 @@ import (
 // maxRebuild is how many bytes a seek in a recording of several engines reads at most.
 const maxRebuild = 32 << 20
 
-// replay is a recording on the screen. A seek back fills new stores from the beginning.
-type replay struct {
-	*played
-	player *recording.Player
-}
-
 // load prepares a recording for the screen. clock sets the pace; nil: the system clock.
-func (o *Options) load(rec *recording.Recording, clock func() time.Time) (*replay, error) {
-	r := &replay{}
-	r.played = newPlayed(rec, func(int) (*store.Store, event.Sink) {
-		s := store.New(r.storeOptions(r.player, o.Targets))
-		return s, o.DropCastText(s)
-	})
-	opt := r.options()
-	opt.Speed, opt.Paused, opt.Clock, opt.Reset = o.speed, o.paused, clock, r.reset
+func (o *Options) load(rec *recording.Recording, clock func() time.Time) (*played, error) {
+	opt := recording.PlayOptions{Speed: o.speed, Paused: o.paused, Clock: clock}
 	if rec.MultiEngine {
 		opt.Rebuild = maxRebuild
 	}
-	var err error
-	if r.player, err = recording.NewPlayer(rec, opt); err != nil {
-		return nil, exit.Usage(err)
-	}
-	return r, nil
+	return newPlayed(rec, o.Targets, opt, func(_ int, opt store.Options) (*store.Store, event.Sink) {
+		s := store.New(opt)
+		return s, o.DropCastText(s)
+	})
 }
 
 // screen returns the configuration of the screen.
-func (o *Options) screen(r *replay) ui.Config {
+func (o *Options) screen(r *played) ui.Config {
 	cfg := o.View.Config()
 	cfg.Replay = r.player
 	r.actions = view.Actions{Report: session.ReportAction(replayed(r.rec, o.file, &o.View)), Timeline: o.timeline}
@@ -97,7 +84,7 @@ func (o *Options) live(ctx context.Context, rec *recording.Recording) error {
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
 	group.Go(session.Guarded("replay", func() error { return r.player.Run(ctx, sink) }))
-	alerts := session.NewAlerts(o.Tables.Alerts, true, true)
+	alerts := session.NewAlerts(o.Alerts, true, true)
 	defer alerts.Close()
 	if alerts != nil {
 		r.watch(ctx, group, alerts)
@@ -112,15 +99,15 @@ func (o *Options) live(ctx context.Context, rec *recording.Recording) error {
 }
 
 // watch evaluates the alert rules for all engines of the recording.
-func (r *replay) watch(ctx context.Context, group *errgroup.Group, alerts *session.Alerts) {
-	engines := r.rec.Engines
-	if !r.rec.MultiEngine {
+func (p *played) watch(ctx context.Context, group *errgroup.Group, alerts *session.Alerts) {
+	engines := p.rec.Engines
+	if !p.rec.MultiEngine {
 		engines = make([]recording.EngineEntry, 1)
 	}
-	nothing := store.New(store.Options{Now: r.player.Now, Queue: 1})
+	nothing := store.New(store.Options{Now: p.player.Now, Queue: 1})
 	for n, e := range engines {
 		group.Go(session.Guarded("watch alerts", func() error {
-			alerts.Follow(ctx, e.Name, func() *store.Store { return cmp.Or(r.storeOf(n), nothing) })
+			alerts.Follow(ctx, e.Name, func() *store.Store { return cmp.Or(p.storeOf(n), nothing) })
 			return nil
 		}))
 	}

@@ -8,6 +8,9 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
@@ -15,8 +18,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Options are the flags and arguments that say what to replay.
@@ -45,7 +46,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	flags.BoolVar(&o.paused, "paused", false, "start paused")
 	o.out.BindHeadless(flags, "report without a screen and exit")
 	BindEngine(flags, &o.engine)
-	config.Use(c, &o.Tables, local.ConfigFlags(), o.check)
+	config.Use(c, &o.Alerts, local.ConfigFlags(), o.check)
 }
 
 // BindEngine adds the flag that chooses the engine to report.

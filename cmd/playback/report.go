@@ -57,11 +57,8 @@ func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes i
 // cannot be played. With an error, the report covers the part before it. The engines are added to a trace, unless that is
 // nil. notes receives what the recording lacks.
 func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *screen.View, trace *timeline.Trace, notes io.Writer) (*report.Report, error) {
-	var player *recording.Player
 	traced := map[int]*timeline.Engine{} // by source
-	var p *played
-	p = newPlayed(rec, func(source int) (*store.Store, event.Sink) {
-		opt := p.storeOptions(player, judged.Targets)
+	p, err := newPlayed(rec, judged.Targets, recording.PlayOptions{Speed: recording.Unpaced, StopAtEnd: true}, func(source int, opt store.Options) (*store.Store, event.Sink) {
 		opt.Keep = store.DefaultKeep
 		s := store.New(opt)
 		if trace == nil {
@@ -75,18 +72,15 @@ func reportOf(ctx context.Context, rec *recording.Recording, name string, judged
 		traced[source] = t
 		return s, event.Tee{s, t}
 	})
-	opt := p.options()
-	opt.Speed, opt.StopAtEnd = recording.Unpaced, true
-	player, err := recording.NewPlayer(rec, opt)
 	if err != nil {
-		return nil, exit.Usage(err)
+		return nil, err
 	}
 	sink := p.reset()
-	err = session.Guarded("replay", func() error { return player.Run(ctx, sink) })()
+	err = session.Guarded("replay", func() error { return p.player.Run(ctx, sink) })()
 	if err == nil && ctx.Err() != nil {
 		err = exit.InterruptCause(ctx, ctx.Err())
 	}
-	problems := player.Status().Problems()
+	problems := p.player.Status().Problems()
 	for _, problem := range problems {
 		fmt.Fprintf(notes, "%s: %s\n", name, problem)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/config"
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -40,7 +41,7 @@ type View struct {
 	lowBandwidth bool
 	noRemember   bool
 
-	Tables config.Tables // from the config file
+	Alerts []alert.Rule // from the config file
 	themes config.Themes
 
 	Camera *Camera // records the screen; nil: the command cannot

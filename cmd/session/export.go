@@ -25,33 +25,28 @@ import (
 	"github.com/llmtop/llmtop/runtime/loopback"
 )
 
-// ExportFlags are the flags that export measurements to other programs.
-type ExportFlags struct {
-	listen string   // HOST:PORT; "": off
-	Allow  []string // host names, besides those of loopback, that requests to a loopback address may use
-	push   string   // URL; "": off
+// bindExport adds the flags that export measurements to other programs.
+func (o *Outputs) bindExport(set *pflag.FlagSet) {
+	set.StringVar(&o.listen, "metrics-listen", "", "serve Prometheus metrics at `HOST:PORT`, path "+exposition.Path)
+	set.StringArrayVar(&o.Allow, loopback.Flag, nil, "also accept HTTP requests for host `NAME` on loopback addresses (repeatable)")
+	set.StringVar(&o.push, "otlp-push", "", fmt.Sprintf("push metrics and spans to the OTLP receiver at `URL` every %v", exposition.PushInterval))
 }
 
-func (e *ExportFlags) bind(set *pflag.FlagSet) {
-	set.StringVar(&e.listen, "metrics-listen", "", "serve Prometheus metrics at `HOST:PORT`, path "+exposition.Path)
-	set.StringArrayVar(&e.Allow, loopback.Flag, nil, "also accept HTTP requests for host `NAME` on loopback addresses (repeatable)")
-	set.StringVar(&e.push, "otlp-push", "", fmt.Sprintf("push metrics and spans to the OTLP receiver at `URL` every %v", exposition.PushInterval))
-}
+// Exports reports whether anything is exported.
+func (o *Outputs) Exports() bool { return o.listen != "" || o.push != "" }
 
-// Any reports whether anything is exported.
-func (e *ExportFlags) Any() bool { return e.listen != "" || e.push != "" }
-
-func (e *ExportFlags) check() error {
-	if e.listen != "" {
-		if _, err := net.ResolveTCPAddr("tcp", e.address()); err != nil {
-			return exit.Usagef("--metrics-listen %q: must be HOST:PORT", e.listen)
+// Check refuses values that cannot be used.
+func (o *Outputs) Check() error {
+	if o.listen != "" {
+		if _, err := net.ResolveTCPAddr("tcp", o.address()); err != nil {
+			return exit.Usagef("--metrics-listen %q: must be HOST:PORT", o.listen)
 		}
 	}
-	if err := loopback.CheckHosts(e.Allow); err != nil {
+	if err := loopback.CheckHosts(o.Allow); err != nil {
 		return exit.Usage(err)
 	}
-	if e.push != "" {
-		if err := exposition.CheckAddress(e.push); err != nil {
+	if o.push != "" {
+		if err := exposition.CheckAddress(o.push); err != nil {
 			return exit.Usagef("--otlp-push: %w", err)
 		}
 	}
@@ -59,16 +54,16 @@ func (e *ExportFlags) check() error {
 }
 
 // address returns where to listen, on loopback unless a host is given.
-func (e *ExportFlags) address() string {
-	if host, port, err := net.SplitHostPort(e.listen); err == nil && host == "" {
+func (o *Outputs) address() string {
+	if host, port, err := net.SplitHostPort(o.listen); err == nil && host == "" {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
-	return e.listen
+	return o.listen
 }
 
 // loopback reports whether only this machine can reach the address.
-func (e *ExportFlags) loopback() bool {
-	host, _, _ := net.SplitHostPort(e.address())
+func (o *Outputs) loopback() bool {
+	host, _, _ := net.SplitHostPort(o.address())
 	return loopback.Host(host)
 }
 
@@ -81,17 +76,17 @@ type export struct {
 }
 
 // open starts the export. It returns nil if no export is set. shown says that a screen is open: nothing is printed.
-func (e *ExportFlags) open(tokenFile string, shown bool) (*export, error) {
-	if !e.Any() {
+func (o *Outputs) openExport(shown bool) (*export, error) {
+	if !o.Exports() {
 		return nil, nil
 	}
 	x := &export{exporter: exposition.New(version.String())}
-	if e.listen != "" {
-		if err := x.listen(e, tokenFile, shown); err != nil {
+	if o.listen != "" {
+		if err := x.listen(o, shown); err != nil {
 			return nil, err
 		}
 	}
-	if e.push != "" {
+	if o.push != "" {
 		report := func(err error) {
 			if shown {
 				x.pushError.Store(&err)
@@ -99,7 +94,7 @@ func (e *ExportFlags) open(tokenFile string, shown bool) (*export, error) {
 			}
 			console.PrintError(err)
 		}
-		pusher, err := x.exporter.Push(e.push, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), report)
+		pusher, err := x.exporter.Push(o.push, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), report)
 		if err != nil {
 			return nil, errors.Join(exit.Usagef("--otlp-push: %w", err), x.close())
 		}
@@ -116,20 +111,20 @@ const (
 )
 
 // listen starts the metrics endpoint.
-func (x *export) listen(e *ExportFlags, tokenFile string, shown bool) error {
-	secret, err := files.Token(tokenFile)
+func (x *export) listen(o *Outputs, shown bool) error {
+	secret, err := files.Token(o.TokenFile)
 	if err != nil {
 		return err
 	}
-	if secret == "" && !e.loopback() {
-		return exit.Usagef("--metrics-listen %s: other machines can reach this address: add --token-file FILE", e.listen)
+	if secret == "" && !o.loopback() {
+		return exit.Usagef("--metrics-listen %s: other machines can reach this address: add --token-file FILE", o.listen)
 	}
-	l, err := net.Listen("tcp", e.address())
+	l, err := net.Listen("tcp", o.address())
 	if err != nil {
 		return exit.Usagef("--metrics-listen: %w", err)
 	}
 	x.server = &http.Server{
-		Handler: loopback.NewGuard(l.Addr(), e.Allow).Handler(x.exporter.Handler(secret)), DisableGeneralOptionsHandler: true, // the general handler would accept any host
+		Handler: loopback.NewGuard(l.Addr(), o.Allow).Handler(x.exporter.Handler(secret)), DisableGeneralOptionsHandler: true, // the general handler would accept any host
 		ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: 2 * writeTimeout,
 		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0),
 	}

@@ -27,7 +27,7 @@ func TestLoopbackAddress(t *testing.T) {
 		":9464": true, "127.0.0.1:1": true, "127.8.8.8:1": true, "localhost:1": true, "[::1]:1": true,
 		"0.0.0.0:1": false, "[::]:1": false, "192.168.0.1:1": false, "example.org:1": false,
 	} {
-		e := ExportFlags{listen: listen}
+		e := Outputs{listen: listen}
 		if e.loopback() != want {
 			t.Errorf("%s, which is %s: loopback is %v", listen, e.address(), !want)
 		}
@@ -36,8 +36,8 @@ func TestLoopbackAddress(t *testing.T) {
 
 // TestMetricsHosts checks that a loopback address serves requests for loopback names, and for those of --allow-host.
 func TestMetricsHosts(t *testing.T) {
-	e := ExportFlags{listen: "127.0.0.1:0", Allow: []string{"box.example"}}
-	x, err := e.open("", true)
+	e := Outputs{listen: "127.0.0.1:0", Allow: []string{"box.example"}}
+	x, err := e.openExport(true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestMetricsHosts(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"http://box", "*", ""} {
-		if err := (&ExportFlags{Allow: []string{name}}).check(); !exit.IsUsage(err) {
+		if err := (&Outputs{Allow: []string{name}}).Check(); !exit.IsUsage(err) {
 			t.Errorf("--allow-host %q: %v", name, err)
 		}
 	}

@@ -18,20 +18,20 @@ import (
 // Outputs are the flags for what receives the events of sessions, besides the store.
 type Outputs struct {
 	Out       *files.Out // may name a recording
-	Export    ExportFlags
-	TokenFile string // token for those who connect from other machines
+	TokenFile string     // token for those who connect from other machines
+
+	listen string   // HOST:PORT of the metrics; "": off
+	Allow  []string // host names, besides those of loopback, that requests to a loopback address may use
+	push   string   // URL to push the metrics to; "": off
 }
 
 // Bind adds the flags.
 func (o *Outputs) Bind(set *pflag.FlagSet) {
 	o.Out = files.BindOut(set, files.Recording)
 	o.Out.BindText(set)
-	o.Export.bind(set)
+	o.bindExport(set)
 	files.BindToken(set, &o.TokenFile)
 }
-
-// Check refuses values that cannot be used.
-func (o *Outputs) Check() error { return o.Export.check() }
 
 // Options describe the sessions of a command.
 type Options struct {
@@ -54,7 +54,7 @@ type Group struct {
 
 // Open opens the outputs. Close them after the last session has ended.
 func (o *Outputs) Open(opt Options) (*Group, error) {
-	x, err := o.Export.open(o.TokenFile, opt.Shown)
+	x, err := o.openExport(opt.Shown)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (o *Outputs) Open(opt Options) (*Group, error) {
 			return nil, errors.Join(err, x.close())
 		}
 	}
-	g.Alerts = NewAlerts(opt.View.Tables.Alerts, opt.Shown, false)
+	g.Alerts = NewAlerts(opt.View.Alerts, opt.Shown, false)
 	return g, nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 // addTraces adds the receiver of traces as an engine.
 func (w *watcher) addTraces(ctx context.Context) error {
-	receiver, err := otlp.New(otlp.Options{Listen: w.opt.Traces, Token: w.token, Allow: w.opt.Export.Allow, Clock: w.clock})
+	receiver, err := otlp.New(otlp.Options{Listen: w.opt.Traces, Token: w.token, Allow: w.opt.Allow, Clock: w.clock})
 	switch {
 	case errors.Is(err, otlp.ErrToken):
 		return exit.Usagef("%w: add --token-file FILE, or listen at 127.0.0.1", err)

@@ -79,7 +79,7 @@ func (o *Options) bind(c *cobra.Command, headless string) *pflag.FlagSet {
 
 // use reads the config file, and then checks the flags.
 func (o *Options) use(c *cobra.Command, check func() error) {
-	config.Use(c, &o.Tables, local.ConfigFlags(), func() error {
+	config.Use(c, &o.Alerts, local.ConfigFlags(), func() error {
 		o.timed = c.Flags().Changed("for")
 		return check()
 	})
@@ -155,7 +155,7 @@ func (o *Options) Run(ctx context.Context) error {
 func (o *Options) checkAddresses() error {
 	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), o.fleets()
 	switch {
-	case !o.shown && !o.Export.Any() && !o.reported && len(o.Tables.Alerts) == 0 && o.Out.Name(files.Recording) == "":
+	case !o.shown && !o.Exports() && !o.reported && len(o.Alerts) == 0 && o.Out.Name(files.Recording) == "":
 		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --out FILE.llmtop to record")
 	case o.match != "" && !fleets:
 		return exit.Usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")

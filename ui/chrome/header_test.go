@@ -14,7 +14,7 @@ import (
 
 // frame returns a frame without colours.
 func frame() *pane.Frame {
-	return &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Unicode), Scratch: &pane.Scratch{}}
+	return &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Unicode)}
 }
 
 // The part of the header that shows llmtop's own use has one width, whatever the numbers are.

@@ -39,7 +39,7 @@ func WithTTFT(rs []*store.Request) *store.Request {
 
 // DrawStack draws the components of a request's TTFT; top seconds fill the width.
 func DrawStack(a grid.Area, f *Frame, y int, r *store.Request, top float64) {
-	segs := f.Scratch.Segs[:0]
+	var segs []grid.Seg
 	for _, p := range r.Parts {
 		k := ComponentLook(p.Stage)
 		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.Role, Fill: f.Skin.Glyphs.Fills[k.Fill]})
@@ -47,7 +47,6 @@ func DrawStack(a grid.Area, f *Frame, y int, r *store.Request, top float64) {
 	if len(segs) == 0 {
 		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: f.Skin.Glyphs.Fills[otherPart]})
 	}
-	f.Scratch.Segs = segs
 	a.Stack(0, y, a.W, segs, f.Skin.Colour(), f.Skin.Glyphs)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/table"
 )
 
 // Minimum size of a box with content.
@@ -33,30 +32,18 @@ type Frame struct {
 	NoText   string   // why text that the engine reports may be absent, and how to get it; "": it may not
 	Marks    []Mark   // oldest first
 	Problems []string // problems of the recording that is played or written
-	Scratch  *Scratch
 
-	age string // of the values that the pane being drawn shows; "": they are current
-}
-
-// Scratch holds buffers that are reused from frame to frame.
-type Scratch struct {
-	Wrapped      Wrapped
-	Lines        []string
-	Segs         []grid.Seg
-	Bins         []int
-	Values, Cold []float64
-	Seconds      []metric.Buckets
-	Fit          table.Fit
-	rates        []store.RatePoint // of ratesOf
-	ratesOf      *store.Snapshot
+	age     string            // of the values that the pane being drawn shows; "": they are current
+	rates   []store.RatePoint // of ratesOf
+	ratesOf *store.Snapshot
 }
 
 // Rates returns the points of the throughput trend, oldest first. They are valid until it is called with another snapshot.
 func (f *Frame) Rates(s *store.Snapshot) []store.RatePoint {
-	if m := f.Scratch; m.ratesOf != s {
-		m.rates, m.ratesOf = s.Throughput.Series.Points(m.rates[:0]), s
+	if f.ratesOf != s {
+		f.rates, f.ratesOf = s.Throughput.Series.Points(f.rates[:0]), s
 	}
-	return f.Scratch.rates
+	return f.rates
 }
 
 // Styles that all panes share.

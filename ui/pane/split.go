@@ -58,13 +58,13 @@ func DrawLayers(a grid.Area, f *Frame, r *store.Request) {
 			a.Text(0, a.H-1, Dim, strconv.Itoa(len(r.Layers)-y)+" more layers")
 			return
 		}
-		segs, sum := f.Scratch.Segs[:0], time.Duration(0)
+		var segs []grid.Seg
+		sum := time.Duration(0)
 		for i, k := range kernels {
 			d := k.dur(p)
 			sum += d
 			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: kernelFill(f, i, f.Skin.Glyphs.Bar)})
 		}
-		f.Scratch.Segs = segs
 		a.Text(0, 1+y, Dim, "L"+strconv.Itoa(y))
 		bar.Stack(0, y, bar.W, segs, f.Skin.Colour(), f.Skin.Glyphs)
 		a.Right(a.W, 1+y, Data, metric.Duration(int64(sum)))

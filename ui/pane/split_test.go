@@ -71,7 +71,7 @@ func TestLegendOfTheLayers(t *testing.T) {
 	for w, title := range map[int]string{60: "Prompt of #12 by layer", 47: "Prompt by layer", 40: "By layer"} {
 		var g grid.Grid
 		g.Reset(w, 3)
-		DrawLayers(g.All(), &Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &Scratch{}}, r)
+		DrawLayers(g.All(), &Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}, r)
 		if screen := g.Plain(); !strings.HasPrefix(screen, title+"  a attention r router e experts") {
 			t.Errorf("%d cells:\n%s", w, screen)
 		}

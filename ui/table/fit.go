@@ -2,6 +2,7 @@ package table
 
 import (
 	"math"
+	"slices"
 
 	"github.com/llmtop/llmtop/profiler/store"
 )
@@ -17,26 +18,20 @@ type Fit struct {
 	MaxX, MaxY float64
 	Meaningful bool // at least three points, the longest prompt at least 1.5 times the shortest, and a trend
 	NoTrend    bool // the line explains less than leastR2 of the variance: it means nothing
-	points     []Point
 }
 
 // leastR2 is the share of the variance that a line has to explain to be drawn and to give its slope.
 const leastR2 = 0.1
 
 // TTFTByPrompt fits TTFT in s to the computed prompt tokens (without cached ones) of the warm requests of a snapshot.
-// The slope is the cost per prompt token. It reuses the memory of f.
-func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
-	points := f.points[:0]
-	for _, list := range [...][]*store.Request{s.Earlier, s.Requests} {
-		for _, r := range list {
-			if !r.Cold && r.TTFT.OK() && r.Computed > 0 {
-				points = append(points, Point{float64(r.Computed), r.TTFT.V})
-			}
+// The slope is the cost per prompt token.
+func TTFTByPrompt(s *store.Snapshot) (points []Point, f Fit) {
+	for _, r := range slices.Concat(s.Earlier, s.Requests) {
+		if !r.Cold && r.TTFT.OK() && r.Computed > 0 {
+			points = append(points, Point{float64(r.Computed), r.TTFT.V})
 		}
 	}
-	*f = fit(points)
-	f.points = points
-	return points
+	return points, fit(points)
 }
 
 // fit computes the line in two passes, centred on the means to avoid cancellation.

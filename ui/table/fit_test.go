@@ -46,11 +46,8 @@ func TestPointsOfTheScatter(t *testing.T) {
 			{PromptTokens: 9, Computed: 9, TTFT: event.DerivedValue(.2)}, {PromptTokens: 9, Computed: 9, Cold: true, TTFT: event.DerivedValue(2)}, {PromptTokens: 9, Computed: 9}, {TTFT: event.DerivedValue(1)},
 		},
 	}
-	var f Fit
-	for range 2 {
-		points := f.TTFTByPrompt(s)
-		if len(points) != 2 || points[0] != (Point{6, .1}) || points[1] != (Point{9, .2}) || f.N != 2 {
-			t.Errorf("points %v, %+v", points, f)
-		}
+	points, f := TTFTByPrompt(s)
+	if len(points) != 2 || points[0] != (Point{6, .1}) || points[1] != (Point{9, .2}) || f.N != 2 {
+		t.Errorf("points %v, %+v", points, f)
 	}
 }

@@ -47,7 +47,7 @@ func (t *trend) drawHeat(a grid.Area, f *pane.Frame) {
 // the last one.
 func (t *trend) heatColumns(plot, axis grid.Area, f *pane.Frame) (n int, last event.Time) {
 	if t.counted != nil {
-		cols := t.columns(f, plot.W)
+		cols := t.columns(plot.W)
 		lo, hi := usedBuckets(cols)
 		if lo >= hi {
 			return 0, 0

@@ -26,7 +26,7 @@ func spreadOf(at int, counts map[int]uint32) store.LatencyPoint {
 func drawn(profile theme.Profile, glyphs *theme.Glyphs, w, h int, pts ...store.LatencyPoint) string {
 	var g grid.Grid
 	g.Reset(w, h)
-	c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], profile, glyphs), Scratch: &pane.Scratch{}}
+	c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], profile, glyphs)}
 	itlHeatmap(g.All(), &store.Snapshot{Latency: store.Latency{Series: pts}}, &c)
 	return g.Plain()
 }

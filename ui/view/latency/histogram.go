@@ -21,10 +21,10 @@ const mostGaps = 8192
 // ttftHistogram draws the TTFT distribution of the warm requests of the window.
 func ttftHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	var far outliers
-	f.Scratch.Values = appendTTFTs(f.Scratch.Values[:0], s, f.Window, false, &far)
-	lo, hi := logRange(f.Scratch.Values)
-	title := []string{keptOf(len(f.Scratch.Values), s.Latency.Of[store.TTFT][f.Window].Count, "warm request")}
-	logHistogram(a, f, "TTFT", title, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	values := ttfts(s, f.Window, false, &far)
+	lo, hi := logRange(values)
+	title := []string{keptOf(len(values), s.Latency.Of[store.TTFT][f.Window].Count, "warm request")}
+	logHistogram(a, f, "TTFT", title, values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
 // targetStyle returns a style function that highlights times above a target.
@@ -39,7 +39,7 @@ func targetStyle(target time.Duration) func(ns float64) grid.Style {
 
 // itlHistogram draws the distribution of the most recent gaps between tokens.
 func itlHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	values := f.Scratch.Values[:0]
+	var values []float64
 	median := float64(s.Latency.Of[store.ITL][metric.Session].P50)
 	var far outliers
 	for _, r := range s.Requests {
@@ -58,7 +58,6 @@ func itlHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 			break
 		}
 	}
-	f.Scratch.Values = values
 	lo, hi := logRange(values)
 	title := []string{metric.Count(float64(len(values))) + " most recent gaps"}
 	logHistogram(a, f, "ITL", title, values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
@@ -96,9 +95,7 @@ func logHistogram(a grid.Area, f *pane.Frame, name string, what []string, values
 	}
 	plot := a.Sub(0, 1, a.W, a.H-2)
 	scale := float64(plot.W) / math.Log(hi/lo)
-	bins := append(f.Scratch.Bins[:0], make([]int, plot.W)...)
-	f.Scratch.Bins = bins
-	most := 0
+	bins, most := make([]int, plot.W), 0
 	for _, v := range values {
 		i := min(max(int(math.Log(v/lo)*scale), 0), plot.W-1)
 		bins[i]++

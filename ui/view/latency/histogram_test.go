@@ -51,7 +51,7 @@ func TestOutlierLabelsHideNoColumn(t *testing.T) {
 	draw := func(far *outliers) string {
 		var g grid.Grid
 		g.Reset(50, 7)
-		c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}}
+		c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}
 		lo, hi := logRange(values)
 		logHistogram(g.All(), &c, "ITL", []string{"11 gaps"}, values, lo, hi, far, func(float64) grid.Style { return pane.Plain })
 		return g.Plain()
@@ -75,7 +75,7 @@ func TestHistogramTitle(t *testing.T) {
 	for w, want := range map[int]string{60: "cold  1 request, model load included; log scale, peak 1", 46: "cold  1 request, model load included, peak 1", 30: "cold  1 request; log scale"} {
 		var g grid.Grid
 		g.Reset(w, 7)
-		c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}}
+		c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)}
 		logHistogram(g.All(), &c, "cold", []string{keptOf(1, 1, "request"), ", model load included"}, []float64{1e6}, 5e5, 2e6, &outliers{}, func(float64) grid.Style { return pane.Plain })
 		if title, _, _ := strings.Cut(g.Plain(), "\n"); strings.TrimSpace(title) != want {
 			t.Errorf("%d cells: %q, want %q", w, title, want)

@@ -53,10 +53,10 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page,
 	n := percentileTable(left, s, f)
 	rest := left.Sub(0, n+gap, w, left.H-n-gap)
 	chart := rest.H / 2
-	switch prompts := len(f.Scratch.Fit.TTFTByPrompt(s)) > 0; {
+	switch points, _ := table.TTFTByPrompt(s); {
 	case !hasITL(s):
 		chart = 0
-	case !prompts: // which takes a line to say
+	case len(points) == 0: // which takes a line to say
 		chart = rest.H - 1 - gap
 	}
 	if chart > 0 {
@@ -281,8 +281,7 @@ func itlHeatmap(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 
 // scatter draws TTFT by computed prompt tokens of every warm request, with a linear fit.
 func scatter(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	fit := &f.Scratch.Fit
-	points := fit.TTFTByPrompt(s)
+	points, fit := table.TTFTByPrompt(s)
 	l := a.Line(0, 0)
 	l.Put(pane.Heading, "TTFT by prompt").Gap(2)
 	if len(points) == 0 {
@@ -307,7 +306,7 @@ func scatter(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "; brighter: more requests"})
 	}
 	if a.H >= 5 && a.W >= 30 {
-		drawScatter(a.Sub(0, 1, a.W, a.H-1), f, points, fit)
+		drawScatter(a.Sub(0, 1, a.W, a.H-1), f, points, &fit)
 	}
 }
 
@@ -331,9 +330,7 @@ func drawScatter(a grid.Area, f *pane.Frame, points []table.Point, fit *table.Fi
 			}
 		}
 	}
-	bins := append(f.Scratch.Bins[:0], make([]int, plot.W*plot.H)...)
-	f.Scratch.Bins = bins
-	most := 1
+	bins, most := make([]int, plot.W*plot.H), 1
 	for _, p := range points {
 		x, y := place(p.X, p.Y)
 		bins[y*plot.W+x]++

@@ -32,7 +32,7 @@ func TestLoadBeforeTheSession(t *testing.T) {
 		g.Reset(48, 4)
 		snap := s.Snapshot()
 		loadTitle(g.All(), snap)
-		drawLoad(g.All().Sub(0, 1, 48, 3), snap, &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain), Scratch: &pane.Scratch{}})
+		drawLoad(g.All().Sub(0, 1, 48, 3), snap, &pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.NoColour, theme.Plain)})
 		screen := g.Plain()
 		if !strings.Contains(screen, tt.want) || strings.Contains(screen, "lengths only") != (tt.begin < 0) {
 			t.Errorf("%s:\n%s", name, screen)

@@ -54,11 +54,10 @@ func distributionsPage(a grid.Area, s *store.Snapshot, f *pane.Frame, gap int) {
 // coldAndWarm draws the TTFT of warm and of cold requests on one axis.
 func coldAndWarm(warm, cold grid.Area, s *store.Snapshot, f *pane.Frame) {
 	var far, farCold outliers
-	f.Scratch.Values = appendTTFTs(f.Scratch.Values[:0], s, f.Window, false, &far)
-	f.Scratch.Cold = appendTTFTs(f.Scratch.Cold[:0], s, f.Window, true, &farCold)
-	lo, hi := logRange(f.Scratch.Values, f.Scratch.Cold)
-	logHistogram(warm, f, "TTFT warm", []string{withMedian(len(f.Scratch.Values), &s.Latency.Of[store.TTFT][f.Window])}, f.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
-	logHistogram(cold, f, "TTFT cold", []string{withMedian(len(f.Scratch.Cold), &s.Latency.Of[store.ColdTTFT][f.Window]), ", model load included"}, f.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
+	values, colds := ttfts(s, f.Window, false, &far), ttfts(s, f.Window, true, &farCold)
+	lo, hi := logRange(values, colds)
+	logHistogram(warm, f, "TTFT warm", []string{withMedian(len(values), &s.Latency.Of[store.TTFT][f.Window])}, values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	logHistogram(cold, f, "TTFT cold", []string{withMedian(len(colds), &s.Latency.Of[store.ColdTTFT][f.Window]), ", model load included"}, colds, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }
@@ -72,9 +71,9 @@ func withMedian(kept int, sum *metric.Summary) string {
 	return words
 }
 
-// appendTTFTs appends the TTFT of the warm or cold requests of a window in ns. It adds warm ones above the target and all
-// cold ones to far.
-func appendTTFTs(values []float64, s *store.Snapshot, w metric.Window, cold bool, far *outliers) []float64 {
+// ttfts returns the TTFT of the warm or cold requests of a window in ns. It adds warm ones above the target and all cold
+// ones to far.
+func ttfts(s *store.Snapshot, w metric.Window, cold bool, far *outliers) (values []float64) {
 	target := float64(s.Latency.Targets.TTFT)
 	for r := range s.CountedIn(w, cold) {
 		ns := r.TTFT.V * 1e9

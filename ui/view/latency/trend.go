@@ -74,10 +74,10 @@ func (t *trend) points(w int) []store.LatencyPoint {
 }
 
 // columns returns the newest n seconds that a server counted.
-func (t *trend) columns(f *pane.Frame, n int) []metric.Buckets {
-	f.Scratch.Seconds = slices.Grow(f.Scratch.Seconds[:0], n)[:n]
-	t.counted.Columns(f.Scratch.Seconds, t.last)
-	return f.Scratch.Seconds
+func (t *trend) columns(n int) []metric.Buckets {
+	out := make([]metric.Buckets, n)
+	t.counted.Columns(out, t.last)
+	return out
 }
 
 // The minimum size of a trend.
@@ -134,7 +134,7 @@ var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
 func (t *trend) drawChart(a grid.Area, f *pane.Frame) {
 	curves, last, absent := t.measuredCurves(a.W)
 	if t.counted != nil {
-		curves, last, absent = t.countedCurves(f, a.W)
+		curves, last, absent = t.countedCurves(a.W)
 	}
 	if absent != "" {
 		f.Absent(a, pane.Dim, absent, "")
@@ -171,13 +171,13 @@ func (t *trend) measuredCurves(w int) (curves grid.Curves, last event.Time, abse
 }
 
 // countedCurves is measuredCurves for what a server counts.
-func (t *trend) countedCurves(f *pane.Frame, w int) (curves grid.Curves, last event.Time, absent string) {
+func (t *trend) countedCurves(w int) (curves grid.Curves, last event.Time, absent string) {
 	roles := latencyRoles
 	if t.mean() {
 		roles = roles[1:]
 	}
-	cols := t.columns(f, min(w, t.seconds))
-	values := f.Scratch.Values[:0] // p99 and p50 of each second
+	cols := t.columns(min(w, t.seconds))
+	var values []float64 // p99 and p50 of each second
 	top := 0.0
 	for i := range cols {
 		p99, p50 := cols[i].Quantile(0.99), cols[i].Quantile(0.5)
@@ -193,7 +193,6 @@ func (t *trend) countedCurves(f *pane.Frame, w int) (curves grid.Curves, last ev
 		}
 		values = append(values, v[:]...)
 	}
-	f.Scratch.Values = values
 	if top == 0 {
 		return grid.Curves{}, 0, "no values in the last " + metric.Duration(int64(len(cols))*int64(time.Second))
 	}

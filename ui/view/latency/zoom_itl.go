@@ -82,9 +82,7 @@ func drawHistogram(a grid.Area, f *pane.Frame, r *store.Request) {
 	if n < 2 || median <= 0 {
 		return
 	}
-	bins := append(f.Scratch.Bins[:0], make([]int, n)...)
-	f.Scratch.Bins = bins
-	most := 0
+	bins, most := make([]int, n), 0
 	for _, g := range r.Gaps {
 		k := min(int(float64(g)/(pane.StripTop*median)*float64(n-1)), n-1)
 		bins[k]++

@@ -133,7 +133,7 @@ func drawFailure(a grid.Area, s *store.Snapshot, f *pane.Frame) bool {
 
 // verdictLines wraps a verdict. The full form adds evidence and advice from line plain on.
 func verdictLines(f *pane.Frame, v verdict.Verdict, w int, full bool) (lines []string, plain int) {
-	lines = grid.Wrap(f.Scratch.Lines[:0], sanitize.Line(v.Text), w-2)
+	lines = grid.Wrap(nil, sanitize.Line(v.Text), w-2)
 	plain = len(lines)
 	if full && v.Evidence != "" {
 		lines = grid.Wrap(lines, sanitize.Line(v.Evidence), w-2)
@@ -141,7 +141,6 @@ func verdictLines(f *pane.Frame, v verdict.Verdict, w int, full bool) (lines []s
 	if full && v.Try != "" {
 		lines = grid.Wrap(lines, string(f.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), w-2)
 	}
-	f.Scratch.Lines = lines
 	return lines, plain
 }
 

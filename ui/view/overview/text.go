@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 func drawText(a grid.Area, s *store.Snapshot, f *pane.Frame) {
@@ -44,7 +45,7 @@ func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lin
 	}
 	in = f.Box(a, pane.RequestTitle(f, r))
 	textFoot(a, f, r)
-	lines, prompt = f.Scratch.Wrapped.Lines(r, in.W)
+	lines, prompt = wrapped(r, in.W)
 	return in, lines, prompt
 }
 
@@ -77,4 +78,17 @@ func drawTextLines(a grid.Area, s *store.Snapshot, f *pane.Frame, lines []string
 		y := len(lines) - 1 - first
 		a.Cell(min(x, a.W-1), y, grid.Fg(theme.Accent), f.Skin.Glyphs.Cursor)
 	}
+}
+
+// wrapped returns the lines of prompt and text, w cells wide, and the number of bytes that belong to the prompt. One line
+// may hold the end of the prompt and the start of the text.
+func wrapped(r *store.Request, w int) (lines []string, prompt int) {
+	before, body := sanitize.Text(r.Prompt), sanitize.Partial(r.Text, r.TextCut)
+	if r.TextCut {
+		body = "… " + body
+	}
+	if lines = grid.Wrap(nil, before+body, w); len(lines) == 0 {
+		lines = append(lines, "")
+	}
+	return lines, len(before)
 }

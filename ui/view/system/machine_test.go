@@ -20,7 +20,7 @@ func TestAbsentRunWaitIsDim(t *testing.T) {
 	h := *s.Host.Host
 	h.Engine.RunWait = event.Absent(event.NotReported)
 	s.Host.Host = &h
-	f := pane.Frame{Scratch: &pane.Scratch{}, Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
+	f := pane.Frame{Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
 	var g grid.Grid
 	g.Reset(60, 20)
 	DrawPane(g.All(), &s, &f)
@@ -55,7 +55,7 @@ func TestManyGPUs(t *testing.T) {
 	}
 	h.GPUs[12].EngineMem, h.GPUs[15].EngineMem = event.MeasuredValue(1e9), event.MeasuredValue(2e9)
 	s.Host.Host = &h
-	f := pane.Frame{Scratch: &pane.Scratch{}, Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
+	f := pane.Frame{Window: metric.Minute, Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
 	var g grid.Grid
 	g.Reset(60, 14)
 	m := Table{}

@@ -41,7 +41,7 @@ type Screen struct {
 // NewScreen makes a screen of a snapshot with all colours and glyphs. Set its View before anything else.
 func NewScreen(t *testing.T, s *store.Snapshot, size Size) *Screen {
 	p := &Screen{t: t, snap: s, size: size}
-	p.frame = pane.Frame{Scratch: &pane.Scratch{}, Window: metric.Minute}
+	p.frame = pane.Frame{Window: metric.Minute}
 	p.frame.Skin = theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)
 	if e := &s.Engine; e.Remote.Link == event.LinkNone || e.Caps.Has(event.CapPrompt) {
 		p.frame.Suggest = "press p to type a prompt"
