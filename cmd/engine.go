@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,14 +42,8 @@ func refuseEngineArgs(c *cobra.Command, args []string) error {
 	return unknownCommand(c, args[0], "use llmtop engine install llamacpp or llmtop engine list")
 }
 
-// installation holds the flags of the engine install command.
-type installation struct {
-	library.Options
-	out io.Writer
-}
-
 func newEngineInstallCommand() *cobra.Command {
-	var opts installation
+	var opts library.Options
 	c := &cobra.Command{
 		Use:   "install llamacpp",
 		Short: "Install the libraries of llama.cpp",
@@ -73,8 +66,7 @@ a folder of libraries that you built without a check.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			opts.out = c.OutOrStdout()
-			return opts.run(c.Context())
+			return install(c.Context(), opts, c.OutOrStdout())
 		},
 	}
 	c.Flags().StringVar(&opts.From, "from", "", "package archive, or folder with it or with libraries, at `PATH`")
@@ -85,75 +77,44 @@ a folder of libraries that you built without a check.`,
 // errStopped ends an installation that a signal stopped.
 var errStopped = exit.Outcome(exit.CodeInterrupted, errors.New("interrupted"))
 
-func (o *installation) run(ctx context.Context) error {
+// install installs the libraries and prints where they are.
+func install(ctx context.Context, opt library.Options, out io.Writer) error {
 	ctx, stop := exit.WithSignals(ctx, errStopped)
 	defer stop()
-	progress := progress{out: o.out, bar: console.TerminalOf(o.out)}
-	o.Report = progress.report
-	done, err := library.Install(ctx, o.Options)
-	progress.clear()
+	progress := console.Progress{Out: out}
+	opt.Report = func(s library.Stage, what string, done, total int64) {
+		line := fmt.Sprintf("%s %s", s, what)
+		if size := cmp.Or(max(done, 0), max(total, 0)); size > 0 {
+			line += ", " + metric.Bytes(float64(size))
+		}
+		progress.Show(string(s), line, func() string { return line })
+	}
+	done, err := library.Install(ctx, opt)
+	progress.End()
 	switch {
 	case err == nil:
-		o.printResult(done)
+		printInstalled(out, done)
 		return nil
 	case ctx.Err() != nil:
 		return err
-	case o.From != "", errors.Is(err, library.ErrNoNPM), errors.Is(err, library.ErrNoPackage):
+	case opt.From != "", errors.Is(err, library.ErrNoNPM), errors.Is(err, library.ErrNoPackage):
 		return exit.Usage(err)
 	}
 	return err
 }
 
-// printResult prints the result of an installation.
-func (o *installation) printResult(r library.Result) {
+// printInstalled prints the result of an installation.
+func printInstalled(out io.Writer, r library.Result) {
 	did, name, dir := "installed", strings.TrimSpace("llama.cpp "+r.Candidate.Release), r.Candidate.Dir
-	if console.TerminalOf(o.out) != nil {
+	if console.TerminalOf(out) != nil {
 		dir = files.ShortenHome(dir)
 	}
 	if r.Already {
 		did = "already installed"
 	}
-	fmt.Fprintf(o.out, "%s %s: %s\n", name, did, dir)
+	fmt.Fprintf(out, "%s %s: %s\n", name, did, dir)
 	if !r.Checked && !r.Already {
-		fmt.Fprintln(o.out, "These libraries are your own: they were not checked against a hash.")
-	}
-}
-
-// progress prints the progress of an installation: one line that it overwrites on a terminal, otherwise one line per
-// stage.
-type progress struct {
-	out   io.Writer
-	bar   *console.Console // out, if it is a terminal; nil otherwise
-	stage library.Stage
-	wrote time.Time // last output to the terminal
-}
-
-// lineInterval is the shortest interval between two updates of the line on a terminal.
-const lineInterval = 100 * time.Millisecond
-
-func (p *progress) report(s library.Stage, what string, done, total int64) {
-	now, fresh := time.Now(), s != p.stage
-	p.stage = s
-	line := fmt.Sprintf("%s %s", s, what)
-	switch {
-	case done > 0:
-		line += ", " + metric.Bytes(float64(done))
-	case total > 0:
-		line += ", " + metric.Bytes(float64(total))
-	}
-	switch {
-	case p.bar != nil && (fresh || now.Sub(p.wrote) >= lineInterval):
-		p.wrote = now
-		p.bar.Overwrite("%s", line)
-	case p.bar == nil && fresh:
-		fmt.Fprintln(p.out, line)
-	}
-}
-
-// clear removes the line from the terminal.
-func (p *progress) clear() {
-	if p.bar != nil && p.stage != "" {
-		p.bar.Overwrite("")
+		fmt.Fprintln(out, "These libraries are your own: they were not checked against a hash.")
 	}
 }
 
@@ -178,8 +139,8 @@ says why it cannot use others.`,
 	return c
 }
 
-// engines is the JSON output of engine list.
-type engines struct {
+// engineList is the JSON output of engine list.
+type engineList struct {
 	Engine string              `json:"engine"`
 	Used   string              `json:"used,omitempty"` // folder that llmtop loads from; "": none
 	Error  string              `json:"error,omitempty"`
@@ -188,7 +149,7 @@ type engines struct {
 
 // writeEngines writes the libraries found as JSON.
 func writeEngines(w io.Writer, found []library.Candidate) error {
-	list := engines{Engine: "llamacpp", Found: append([]library.Candidate{}, found...)}
+	list := engineList{Engine: "llamacpp", Found: append([]library.Candidate{}, found...)}
 	if best, err := library.Best(found); err != nil {
 		list.Error = err.Error()
 	} else {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -16,79 +17,79 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
 )
 
-// installable returns an installation into a temporary folder and the pinned archive for it.
-func installable(t *testing.T) (installation, *bytes.Buffer) {
+// installable returns the options of an installation into a temporary folder and the pinned archive for it.
+func installable(t *testing.T) library.Options {
 	t.Helper()
 	data, integrity := fixture.Archive(fixture.Package("test", fixture.Libraries(fixture.Machine(goruntime.GOARCH)))...)
 	path := filepath.Join(t.TempDir(), "test.tgz")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	return installation{out: &out, Options: library.Options{
+	return library.Options{
 		From: path, Dest: t.TempDir(), Packages: []library.Package{{
 			OS: goruntime.GOOS, Arch: goruntime.GOARCH, Name: "test", Version: "1.0.0", Integrity: integrity, Size: int64(len(data)),
 		}},
-	}}, &out
+	}
 }
 
 func TestEngineInstallPrintsProgress(t *testing.T) {
-	o, out := installable(t)
-	if err := o.run(t.Context()); err != nil {
+	var out bytes.Buffer
+	o := installable(t)
+	if err := install(t.Context(), o, &out); err != nil {
 		t.Fatal(err)
 	}
 	want := "check test.tgz\nunpack test\nllama.cpp 0.5.0 installed: " + filepath.Join(o.Dest, "1.0.0-test/bins/test") + "\n"
 	if out.String() != want {
-		t.Errorf("got  %q\nwant %q", out, want)
+		t.Errorf("got  %q\nwant %q", out.String(), want)
 	}
 	out.Reset()
 	o.From = ""
-	if err := o.run(t.Context()); err != nil || !strings.HasPrefix(out.String(), "llama.cpp 0.5.0 already installed: ") {
-		t.Errorf("the second time: %q, %v", out, err)
+	if err := install(t.Context(), o, &out); err != nil || !strings.HasPrefix(out.String(), "llama.cpp 0.5.0 already installed: ") {
+		t.Errorf("the second time: %q, %v", out.String(), err)
 	}
 }
 
 // TestEngineInstallOnTerminal checks that the overwritten line is removed at the end.
 func TestEngineInstallOnTerminal(t *testing.T) {
-	o, out := installable(t)
-	o.out = console.New(out, true)
-	if err := o.run(t.Context()); err != nil {
+	var out bytes.Buffer
+	if err := install(t.Context(), installable(t), console.New(&out, true)); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\r\x1b[K")
 	if len(lines) < 3 || !strings.HasPrefix(lines[1], "check ") || strings.Count(out.String(), "\n") != 1 ||
 		!strings.HasPrefix(lines[len(lines)-1], "llama.cpp 0.5.0 installed") {
-		t.Errorf("got %q", out)
+		t.Errorf("got %q", out.String())
 	}
 }
 
 func TestEngineInstallExitCodes(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*installation)
+		change func(*library.Options)
 		want   int
 		words  string
 	}{
-		"wrong archive":  {func(o *installation) { o.Packages[0].Size++ }, exit.CodeUsage, "the archive does not match the pinned hash"},
-		"no such file":   {func(o *installation) { o.From = "none" }, exit.CodeUsage, "read none: no such file or directory"},
-		"unknown device": {func(o *installation) { o.From, o.Device = "", "tpu" }, exit.CodeUsage, `no llama.cpp package for "tpu"`},
-		"no npm":         {func(o *installation) { o.From = "" }, exit.CodeUsage, "npm is not installed: install Node.js"},
-		"no folder": {func(o *installation) {
+		"wrong archive":  {func(o *library.Options) { o.Packages[0].Size++ }, exit.CodeUsage, "the archive does not match the pinned hash"},
+		"no such file":   {func(o *library.Options) { o.From = "none" }, exit.CodeUsage, "read none: no such file or directory"},
+		"unknown device": {func(o *library.Options) { o.From, o.Device = "", "tpu" }, exit.CodeUsage, `no llama.cpp package for "tpu"`},
+		"no npm":         {func(o *library.Options) { o.From = "" }, exit.CodeUsage, "npm is not installed: install Node.js"},
+		"no folder": {func(o *library.Options) {
 			o.Dest = filepath.Join(o.From, "below", "a", "file")
 			o.From = ""
 		}, exit.CodeFailed, "make folder"},
 	} {
-		o, out := installable(t)
+		var out bytes.Buffer
+		o := installable(t)
 		t.Setenv("PATH", t.TempDir())
 		c.change(&o)
-		err := o.run(t.Context())
+		err := install(t.Context(), o, &out)
 		if exit.Code(err) != c.want || err == nil || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: code %d, %v; it wrote %q", name, exit.Code(err), err, out)
+			t.Errorf("%s: code %d, %v; it wrote %q", name, exit.Code(err), err, out.String())
 		}
 	}
 }
 
 func TestEngineInstallStopped(t *testing.T) {
-	o, _ := installable(t)
+	o := installable(t)
 	npm := filepath.Join(t.TempDir(), "npm")
 	// The signal arrives while npm runs, which takes longer than any test.
 	script := "#!/bin/sh\nkill -INT $PPID\nexec sleep 600\n"
@@ -97,7 +98,7 @@ func TestEngineInstallStopped(t *testing.T) {
 	}
 	t.Setenv("PATH", filepath.Dir(npm)+":/usr/bin:/bin")
 	o.From = ""
-	err := o.run(t.Context())
+	err := install(t.Context(), o, io.Discard)
 	if exit.Code(err) != exit.CodeInterrupted || !errors.Is(err, errStopped) {
 		t.Errorf("got code %d, %v", exit.Code(err), err)
 	}
@@ -107,8 +108,8 @@ func TestEngineInstallStopped(t *testing.T) {
 }
 
 func TestEngineList(t *testing.T) {
-	o, _ := installable(t)
-	if err := o.run(t.Context()); err != nil {
+	o := installable(t)
+	if err := install(t.Context(), o, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	other := fixture.Machine("arm64")
@@ -132,7 +133,7 @@ func TestEngineList(t *testing.T) {
 		!strings.Contains(strings.Join(strings.Fields(lines[2]), " "), foreign+" built for linux/") {
 		t.Errorf("got\n%s", &table)
 	}
-	var list engines
+	var list engineList
 	if err := json.Unmarshal(asJSON.Bytes(), &list); err != nil || list.Used != used || len(list.Found) != 2 || list.Found[1].Why == "" {
 		t.Errorf("got %s, %v", &asJSON, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/watch"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/view/engines"
 )
 
 // discoverFlags are the flags of llmtop without a command that concern running engines.
@@ -167,16 +168,16 @@ func choose(ctx context.Context, v *screen.View, look *discover.Watch, found dis
 			now.Store(&r)
 		}
 	}()
-	pick, err := ui.Choose(ctx, func() ([]ui.Candidate, []string) { return candidates(now.Load()) }, v.Config())
+	pick, err := ui.Choose(ctx, func() ([]engines.Candidate, []string) { return candidates(now.Load()) }, v.Config())
 	stop()
 	<-ended
 	return pick, exit.IgnoreClosed(err)
 }
 
 // candidates returns the engines found as rows of that list.
-func candidates(r *discover.Result) (out []ui.Candidate, notes []string) {
+func candidates(r *discover.Result) (out []engines.Candidate, notes []string) {
 	for _, f := range r.Engines {
-		c := ui.Candidate{
+		c := engines.Candidate{
 			Name: engineName(&f), Model: f.Model, Address: f.Best(), State: f.State.String(), Blocked: blocked(&f), Ask: probed(&f),
 			Silent:  f.Known() && f.State == discover.Silent && f.Address != "",
 			Running: f.Load.Running, Waiting: f.Load.Waiting, Decode: f.Load.Decode, Details: []string{details(&f)},

@@ -15,9 +15,6 @@ import (
 	"github.com/llmtop/llmtop/ui/view/engines"
 )
 
-// Candidate is an engine that the user may select.
-type Candidate = engines.Candidate
-
 // Pick is the user's selection; the zero value means quit.
 type Pick struct {
 	Addresses []string // of the selected candidates
@@ -27,7 +24,7 @@ type Pick struct {
 // Choose shows candidates until the user picks one, all, or the built-in model, or until ctx ends: then it returns the
 // cause. list returns the current candidates and notes about failed look-ups; it is called twice per second and must
 // not block. Choose uses the terminal and theme settings of cfg.
-func Choose(ctx context.Context, list func() ([]Candidate, []string), cfg Config) (Pick, error) {
+func Choose(ctx context.Context, list func() ([]engines.Candidate, []string), cfg Config) (Pick, error) {
 	c := newChoice(list, cfg)
 	err := run(ctx, cfg, c, nil)
 	return c.pick, err
@@ -36,7 +33,7 @@ func Choose(ctx context.Context, list func() ([]Candidate, []string), cfg Config
 // choice is the model of the candidates screen.
 type choice struct {
 	cfg         Config
-	list        func() ([]Candidate, []string)
+	list        func() ([]engines.Candidate, []string)
 	theme       int
 	skin        *theme.Skin
 	grid        grid.Grid
@@ -50,7 +47,7 @@ type choice struct {
 	w, h        int
 }
 
-func newChoice(list func() ([]Candidate, []string), cfg Config) *choice {
+func newChoice(list func() ([]engines.Candidate, []string), cfg Config) *choice {
 	c := &choice{cfg: cfg, list: list, theme: cfg.themeIndex()}
 	c.skin = cfg.skin(c.theme)
 	c.refresh()
@@ -61,12 +58,12 @@ func newChoice(list func() ([]Candidate, []string), cfg Config) *choice {
 func (c *choice) refresh() {
 	s := &c.shown
 	last := s.Selected == len(s.Candidates) && len(s.Candidates) > 0
-	var before Candidate
+	var before engines.Candidate
 	if s.Selected < len(s.Candidates) {
 		before = s.Candidates[s.Selected]
 	}
 	s.Candidates, s.Notes = c.list()
-	i := slices.IndexFunc(s.Candidates, func(r Candidate) bool { return r.Address == before.Address && r.Name == before.Name })
+	i := slices.IndexFunc(s.Candidates, func(r engines.Candidate) bool { return r.Address == before.Address && r.Name == before.Name })
 	switch {
 	case !c.userMoved:
 		s.Selected = 0

@@ -9,13 +9,14 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/engines"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // someCandidates returns engines in every state.
-func someCandidates() []Candidate {
+func someCandidates() []engines.Candidate {
 	reported := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
-	return []Candidate{
+	return []engines.Candidate{
 		{
 			Name: "llama.cpp", Model: "qwen3-30b-a3b", Address: "http://127.0.0.1:8080", State: "ready", Running: reported(2),
 			Decode: event.Reading{V: 48.2, Origin: event.Derived}, Details: []string{"version b10582-e85caa81e, process 4711 (llama-server)"},
@@ -31,8 +32,8 @@ func someCandidates() []Candidate {
 }
 
 // choosing opens the candidates screen.
-func choosing(rows *[]Candidate, profile theme.Profile, ascii bool, w, h int) *choice {
-	list := func() ([]Candidate, []string) {
+func choosing(rows *[]engines.Candidate, profile theme.Profile, ascii bool, w, h int) *choice {
+	list := func() ([]engines.Candidate, []string) {
 		return *rows, []string{"12 processes could not be read: not permitted"}
 	}
 	c := newChoice(list, Config{Profile: profile, ASCII: ascii})
@@ -149,7 +150,7 @@ func TestCandidatesComeAndGo(t *testing.T) {
 		t.Errorf("row %d is selected, want the first", c.shown.Selected)
 	}
 	c.pressed("down")
-	rows = append([]Candidate{{Name: "LM Studio", Address: "http://127.0.0.1:1234"}}, rows...)
+	rows = append([]engines.Candidate{{Name: "LM Studio", Address: "http://127.0.0.1:1234"}}, rows...)
 	c.Update(tickMsg{})
 	c.pressed("enter")
 	if !slices.Equal(c.pick.Addresses, []string{"http://127.0.0.1:11434"}) {

@@ -50,7 +50,7 @@ const (
 func (a *app) makeViews() {
 	selection := &table.Selection{Follow: true}
 	a.requests = requests.New(a, selection, func() { a.show(viewRequest) })
-	a.request = request.New(a, selection, a.requests)
+	a.request = request.New(a, selection, a.requests.Step, a.requests.Pin)
 	open := func(id event.RequestID, token int) {
 		if !a.request.Show(a.snap, id, token) {
 			a.Notify("request #" + strconv.Itoa(int(id)) + " is no longer kept")

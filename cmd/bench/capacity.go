@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/capacity"
@@ -57,7 +58,7 @@ type search struct {
 }
 
 // search searches the highest rate at which the engine meets the targets. It returns the log of all runs.
-func (o *Benchmark) search(ctx context.Context, s *local.Engine, d *workload.Driver, sources []prompts, m *meter) (*workload.Log, *capacity.Result, error) {
+func (o *Benchmark) search(ctx context.Context, s *local.Engine, d *workload.Driver, sources []prompts, m *console.Progress) (*workload.Log, *capacity.Result, error) {
 	if len(sources) != 1 {
 		return nil, nil, exit.Usagef("--find-capacity measures one kind of prompt: give one --prompt-tokens, --prompts, --suite or -p")
 	}
@@ -69,7 +70,7 @@ func (o *Benchmark) search(ctx context.Context, s *local.Engine, d *workload.Dri
 		return &x.log, nil, err
 	}
 	result, err := capacity.Search(idle, o.requests, func(rate float64, requests int) (capacity.Run, error) {
-		m.line(fmt.Sprintf("run %d: %.3g requests/s, %s", x.runs+1, rate, metric.Plural(requests, "request")))
+		m.Line(fmt.Sprintf("run %d: %.3g requests/s, %s", x.runs+1, rate, metric.Plural(requests, "request")))
 		return x.run(ctx, rate, requests)
 	})
 	return &x.log, &result, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/session"
@@ -14,14 +15,14 @@ import (
 
 // measureCold reloads the model o.cold times for one request each, and adds these requests to the report of the main
 // session as a point.
-func (o *Benchmark) measureCold(ctx context.Context, main *local.Engine, source prompts, built *report.Report, m *meter) error {
+func (o *Benchmark) measureCold(ctx context.Context, main *local.Engine, source prompts, built *report.Report, m *console.Progress) error {
 	point := report.Point{Name: source.name + ", cold", Concurrency: 1, Runs: []report.Run{}}
 	var next event.RequestID
 	for _, q := range built.Requests {
 		next = max(next, q.ID)
 	}
 	for i := range o.cold {
-		m.line(fmt.Sprintf("cold request %d of %d", i+1, o.cold))
+		m.Line(fmt.Sprintf("cold request %d of %d", i+1, o.cold))
 		q, run, err := o.coldRequest(ctx, main, source)
 		if err != nil {
 			built.AddPoint(point, o.targets())
@@ -32,7 +33,7 @@ func (o *Benchmark) measureCold(ctx context.Context, main *local.Engine, source 
 		built.Bench.Cold = append(built.Bench.Cold, q)
 		point.Runs = append(point.Runs, run)
 	}
-	m.end()
+	m.End()
 	built.AddPoint(point, o.targets())
 	return nil
 }

@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
 // measure runs the workload, then the cold requests. The report is nil if nothing was measured.
-func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
+func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *console.Progress) (*report.Report, error) {
 	if o.target.isSet() {
 		o.Remote = func(l *local.Engine) error { return o.target.addEngine(ctx, l) }
 		o.Adjust = o.adjust
@@ -73,12 +78,12 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 }
 
 // addLimits adds the limits of this machine to the report if the engine runs on it.
-func (o *Benchmark) addLimits(ctx context.Context, r *report.Report, m *meter) {
+func (o *Benchmark) addLimits(ctx context.Context, r *report.Report, m *console.Progress) {
 	bound := slices.ContainsFunc(r.Bench.Points, func(p report.Point) bool { return p.Bandwidth.OK() || p.Compute.OK() })
 	if o.limits && bound && ctx.Err() == nil && (!o.target.isSet() || o.target.local()) {
-		m.line("measuring the limits of this machine")
+		m.Line("measuring the limits of this machine")
 		r.AddLimits(MeasureLimits(o.Threads))
-		m.end()
+		m.End()
 	}
 }
 
@@ -89,7 +94,7 @@ func (o *Benchmark) inProcess(s *local.Engine) bool {
 }
 
 // prepare waits for the engine, prints notes about it and returns the workload.
-func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prompts, m *meter) (workload.Workload, error) {
+func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prompts, m *console.Progress) (workload.Workload, error) {
 	if err := o.target.ready(ctx); err != nil {
 		return workload.Workload{}, err
 	}
@@ -97,16 +102,16 @@ func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prom
 		s.AwaitLoad(ctx)
 	}
 	for _, line := range o.target.notes(o.honourEOS) {
-		fmt.Fprintln(m.out, line)
+		fmt.Fprintln(m.Out, line)
 	}
 	return o.workload(ctx, s.Scheduler, sources)
 }
 
 // drive runs a workload and measures its energy and the load of this process.
-func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *meter, load func(context.Context, *workload.Driver) (*workload.Log, error)) (log *workload.Log, spent report.Consumption, err error) {
+func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *console.Progress, load func(context.Context, *workload.Driver) (*workload.Log, error)) (log *workload.Log, spent report.Consumption, err error) {
 	driver := workload.Driver{Runner: s.Scheduler, Clock: s.Clock}
 	if !o.findCapacity { // how many runs it will take is not known
-		driver.Progress = m.progress(s.Store)
+		driver.Progress = o.showRuns(m, s.Store)
 	}
 	sample := func() { s.Sampler.Sample(s.Samples) }
 	run := func() error {
@@ -125,9 +130,31 @@ func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *meter, load f
 	if o.target.isSet() && !o.target.local() {
 		spent = report.Consumption{Seconds: spent.Seconds, Why: "the engine is on another machine"}
 	}
-	m.end()
+	m.End()
 	sample() // covers the end of the benchmark
 	return log, spent, err
+}
+
+// barCells is the length of the bar of a benchmark.
+const barCells = 20
+
+// showRuns returns the callback that shows the runs of a benchmark, unless the screen occupies the terminal.
+func (o *Benchmark) showRuns(m *console.Progress, s *store.Store) func(workload.Progress) {
+	if o.Shown && console.TerminalOf(m.Out) != nil {
+		return nil
+	}
+	began := time.Now()
+	return func(p workload.Progress) {
+		run := fmt.Sprintf("%s: run %d of %d", p.Point, p.Repeat, p.Repeats)
+		m.Show(run, run, func() string {
+			done := float64(p.Done) / float64(p.Total)
+			left := time.Duration(float64(time.Since(began)) * (1 - done) / done)
+			full := int(done * barCells)
+			return fmt.Sprintf("[%s%s] %3.0f %%  %s left  %s  decode %s tokens/s",
+				strings.Repeat("#", full), strings.Repeat(".", barCells-full), 100*done, metric.Duration(int64(left.Round(time.Second))), run,
+				metric.Reading(s.Snapshot().Throughput.Decode, metric.Rate))
+		})
+	}
 }
 
 // addClient adds the load of this process to the report, unless it runs the engine itself.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmtop/llmtop/cmd/address"
+	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/local"
@@ -159,7 +160,7 @@ func (o *Benchmark) Start(c *cobra.Command) error {
 	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
 	return o.Out.Write(c.OutOrStdout(), c.ErrOrStderr(), false, func() (*report.Report, error) {
-		return o.measure(ctx, sources, newMeter(c.ErrOrStderr(), o.Shown))
+		return o.measure(ctx, sources, &console.Progress{Out: c.ErrOrStderr()})
 	})
 }
 

@@ -20,17 +20,12 @@ func (v *View) Show(ctx context.Context, cfg ui.Config) error {
 	case v.Camera.Enabled():
 		return exit.IgnoreClosed(v.Camera.live(ctx, cfg))
 	case v.Plain:
-		return exit.IgnoreClosed(plain.Run(ctx, v.plainConfig(&cfg)))
+		return exit.IgnoreClosed(plain.Run(ctx, plain.Config{
+			Sessions: cfg.Sessions, Alerts: cfg.Alerts, Interval: v.summary, Note: cfg.Note, Input: os.Stdin, Output: console.Out,
+			Ended: func() bool {
+				return cfg.Replay != nil && cfg.Replay.Status().State == recording.Ended && !console.IsTerminal(os.Stdin)
+			},
+		}))
 	}
 	return exit.IgnoreClosed(ui.Run(ctx, cfg))
-}
-
-// plainConfig returns the configuration of plain lines for that of a screen.
-func (v *View) plainConfig(cfg *ui.Config) plain.Config {
-	return plain.Config{
-		Sessions: cfg.Sessions, Alerts: cfg.Alerts, Interval: v.summary, Note: cfg.Note, Input: os.Stdin, Output: console.Out,
-		Ended: func() bool {
-			return cfg.Replay != nil && cfg.Replay.Status().State == recording.Ended && !console.IsTerminal(os.Stdin)
-		},
-	}
 }

@@ -119,3 +119,8 @@ func DrawRatesChart(a grid.Area, f *Frame, pts []store.RatePoint) {
 		N: len(pts), At: at, Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Log: f.LogAxis,
 	})
 }
+
+// FitReading writes a reading between two dim texts if it is known and all of it fits, and reports whether it did.
+func FitReading(l *grid.Line, before string, r event.Reading, format func(float64) string, after string) bool {
+	return r.OK() && l.Fit(grid.Piece{Style: Dim, Words: before}, grid.Piece{Style: Plain, Words: format(r.V)}, grid.Piece{Style: Dim, Words: after})
+}

@@ -127,9 +127,7 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 		}
 		l.Put(pane.Dim, pane.FirstFitting(l.Room()-grid.Width(n), "queued ", "queue ", "q ", "")).Put(st, n)
 	}
-	if t.BusyShare.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: "  busy "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.BusyShare.V)})
-	}
+	pane.FitReading(&l, "  busy ", t.BusyShare, metric.Percent, "")
 }
 
 func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
@@ -192,12 +190,10 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	}
 	l := r.Next("bandwidth").Line(1, 0)
 	l.Put(pane.Data, metric.Bytes(t.Bandwidth.V)+"/s")
-	if t.ReadShare.OK() && l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.BytesPerSecond(t.ReadBandwidth.V)}) {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.ReadShare.V)})
+	if t.ReadShare.OK() && pane.FitReading(&l, " of ", t.ReadBandwidth, metric.BytesPerSecond, "") {
+		pane.FitReading(&l, ", ", t.ReadShare, metric.Percent, "")
 	}
-	if t.PassExperts.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(t.PassExperts.V)}, grid.Piece{Style: pane.Dim, Words: " experts a pass"})
-	}
+	pane.FitReading(&l, ", ", t.PassExperts, metric.Rate, " experts a pass")
 }
 
 // drawCalls writes what decoding called of CUDA, per token and as shares of the passes.

@@ -14,7 +14,7 @@ import (
 
 // show shows the selected request.
 func show(p *viewtest.Screen, selection *table.Selection) *viewtest.Screen {
-	return p.Show(New(p, selection, nil))
+	return p.Show(New(p, selection, nil, nil))
 }
 
 // A request in every state: running, stalled, no longer kept, cold, queued, failed.

@@ -12,12 +12,6 @@ import (
 	"github.com/llmtop/llmtop/ui/view"
 )
 
-// Table is the table from which the request was selected.
-type Table interface {
-	Step(by int) // selects a request by rows below the selected one; above it if by is negative
-	Pin()        // stops following the newest request and keeps the selected one
-}
-
 // View is the Request view: the choices of the user and, after drawing, the screen position of the tokens.
 type View struct {
 	view.Base
@@ -30,13 +24,14 @@ type View struct {
 
 	program   view.Program
 	selection *table.Selection
-	table     Table
-	last      table.Key // the request that was shown last
+	neighbour func(by int) // selects a request by rows below the selected one in its table; above it if by is negative
+	pin       func()       // stops following the newest request and keeps the selected one
+	last      table.Key    // the request that was shown last
 }
 
-// New makes the view of the request selected in a table.
-func New(program view.Program, selection *table.Selection, from Table) *View {
-	return &View{program: program, selection: selection, table: from}
+// New makes the view of the request selected in a table: neighbour selects one by rows below it, pin keeps it.
+func New(program view.Program, selection *table.Selection, neighbour func(by int), pin func()) *View {
+	return &View{program: program, selection: selection, neighbour: neighbour, pin: pin}
 }
 
 // Name implements view.View.
@@ -78,7 +73,7 @@ func (v *View) Keys() []view.Key {
 		view.Key{Keys: []string{"N"}, Show: "N", Word: "slowest", Help: "select the slowest token", Do: v.selectSlowest},
 		view.Key{Keys: []string{"x"}, Show: "x", Word: "axis", Help: "end the time axis at the first token or at the end of the request", Do: func() { v.ToEnd = !v.ToEnd }},
 	)
-	return append(append(keys, v.neighbourKeys()...), SelectionKeys(v.program, v.selection, v.table)...)
+	return append(append(keys, v.neighbourKeys()...), SelectionKeys(v.program, v.selection, v.pin)...)
 }
 
 // TokenKeys returns the keys of the views that show one token of the request.
@@ -94,16 +89,16 @@ func (v *View) tokenKeys() []view.Key {
 
 func (v *View) neighbourKeys() []view.Key {
 	return []view.Key{
-		{Keys: []string{"<"}, Show: "<", Name: "request above", Help: "show the request above in the table", Do: func() { v.table.Step(-1) }},
-		{Keys: []string{">"}, Show: "< >", Word: "request", Help: "show the request below in the table", Do: func() { v.table.Step(1) }},
+		{Keys: []string{"<"}, Show: "<", Name: "request above", Help: "show the request above in the table", Do: func() { v.neighbour(-1) }},
+		{Keys: []string{">"}, Show: "< >", Word: "request", Help: "show the request below in the table", Do: func() { v.neighbour(1) }},
 	}
 }
 
-// SelectionKeys returns the keys of the views that show the selected request.
-func SelectionKeys(program view.Program, selection *table.Selection, from Table) []view.Key {
+// SelectionKeys returns the keys of the views that show the selected request. pin stops following the newest one.
+func SelectionKeys(program view.Program, selection *table.Selection, pin func()) []view.Key {
 	follow := func() {
 		if selection.Follow {
-			from.Pin()
+			pin()
 		} else {
 			selection.Follow = true
 		}

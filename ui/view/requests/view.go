@@ -96,7 +96,7 @@ func (v *View) Keys() []view.Key {
 	keys = append(keys, view.Key{Keys: []string{"v"}, Show: "v", Word: "timeline", Help: "switch between the list and the timeline of the window: who ran and who waited", Do: func() { v.Timeline = !v.Timeline }})
 	start := func() { v.filter.Start(v.List.Filter, v.List.Filter.Text()) }
 	keys = append(keys, view.TableKeys("requests", table.RequestFilters.Example, start, v.sortColumn, func() { v.sort(v.List.By) }, nil)...)
-	return append(keys, request.SelectionKeys(v.program, v.Selection, v)...)
+	return append(keys, request.SelectionKeys(v.program, v.Selection, v.Pin)...)
 }
 
 func (v *View) openSelected() {

@@ -10,7 +10,7 @@ import (
 
 // show shows the machine at the selected request.
 func show(p *viewtest.Screen, selection *table.Selection) *viewtest.Screen {
-	return p.Show(New(p, request.New(p, selection, nil)))
+	return p.Show(New(p, request.New(p, selection, nil, nil)))
 }
 
 // The machine of a server at a stall, in every size, and the last gauges; and one without GPU and limits.

@@ -133,12 +133,8 @@ func drawProcess(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	}
 	value, unit, _ := strings.Cut(metric.Cores(p.CPU.V), " ")
 	l.Put(pane.Data, value).Put(pane.Dim, " "+unit)
-	if s.Host.CPULimit.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: "  limit "}, grid.Piece{Style: pane.Plain, Words: metric.Cores(s.Host.CPULimit.V)})
-	}
-	if p.Threads.OK() {
-		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Count(p.Threads.V)}, grid.Piece{Style: pane.Dim, Words: " threads"})
-	}
+	pane.FitReading(&l, "  limit ", s.Host.CPULimit, metric.Cores, "")
+	pane.FitReading(&l, "  ", p.Threads, metric.Count, " threads")
 }
 
 func drawMemory(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
@@ -149,10 +145,8 @@ func drawMemory(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	}
 	l := a.Line(1, 0)
 	l.Put(pane.Data, metric.Bytes(p.RSS.V))
-	if p.Peak.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: " peak "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(p.Peak.V)})
-	}
-	if s.Host.MemTotal.OK() && l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(s.Host.MemTotal.V)}) && s.Host.Limited {
+	pane.FitReading(&l, " peak ", p.Peak, metric.Bytes, "")
+	if pane.FitReading(&l, " of ", s.Host.MemTotal, metric.Bytes, "") && s.Host.Limited {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " limit"})
 	}
 }
@@ -169,9 +163,7 @@ func drawDisk(r *pane.RowWriter, s *store.Snapshot) {
 			continue
 		}
 		l.Put(pane.Data, metric.Bytes(d.bytes.V)+"/s")
-		if d.calls.OK() {
-			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(d.calls.V)}, grid.Piece{Style: pane.Dim, Words: " calls/s"})
-		}
+		pane.FitReading(&l, "  ", d.calls, metric.Rate, " calls/s")
 	}
 }
 
@@ -204,12 +196,8 @@ func drawGPUs(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 	for i, g := range list {
 		l := r.Next(names(i)).Line(1, 0)
 		l.Put(pane.Data, metric.Reading(g.Util, metric.Percent)).Fit(grid.Piece{Style: pane.Plain, Words: "  " + ofLimit(g.MemUsed, g.MemTotal, metric.Bytes)})
-		if g.Power.OK() {
-			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(g.Power.V) + " W"})
-		}
-		if g.Temperature.OK() {
-			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(g.Temperature.V) + " °C"})
-		}
+		pane.FitReading(&l, "  ", g.Power, metric.Watts, "")
+		pane.FitReading(&l, "  ", g.Temperature, metric.Celsius, "")
 	}
 }
 
@@ -225,10 +213,6 @@ func drawScheduling(r *pane.RowWriter, s *store.Snapshot) {
 		st = pane.Dim
 	}
 	l.Put(st, wait)
-	if s.Host.Load1.OK() {
-		l.Fit(grid.Piece{Style: pane.Dim, Words: load}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.Load1.V)})
-	}
-	if s.Host.Frequency.OK() {
-		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Hertz(s.Host.Frequency.V)})
-	}
+	pane.FitReading(&l, load, s.Host.Load1, metric.Rate, "")
+	pane.FitReading(&l, "  ", s.Host.Frequency, metric.Hertz, "")
 }
