@@ -23,7 +23,7 @@ func native(s *viewtest.Scene) *store.Snapshot {
 
 // tracesOnly returns a receiver of traces that got one request.
 func tracesOnly() *store.Snapshot {
-	v := *viewtest.Traced()
+	v := *viewtest.Played("traces")
 	v.Engine.State = event.EngineReady
 	return &v
 }
@@ -47,15 +47,15 @@ func TestViewsOffered(t *testing.T) {
 		{"native MoE", native(viewtest.Live()), map[viewID]string{viewOps: times}},
 		{"native dense", native(viewtest.Dense()), map[viewID]string{viewExperts: "dense model", viewOps: times}},
 		{"llama.cpp", viewtest.Timed().Snapshot(), nil},
-		{"llama.cpp server with slots", viewtest.Slotted(), map[viewID]string{viewExperts: picks, viewOps: times}},
-		{"vLLM", viewtest.AggregateOnly(), counted},
-		{"models only", viewtest.Bare(), nothing},
-		{"SGLang without metrics", viewtest.Untimed(), nothing},
+		{"llama.cpp server with slots", viewtest.Played("slots"), map[viewID]string{viewExperts: picks, viewOps: times}},
+		{"vLLM", viewtest.Played("vllm"), counted},
+		{"models only", viewtest.Played("bare"), nothing},
+		{"SGLang without metrics", viewtest.Played("untimed"), nothing},
 		{"traces only", tracesOnly(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"empty", store.Empty(), nil},
 		{"loading", native(viewtest.Loading()), nil},
-		{"loading server", viewtest.SeveralModels(), nil},
-		{"never reached", viewtest.Unreached(true), nil},
+		{"loading server", viewtest.Played("models"), nil},
+		{"never reached", viewtest.Played("unreached"), nil},
 		{"failed", native(viewtest.Failed()), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestMissingViewNote(t *testing.T) {
 
 // With several engines, a view that the next one does not offer is left for the overview; their list offers all views.
 func TestMissingViewOfAnotherEngine(t *testing.T) {
-	moe, vllm := native(viewtest.Live()), viewtest.AggregateOnly()
+	moe, vllm := native(viewtest.Live()), viewtest.Played("vllm")
 	all := []Session{
 		{Name: "moe", Snapshots: func() *store.Snapshot { return moe }},
 		{Name: "vllm", Snapshots: func() *store.Snapshot { return vllm }},

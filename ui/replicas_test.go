@@ -85,7 +85,7 @@ func BenchmarkReplicas500(b *testing.B) {
 
 // Prometheus is one engine until its replicas are found; then the replicas are listed.
 func TestReplicasReplacePrometheus(t *testing.T) {
-	s := viewtest.Bare()
+	s := viewtest.Played("bare")
 	all := []Session{{Name: "prometheus", Snapshots: func() *store.Snapshot { return s }}}
 	a := openFleet(&all, false, 120, 36)
 	if a.view != viewOverview {

@@ -13,18 +13,18 @@ import (
 func TestNeverReached(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {160, 45}} {
 		for _, v := range []viewID{viewOverview, viewRequests, viewRequest} {
-			a := open(viewtest.Unreached(true), theme.TrueColour, false, size[0], size[1])
+			a := open(viewtest.Played("unreached"), theme.TrueColour, false, size[0], size[1])
 			a.show(v)
 			holds(t, a, "UNREACHABLE since llmtop started")
 			holds(t, a, "no data yet: the server has not")
-			a = open(viewtest.Unreached(false), theme.TrueColour, false, size[0], size[1])
+			a = open(viewtest.Played("unpolled"), theme.TrueColour, false, size[0], size[1])
 			a.show(v)
 			if got := a.screen(); strings.Contains(got, "REACHED") || strings.Contains(got, "refused") {
 				t.Errorf("before the first poll the screen shows\n%s", got)
 			}
 		}
 	}
-	a := open(viewtest.Unreached(true), theme.TrueColour, false, 160, 45)
+	a := open(viewtest.Played("unreached"), theme.TrueColour, false, 160, 45)
 	if got := a.screen(); strings.Contains(got, "model to load") || strings.Contains(got, "known before") {
 		t.Errorf("the screen shows\n%s", got)
 	}
@@ -32,7 +32,7 @@ func TestNeverReached(t *testing.T) {
 
 // The key of a view of requests shows that per-request metrics are not reported.
 func TestNoPerRequestMetrics(t *testing.T) {
-	a := open(viewtest.AggregateOnly(), theme.TrueColour, false, 100, 24)
+	a := open(viewtest.Played("vllm"), theme.TrueColour, false, 100, 24)
 	a.show(viewRequest)
 	holds(t, a, "per-request metrics: not reported by this engine")
 	holds(t, a, "measure them with llmtop proxy")
@@ -42,7 +42,7 @@ func TestNoPerRequestMetrics(t *testing.T) {
 func TestWaitingForEngine(t *testing.T) {
 	for at, hint := range map[string]bool{"my-engine": true, "unix:run.sock": false} {
 		for _, size := range [][2]int{{80, 24}, {120, 36}} {
-			s := viewtest.Unreached(true)
+			s := viewtest.Played("unreached")
 			s.Engine.Remote = event.Remote{Address: at, Link: event.LinkWaiting, Since: 1, Reason: "no event socket"}
 			a := open(s, theme.TrueColour, false, size[0], size[1])
 			for _, v := range []viewID{viewOverview, viewRequests, viewRequest} {

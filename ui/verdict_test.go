@@ -28,7 +28,7 @@ func TestNoVerdictWithoutConnection(t *testing.T) {
 			t.Errorf("%v: %q, want %q", link, got, want)
 		}
 	}
-	if got := verdictRow(viewtest.Unreached(true), 80); got != "no verdict: not connected" {
+	if got := verdictRow(viewtest.Played("unreached"), 80); got != "no verdict: not connected" {
 		t.Errorf("never reached: %q", got)
 	}
 }

@@ -2,7 +2,6 @@ package table
 
 import (
 	"math"
-	"slices"
 
 	"github.com/llmtop/llmtop/profiler/store"
 )
@@ -26,13 +25,19 @@ const leastR2 = 0.1
 // TTFTByPrompt fits TTFT in s to the computed prompt tokens (without cached ones) of the warm requests of a snapshot.
 // The slope is the cost per prompt token.
 func TTFTByPrompt(s *store.Snapshot) (points []Point, f Fit) {
-	for _, r := range slices.Concat(s.Earlier, s.Requests) {
-		if !r.Cold && r.TTFT.OK() && r.Computed > 0 {
-			points = append(points, Point{float64(r.Computed), r.TTFT.V})
+	points = make([]Point, 0, len(s.Earlier)+len(s.Requests))
+	for _, list := range [...][]*store.Request{s.Earlier, s.Requests} {
+		for _, r := range list {
+			if HasPrompt(r) {
+				points = append(points, Point{float64(r.Computed), r.TTFT.V})
+			}
 		}
 	}
 	return points, fit(points)
 }
+
+// HasPrompt reports whether a request is a point of TTFTByPrompt.
+func HasPrompt(r *store.Request) bool { return !r.Cold && r.TTFT.OK() && r.Computed > 0 }
 
 // fit computes the line in two passes, centred on the means to avoid cancellation.
 func fit(points []Point) (f Fit) {

@@ -49,9 +49,9 @@ func TestGoldenReplicas(t *testing.T) {
 // A single engine with what it reports: a traced one, and servers.
 func TestGoldenSingle(t *testing.T) {
 	for state, s := range map[string]*store.Snapshot{
-		"traced": viewtest.LiveSnapshot(), "counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(),
-		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(),
-		"untimed": viewtest.Untimed(), "unreached": unreached(),
+		"traced": viewtest.LiveSnapshot(), "counted": viewtest.Played("vllm"), "slots": viewtest.Played("slots"),
+		"loads": viewtest.Played("models"), "otlp": viewtest.Played("traces"), "started": viewtest.Played("started"),
+		"untimed": viewtest.Played("untimed"), "unreached": unreached(),
 	} {
 		show(viewtest.NewScreen(t, s, viewtest.Wide), viewtest.Engine{Name: s.Engine.Name, Snapshot: s}).Golden("single_" + state)
 	}
@@ -75,12 +75,12 @@ func TestNamesOfEngines(t *testing.T) {
 	small.Holds("/s1.sock ")
 	small.Holds("/s2.sock ")
 	proxy := viewtest.Engine{Name: "http://127.0.0.1:17080 → http://127.0.0.1:18080", Snapshot: s}
-	short := *viewtest.AggregateOnly()
+	short := *viewtest.Played("vllm")
 	short.Model = event.Model{Name: "fake-7b"}
 	proxy.Snapshot = &short
 	show(viewtest.NewScreen(t, s, viewtest.Medium), proxy).Holds(proxy.Name + " ")
 
-	unreached := viewtest.Engine{Name: "http://127.0.0.1:7997", Snapshot: viewtest.Unreached(true)}
+	unreached := viewtest.Engine{Name: "http://127.0.0.1:7997", Snapshot: viewtest.Played("unreached")}
 	if screen := show(viewtest.NewScreen(t, s, viewtest.Medium), one, two, unreached).Text(); strings.Contains(screen, "hits") {
 		t.Errorf("a column that no replica has:\n%s", screen)
 	}

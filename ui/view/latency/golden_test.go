@@ -44,10 +44,10 @@ func TestGoldenIdle(t *testing.T) {
 // The latencies of servers that report histograms, slots or the times of their start, and of probes.
 func TestGoldenPolled(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
-		viewtest.NewScreen(t, viewtest.AggregateOnly(), size).Show(&View{}).Golden("counted")
+		viewtest.NewScreen(t, viewtest.Played("vllm"), size).Show(&View{}).Golden("counted")
 	}
-	viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Wide).Show(&View{}).Golden("slots")
-	viewtest.NewScreen(t, viewtest.Started(), viewtest.Wide).Show(&View{}).Golden("started")
+	viewtest.NewScreen(t, viewtest.Played("slots"), viewtest.Wide).Show(&View{}).Golden("slots")
+	viewtest.NewScreen(t, viewtest.Played("started"), viewtest.Wide).Show(&View{}).Golden("started")
 }
 
 // The cost of cache misses stands beside the targets, with the cause of most of it.
@@ -80,9 +80,9 @@ func TestAxisOfTheChart(t *testing.T) {
 // Engines without latencies say why.
 func TestNothingMeasured(t *testing.T) {
 	for want, s := range map[string]*store.Snapshot{
-		"latencies: not reported by this engine":         viewtest.Bare(),
-		"measure them with llmtop proxy or llmtop bench": viewtest.Untimed(),
-		"waiting for the model to load":                  viewtest.Traced(),
+		"latencies: not reported by this engine":         viewtest.Played("bare"),
+		"measure them with llmtop proxy or llmtop bench": viewtest.Played("untimed"),
+		"waiting for the model to load":                  viewtest.Played("traces"),
 	} {
 		viewtest.NewScreen(t, s, viewtest.Narrow).Show(&View{}).Holds(want)
 	}

@@ -39,7 +39,7 @@ func targetStyle(target time.Duration) func(ns float64) grid.Style {
 
 // itlHistogram draws the distribution of the most recent gaps between tokens.
 func itlHistogram(a grid.Area, s *store.Snapshot, f *pane.Frame) {
-	var values []float64
+	values := make([]float64, 0, mostGaps)
 	median := float64(s.Latency.Of[store.ITL][metric.Session].P50)
 	var far outliers
 	for _, r := range s.Requests {

@@ -53,10 +53,10 @@ func drawLatency(a grid.Area, s *store.Snapshot, f *pane.Frame, page, next Page,
 	n := percentileTable(left, s, f)
 	rest := left.Sub(0, n+gap, w, left.H-n-gap)
 	chart := rest.H / 2
-	switch points, _ := table.TTFTByPrompt(s); {
+	switch {
 	case !hasITL(s):
 		chart = 0
-	case len(points) == 0: // which takes a line to say
+	case !slices.ContainsFunc(s.Requests, table.HasPrompt) && !slices.ContainsFunc(s.Earlier, table.HasPrompt): // which takes a line to say
 		chart = rest.H - 1 - gap
 	}
 	if chart > 0 {

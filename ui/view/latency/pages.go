@@ -75,6 +75,7 @@ func withMedian(kept int, sum *metric.Summary) string {
 // ones to far.
 func ttfts(s *store.Snapshot, w metric.Window, cold bool, far *outliers) (values []float64) {
 	target := float64(s.Latency.Targets.TTFT)
+	values = make([]float64, 0, len(s.Requests)+len(s.Earlier))
 	for r := range s.CountedIn(w, cold) {
 		ns := r.TTFT.V * 1e9
 		if ns <= 0 {

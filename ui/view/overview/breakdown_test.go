@@ -56,14 +56,14 @@ func TestBands(t *testing.T) {
 	if got := described(&store.Snapshot{Requests: []*store.Request{request(3, "a", "code", -1), late, request(1, "a", "code", -1)}}); got != "" {
 		t.Errorf("a request whose start was missed: %q", got)
 	}
-	if got := described(viewtest.Slotted()); !strings.HasPrefix(got, "slot: slot 0 #4 slot 1 #5") {
+	if got := described(viewtest.Played("slots")); !strings.HasPrefix(got, "slot: slot 0 #4 slot 1 #5") {
 		t.Errorf("slots: %q", got)
 	}
 }
 
 // Numbers that an engine does not report have a word, and what does not fit is counted.
 func TestBreakdownInventsNothing(t *testing.T) {
-	p := viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Size{W: 100, H: 20})
+	p := viewtest.NewScreen(t, viewtest.Played("slots"), viewtest.Size{W: 100, H: 20})
 	v := newView(Layout{})
 	v.Focus = Breakdown
 	text := p.Show(Zoomed{v}).Text()
@@ -94,8 +94,8 @@ func TestBreakdownTakesFreeRoom(t *testing.T) {
 		{viewtest.LiveSnapshot(), 250, 67, true},
 		{viewtest.LiveSnapshot(), 199, 57, false},
 		{viewtest.LiveSnapshot(), 200, 39, false},
-		{viewtest.Slotted(), 200, 57, true},
-		{viewtest.AggregateOnly(), 200, 57, false},
+		{viewtest.Played("slots"), 200, 57, true},
+		{viewtest.Played("vllm"), 200, 57, false},
 		{store.Empty(), 200, 57, false},
 	} {
 		body := grid.Rect{Y: 2, W: c.w, H: c.h}

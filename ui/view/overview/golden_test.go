@@ -29,7 +29,7 @@ func TestGoldenStates(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide, {W: 200, H: 57}} {
 		show(viewtest.NewScreen(t, viewtest.LiveSnapshot(), size)).Golden("live")
 	}
-	show(viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Size{W: 200, H: 57})).Golden("polled_slots")
+	show(viewtest.NewScreen(t, viewtest.Played("slots"), viewtest.Size{W: 200, H: 57})).Golden("polled_slots")
 	sparse := viewtest.Sparse().Snapshot()
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Medium, viewtest.Wide} {
 		show(viewtest.NewScreen(t, sparse, size)).Golden("sparse")
@@ -39,8 +39,8 @@ func TestGoldenStates(t *testing.T) {
 // The overview of a process whose calls of CUDA are counted, with requests that have copies, and without requests.
 func TestGoldenCUDA(t *testing.T) {
 	for _, size := range []viewtest.Size{{W: 80, H: 24}, viewtest.Medium, viewtest.Wide} {
-		show(viewtest.NewScreen(t, viewtest.CUDA(true).Snapshot(), size)).Golden("cuda")
-		show(viewtest.NewScreen(t, viewtest.CUDA(false).Snapshot(), size)).Golden("cuda_calls")
+		show(viewtest.NewScreen(t, viewtest.Played("cuda"), size)).Golden("cuda")
+		show(viewtest.NewScreen(t, viewtest.Played("cuda_calls"), size)).Golden("cuda_calls")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestPanesStay(t *testing.T) {
 		t.Errorf("an engine that llmtop starts: %s, want %s", got, full)
 	}
 	v.Reset()
-	if got := places(viewtest.Unreached(true)); got != "Insights" {
+	if got := places(viewtest.Played("unreached")); got != "Insights" {
 		t.Errorf("unreached: %s", got)
 	}
 }
@@ -80,17 +80,17 @@ func TestPanesStay(t *testing.T) {
 // The overview of servers that report aggregate metrics.
 func TestGoldenPolled(t *testing.T) {
 	for state, s := range map[string]*store.Snapshot{
-		"counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "bare": viewtest.Bare(),
-		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(), "untimed": viewtest.Untimed(),
-		"unreached": viewtest.Unreached(true),
+		"counted": viewtest.Played("vllm"), "slots": viewtest.Played("slots"), "bare": viewtest.Played("bare"),
+		"loads": viewtest.Played("models"), "otlp": viewtest.Played("traces"), "started": viewtest.Played("started"), "untimed": viewtest.Played("untimed"),
+		"unreached": viewtest.Played("unreached"),
 	} {
 		show(viewtest.NewScreen(t, s, viewtest.Wide)).Golden("polled_" + state)
 	}
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Medium} {
-		show(viewtest.NewScreen(t, viewtest.AggregateOnly(), size)).Golden("polled_counted")
-		show(viewtest.NewScreen(t, viewtest.Ollama(0, false), size)).Golden("polled_no_model")
-		show(viewtest.NewScreen(t, viewtest.Ollama(1, false), size)).Golden("polled_model")
-		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("polled_models")
+		show(viewtest.NewScreen(t, viewtest.Played("vllm"), size)).Golden("polled_counted")
+		show(viewtest.NewScreen(t, viewtest.Played("ollama_empty"), size)).Golden("polled_no_model")
+		show(viewtest.NewScreen(t, viewtest.Played("ollama_idle"), size)).Golden("polled_model")
+		show(viewtest.NewScreen(t, viewtest.Played("ollama_busy"), size)).Golden("polled_models")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 			show(viewtest.NewScreen(t, c.s, viewtest.Wide), selection).Press("x", "n").Golden(c.state + "_whole")
 		}
 	}
-	cuda := show(viewtest.NewScreen(t, viewtest.CUDA(true).Snapshot(), viewtest.Medium), &table.Selection{Follow: true})
+	cuda := show(viewtest.NewScreen(t, viewtest.Played("cuda"), viewtest.Medium), &table.Selection{Follow: true})
 	cuda.Golden("cuda")
 	cuda.Press(slices.Repeat([]string{"right"}, 17)...).Golden("cuda_uncounted")
 	stalled := viewtest.Selection(t, crowd, "stalled id>4900")

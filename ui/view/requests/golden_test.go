@@ -52,8 +52,8 @@ func TestGoldenTimeline(t *testing.T) {
 // The requests of servers that report their slots, and that send traces.
 func TestGoldenPolled(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
-		show(viewtest.NewScreen(t, viewtest.Slotted(), size)).Golden("slots")
-		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("models")
+		show(viewtest.NewScreen(t, viewtest.Played("slots"), size)).Golden("slots")
+		show(viewtest.NewScreen(t, viewtest.Played("ollama_busy"), size)).Golden("models")
 	}
 }
 
@@ -78,10 +78,10 @@ func TestEndedSlots(t *testing.T) {
 // Engines without requests to list say why.
 func TestNothingToList(t *testing.T) {
 	for want, s := range map[string]*store.Snapshot{
-		"0, newest first": viewtest.Traced(),
-		"per-request metrics: not reported by this engine": viewtest.AggregateOnly(),
-		"measure them with llmtop proxy":                   viewtest.Bare(),
-		"waiting for the model to load":                    viewtest.SeveralModels(),
+		"0, newest first": viewtest.Played("traces"),
+		"per-request metrics: not reported by this engine": viewtest.Played("vllm"),
+		"measure them with llmtop proxy":                   viewtest.Played("bare"),
+		"waiting for the model to load":                    viewtest.Played("models"),
 	} {
 		show(viewtest.NewScreen(t, s, viewtest.Narrow)).Holds(want)
 	}
