@@ -152,7 +152,6 @@ type app struct {
 	watched  watched
 	travel   traveller
 	history  history
-	timeline *chrome.Timeline // selected moment of the history; nil: live, or a replay
 
 	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
 	saveReport func(json, timeline []byte) (path string, err error)

@@ -35,9 +35,9 @@ func (a *app) draw() {
 			case a.cfg.Replay != nil:
 				h--
 				a.track = chrome.DrawProgress(row, &a.panes, a.status.Replay)
-			case a.timeline != nil:
+			case a.history.timeline != nil:
 				h--
-				a.track = chrome.DrawTimeline(row, &a.panes, a.timeline)
+				a.track = chrome.DrawTimeline(row, &a.panes, a.history.timeline)
 			}
 		}
 		top := 1

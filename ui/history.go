@@ -22,8 +22,8 @@ type Past interface {
 // history is the Travel of a live session that is paused: the moment on the screen and what is kept of the engines.
 type history struct {
 	app      *app
-	at       event.Time // the moment on the screen
-	timeline chrome.Timeline
+	at       event.Time       // the moment on the screen
+	timeline *chrome.Timeline // nil: nothing is kept, or the session is not paused
 }
 
 // toggle pauses the view at the current moment, or resumes it.
@@ -53,7 +53,7 @@ func (h *history) Play() {
 func (h *history) begin(paused bool) {
 	a := h.app
 	*h = history{app: a, at: a.snap.Now}
-	a.status.Paused, a.timeline = paused, nil
+	a.status.Paused = paused
 	a.updateBindings()
 }
 
@@ -76,7 +76,10 @@ func (h *history) SetSpeed(float64) error { return errors.New("set speed: the se
 func (h *history) SeekRequest(_ string, id event.RequestID) error {
 	now := h.app.session.Snapshots()
 	for _, r := range slices.Concat(now.Requests, now.Earlier) {
-		if first := h.firstOf(r); r.ID == id && first != nil {
+		if r.ID != id {
+			continue
+		}
+		if first := h.firstOf(r); first != nil {
 			return h.SeekTime(first.Now)
 		}
 	}
@@ -120,17 +123,16 @@ func (h *history) update() {
 	a := h.app
 	p := a.session.Past
 	if !a.status.Paused || p == nil {
-		a.timeline = nil
+		h.timeline = nil
 		return
 	}
 	oldest, now := p.Range()
-	bar := chrome.Timeline{
+	bar := &chrome.Timeline{
 		From: oldest / shortStep * shortStep, To: now / shortStep * shortStep, At: h.at, Wall: a.snap.Wall,
 		Ago: time.Duration(now - h.at).Truncate(time.Second), Evicted: h.at < oldest,
 	}
-	a.dirty = a.dirty || a.timeline == nil || bar != h.timeline
+	a.dirty = a.dirty || h.timeline == nil || *bar != *h.timeline
 	h.timeline = bar
-	a.timeline = &h.timeline
 }
 
 // snapshotOf returns the snapshot of an engine at the moment on the screen.

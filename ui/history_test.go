@@ -62,7 +62,7 @@ func TestPastViewsMatchLiveViews(t *testing.T) {
 			then.changeSession(func(x *Session) { x.Actions = a.session.Actions })
 			then.show(v)
 			then.status.Paused = true
-			then.timeline = a.timeline
+			then.history.timeline = a.history.timeline
 			then.dirty = true
 			is, want := strings.Split(a.screen(), "\n"), strings.Split(then.screen(), "\n")
 			if !slices.Equal(is[:43], want[:43]) {
@@ -107,7 +107,7 @@ func TestHistory(t *testing.T) {
 	a.press("left")
 	holds(t, a, "the history reaches back")
 	a.press("end")
-	if a.status.Paused || a.timeline != nil || a.snap.Now != s.Now {
+	if a.status.Paused || a.history.timeline != nil || a.snap.Now != s.Now {
 		t.Errorf("end leads to %v, the present is %v", a.snap.Now, s.Now)
 	}
 	a.View()
@@ -163,8 +163,8 @@ func TestPauseWithoutHistory(t *testing.T) {
 	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
 	a.View()
 	a.press("space", "right", "[")
-	if a.overview.Focus != 1 || a.timeline != nil || !a.status.Paused {
-		t.Errorf("focus %v, %+v", a.overview.Focus, a.timeline)
+	if a.overview.Focus != 1 || a.history.timeline != nil || !a.status.Paused {
+		t.Errorf("focus %v, %+v", a.overview.Focus, a.history.timeline)
 	}
 }
 

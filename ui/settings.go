@@ -85,15 +85,20 @@ func lookSettings(a *app) []setting {
 
 // enumerated returns a setting with a fixed set of words, one per value.
 func enumerated[T ~uint8](name, help string, at *T, words ...string) setting {
+	return oneOf(name, help, strings.Join(words, ", "), words, func() int { return int(*at) }, func(i int) { *at = T(i) })
+}
+
+// oneOf returns a setting that is one of some words, which choices lists; now and set have its index.
+func oneOf(name, help, choices string, words []string, now func() int, set func(i int)) setting {
 	return setting{
 		name: name, usage: strings.Join(words, "|"), help: help, values: suggested(words),
-		now: func() string { return words[*at] },
+		now: func() string { return words[now()] },
 		parse: func(text string) (func() error, error) {
 			i := slices.Index(words, strings.ReplaceAll(text, " ", ""))
 			if i < 0 {
-				return nil, fmt.Errorf("use %s", strings.Join(words, ", "))
+				return nil, errors.New("use " + choices)
 			}
-			return func() error { *at = T(i); return nil }, nil
+			return func() error { set(i); return nil }, nil
 		},
 	}
 }
@@ -171,22 +176,12 @@ func numbers(of []float64) func() []value {
 // toggles are on or off.
 func toggles(a *app) []setting {
 	onOff := func(name, help string, now func() bool, set func(on bool)) setting {
-		words := []string{"on", "off"}
-		return setting{
-			name: name, usage: "on|off", help: help, values: suggested(words),
-			now: func() string {
-				if now() {
-					return "on"
-				}
-				return "off"
-			},
-			parse: func(text string) (func() error, error) {
-				if !slices.Contains(words, text) {
-					return nil, errors.New("use on or off")
-				}
-				return func() error { set(text == "on"); return nil }, nil
-			},
-		}
+		return oneOf(name, help, "on or off", []string{"on", "off"}, func() int {
+			if now() {
+				return 0
+			}
+			return 1
+		}, func(i int) { set(i == 0) })
 	}
 	return []setting{
 		onOff("ascii", "draw with ASCII characters only", func() bool { return a.cfg.ASCII }, func(on bool) {

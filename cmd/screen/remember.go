@@ -2,11 +2,11 @@ package screen
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 
+	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -45,12 +45,7 @@ func loadChoices(folder string) (c ui.Choices) {
 	if folder == "" {
 		return c
 	}
-	file, err := os.Open(filepath.Join(folder, stateFile))
-	if err != nil {
-		return c
-	}
-	defer file.Close() // read only
-	raw, err := io.ReadAll(io.LimitReader(file, maxStateBytes+1))
+	raw, err := files.Read(filepath.Join(folder, stateFile), maxStateBytes)
 	if err != nil {
 		return c
 	}
@@ -59,7 +54,7 @@ func loadChoices(folder string) (c ui.Choices) {
 
 // parseChoices parses stateFile, and returns the zero value for invalid contents.
 func parseChoices(raw []byte) (c ui.Choices) {
-	if len(raw) > maxStateBytes || json.Unmarshal(raw, &c) != nil {
+	if json.Unmarshal(raw, &c) != nil {
 		return ui.Choices{}
 	}
 	return c
