@@ -4,7 +4,6 @@ package theme
 
 import (
 	"math"
-	"strconv"
 )
 
 // RGB is a colour in sRGB, 8 bits per channel.
@@ -13,15 +12,6 @@ type RGB struct{ R, G, B uint8 }
 // RGBA implements image/color.Color.
 func (c RGB) RGBA() (r, g, b, a uint32) {
 	return uint32(c.R) * 0x101, uint32(c.G) * 0x101, uint32(c.B) * 0x101, 0xffff
-}
-
-// hex parses "#rrggbb". It is only used for constants of this package and panics on anything else.
-func hex(s string) RGB {
-	v, err := strconv.ParseUint(s[1:], 16, 24)
-	if err != nil || len(s) != 7 {
-		panic("theme: bad colour " + s)
-	}
-	return RGB{uint8(v >> 16), uint8(v >> 8), uint8(v)}
 }
 
 // linear converts an sRGB channel to linear light, 0..1 (WCAG 2.2, relative luminance).

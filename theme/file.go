@@ -42,14 +42,22 @@ func Parse(name string, text []byte) (*Palette, error) {
 	delete(values, "base")
 	p := *from
 	p.Name, p.Means = name, "your theme, based on "+base
+	if err := p.read(values); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// read sets the keys of a theme file, and derives the other colours from them.
+func (p *Palette) read(values map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if err := p.set(key, values[key]); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	p.Dark = Contrast(p.rgb[Background], RGB{}) < Contrast(p.rgb[Background], RGB{255, 255, 255})
 	p.mixAreas()
-	return &p, nil
+	return nil
 }
 
 // set sets a key of a theme file.
