@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,8 +70,10 @@ func TestBesideProxy(t *testing.T) {
 			if name == llamaServer {
 				byProbes = probed(t, server.PID, clock)
 			}
-			const requests = 100
-			askAll(t, p.Address()+path, model, requests)
+			requests := askAll(p.Address()+path, model, 100)
+			if requests < 100 {
+				t.Logf("%s answers no more after %d requests: what both saw of these is compared", name, requests)
+			}
 			ends := func(l *eventtest.Log) (n int) {
 				for _, e := range l.OfKind(event.KindRequest) {
 					if e.State.Final() {
@@ -79,11 +82,19 @@ func TestBesideProxy(t *testing.T) {
 				}
 				return n
 			}
-			eventtest.Wait(t, "the ends of all requests", func() bool { return ends(&byTap) == requests && ends(&byProxy) == requests })
+			ended := func() bool { return ends(&byTap) == requests && ends(&byProxy) == requests }
+			for end := time.Now().Add(10 * time.Second); !ended(); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) { // it keeps connections open whose clients have left
+					t.Logf("%s has not ended %d requests: it is killed", name, requests-ends(&byTap))
+					server.Kill()
+					break
+				}
+			}
+			eventtest.Wait(t, "the ends of all requests", ended)
 			live := measured(byTap.All())
 			compare(t, live, measured(byProxy.All()))
-			if byProbes != nil {
-				const refused = requests / 10 // before their prompts were read
+			if byProbes != nil && requests == 100 {
+				refused := requests / 10 // before their prompts were read
 				eventtest.Wait(t, "the ends of the requests that the probes see", func() bool { return ends(byProbes) >= requests-refused })
 				compareProbes(t, live, byRequest(byProbes.All()), requests-refused)
 			}
@@ -134,27 +145,31 @@ func dumped(t *testing.T, port string) func() map[string]*measurement {
 	}
 }
 
-// askAll sends requests, four at a time: most are streams, some are not, are cancelled by the client, or refused.
-func askAll(t *testing.T, address, model string, n int) {
-	t.Helper()
+// askAll sends requests, four at a time: most are streams, some are not, are cancelled by the client, or refused. It stops when
+// one is not answered, and returns how many it has sent.
+func askAll(address, model string, n int) (sent int) {
 	var clients sync.WaitGroup
-	numbers := make(chan int)
+	var next atomic.Int64
+	var stopped atomic.Bool
 	for range 4 {
 		clients.Go(func() {
-			for i := range numbers {
-				ask(address, model, i)
+			for !stopped.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if !ask(address, model, i) {
+					stopped.Store(true)
+				}
 			}
 		})
 	}
-	for i := range n {
-		numbers <- i
-	}
-	close(numbers)
 	clients.Wait()
+	return min(int(next.Load()), n)
 }
 
-// ask sends a request. Its prompt has i tokens more than that of request 0.
-func ask(address, model string, i int) {
+// ask sends a request, and reports whether its answer came to its end. Its prompt has i tokens more than that of request 0.
+func ask(address, model string, i int) bool {
 	cancelled, tokens := i%10 == 3, 24
 	if cancelled {
 		tokens = 200 // they have not all been sent when the client leaves
@@ -164,20 +179,21 @@ func ask(address, model string, i int) {
 	if i%10 == 7 {
 		body = body[:len(body)/2]
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // Ollama sometimes answers no more after cancelled requests
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // Ollama sometimes answers no more after cancelled requests
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
 	req.Header.Set("X-Id", strconv.Itoa(i))
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return
+		return false
 	}
 	defer res.Body.Close()
 	if cancelled {
-		_, _ = io.CopyN(io.Discard, res.Body, 600)
-		return // the rest is cancelled
+		_, _ = io.CopyN(io.Discard, res.Body, 600) // the rest is cancelled
+	} else {
+		_, _ = io.Copy(io.Discard, res.Body)
 	}
-	_, _ = io.Copy(io.Discard, res.Body)
+	return ctx.Err() == nil
 }
 
 // measurement is what was measured of a request.
