@@ -4,9 +4,11 @@ package address
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 )
@@ -162,7 +165,25 @@ func processAddress(ctx context.Context, number string) (string, error) {
 			return f.Runners[i].Address, nil
 		}
 	}
-	return "", exit.Usagef("attach pid:%d: no engine found in this process: list the engines with llmtop discover", pid)
+	also := ""
+	if port := listensAt(pid); port != 0 {
+		also = fmt.Sprintf(", or see the HTTP requests at its port with sudo llmtop tap %d", port)
+	}
+	return "", exit.Usagef("attach pid:%d: no engine found in this process: list the engines with llmtop discover%s", pid, also)
+}
+
+// listensAt returns the lowest port at which a process of this machine listens; 0: none, or it cannot be read.
+func listensAt(pid int) (port uint16) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	all, _ := host.Listeners(filepath.Join(dir, "net"))
+	_ = host.SocketsOf(dir, func(inode uint64) {
+		for _, l := range all {
+			if l.Inode == inode && (port == 0 || l.At.Port() < port) {
+				port = l.At.Port()
+			}
+		}
+	})
+	return port
 }
 
 // FleetScheme is the prefix of the address of a Prometheus whose targets are watched.

@@ -2,12 +2,15 @@ package address
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/runtime/host"
 )
 
 // TestIsEngineAddress checks which arguments of record are addresses, and which are models because a file of that name
@@ -79,5 +82,21 @@ func TestDiscoverVariable(t *testing.T) {
 		if _, _, err := Only(context.Background()); exit.Code(err) != exit.CodeUsage || err.Error() != want {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
+	}
+}
+
+// TestParseAddressOfListener checks that the error for a process without a known engine names the tap of its port.
+func TestParseAddressOfListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, known := host.Listeners("/proc/net"); !known {
+		t.Skip("this system does not list who listens")
+	}
+	want := fmt.Sprintf("sudo llmtop tap %d", l.Addr().(*net.TCPAddr).Port)
+	if _, err := Parse(t.Context(), fmt.Sprintf("pid:%d", os.Getpid())); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/host"
 	scrape "github.com/llmtop/llmtop/runtime/source/scrape/engine"
 	"github.com/llmtop/llmtop/runtime/source/tap"
 )
@@ -25,7 +26,9 @@ type tapped struct {
 	port  uint16 // tapped live on this machine; 0: the packets come from a pipe, and nothing shows from which machine
 	clock engine.Clock
 
-	listened bool // something listened at the port at the start
+	at       netip.AddrPort // of this machine, where a server is polled
+	listened bool           // something listened there at the start
+	only     bool           // at no other address of this machine
 }
 
 // BindTap adds the flags of the command that watches a tap, and reads the config file.
@@ -46,7 +49,7 @@ func (o *Options) Tap(ctx context.Context, t *tap.Tap, port uint16, clock engine
 	o.tap, o.every, o.Addresses = &tapped{Tap: t, port: port, clock: clock}, scrape.DefaultInterval, []string{"tap:-"}
 	if port != 0 {
 		o.tap.look()
-		o.Addresses[0] = "http://" + o.tap.loopback()
+		o.Addresses[0] = "http://" + o.tap.at.String()
 	}
 	return o.Run(ctx)
 }
@@ -86,36 +89,51 @@ func addTap(ctx context.Context, w *watcher, at string) error {
 	}
 	_, err = w.start(ctx, watched{at: at, doing: "read packets", run: run, hostUnknown: !t.here()}, func(s *session.Session) {
 		s.Add("poll "+at, func(ctx context.Context, sink event.Sink) error { return poller.Run(ctx, to.polled(sink)) })
-		owner := w.machine.At(at)
-		w.machine.Watch(s, w.clock, func() (int, bool) {
-			pid, _ := owner()
+		owner := w.machine.At(at) // nil: it is not known by its port alone
+		w.machine.Watch(s, w.clock, func() (pid int, here bool) {
+			if owner != nil {
+				pid, _ = owner()
+			}
 			return pid, t.here()
 		}, s)
 	})
 	return err
 }
 
-// here reports whether the server runs on this machine: it has answered at an address of this machine, or it has not
-// answered yet and something listened at the port at the start.
+// here reports whether the polled server runs on this machine and is the tapped one: it has answered at an address at which
+// that listens, or it has not answered yet and something listened at the port at the start.
 func (t *tapped) here() bool {
 	servers := t.Servers()
-	return len(servers) == 0 && t.listened || slices.ContainsFunc(servers, t.Local)
+	return len(servers) == 0 && t.listened || slices.ContainsFunc(servers, func(by netip.AddrPort) bool {
+		return t.Local(by) && (!t.only || by == t.at)
+	})
 }
 
 // dialTimeout is how long a connection to a port of this machine may take.
 const dialTimeout = time.Second
 
-// look finds out whether something listens at the port.
+// look finds out whether something listens at the port, and at which address: at 127.0.0.1, or else at the first that does.
 func (t *tapped) look() {
-	conn, err := net.DialTimeout("tcp", t.loopback(), dialTimeout)
-	if t.listened = err == nil; t.listened {
-		_ = conn.Close()
+	loopback := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), t.port)
+	all, _ := host.Listeners("/proc/net")
+	every := func(at netip.AddrPort) bool { return at.Addr().IsUnspecified() }
+	list := []netip.AddrPort{loopback}
+	for _, l := range all {
+		if at := l.At; at.Port() == t.port {
+			if every(at) && at.Addr().Is6() {
+				at = netip.AddrPortFrom(netip.IPv6Loopback(), t.port)
+			}
+			list = append(list, at)
+		}
 	}
-}
-
-// loopback returns HOST:PORT of the tapped port on this machine.
-func (t *tapped) loopback() string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(t.port)))
+	t.at, t.only = loopback, len(list) > 1 && !slices.ContainsFunc(all, func(l host.Listener) bool { return l.At.Port() == t.port && every(l.At) })
+	for _, at := range list {
+		if conn, err := net.DialTimeout("tcp", at.String(), dialTimeout); err == nil {
+			_ = conn.Close()
+			t.at, t.listened = at, true
+			return
+		}
+	}
 }
 
 // joined makes the events of a tap and of the poller of the same server those of one engine: its requests are those that

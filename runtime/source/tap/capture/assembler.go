@@ -359,10 +359,10 @@ func (a *Assembler) flow(c *conn) *Flow {
 		}
 	}
 	switch {
-	case a.local[f.Client.Addr()] || a.local[f.Server.Addr()]:
-		f.AtClient, f.AtServer = a.local[f.Client.Addr()], a.local[f.Server.Addr()]
 	case f.Client.Addr() == f.Server.Addr() || f.Server.Addr().IsLoopback():
 		f.AtClient, f.AtServer = true, true
+	case a.local[f.Client.Addr()] || a.local[f.Server.Addr()]:
+		f.AtClient, f.AtServer = a.local[f.Client.Addr()], a.local[f.Server.Addr()]
 	case client.dir != unknownDirection && server.dir != unknownDirection && client.dir != server.dir:
 		f.AtClient, f.AtServer = client.dir == outgoing, server.dir == outgoing
 	case f.RTT != 0: // at an end, or so near that it makes no difference

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -266,6 +267,23 @@ func TestAssembler(t *testing.T) {
 				t.Errorf("heard\n%s\nwant\n%s\n%+v, want %+v", got, test.want, losses, test.losses)
 			}
 		})
+	}
+}
+
+// TestLocal checks that live packets to any loopback address are captured at both ends, and others where an address is local.
+func TestLocal(t *testing.T) {
+	a := NewAssembler(Options{})
+	a.local = map[netip.Addr]bool{netip.MustParseAddr("127.0.0.1"): true, netip.MustParseAddr("10.0.0.1"): true}
+	for ends, want := range map[[2]string][2]bool{
+		{"127.0.0.1:4", "127.0.0.2:8"}: {true, true},
+		{"10.0.0.1:4", "10.0.0.1:8"}:   {true, true},
+		{"10.0.0.1:4", "10.0.0.2:8"}:   {true, false},
+		{"10.0.0.3:4", "10.0.0.1:8"}:   {false, true},
+	} {
+		f := a.flow(&conn{key: key{netip.MustParseAddrPort(ends[0]), netip.MustParseAddrPort(ends[1])}})
+		if f.AtClient != want[0] || f.AtServer != want[1] {
+			t.Errorf("%v: at the client %v, at the server %v", ends, f.AtClient, f.AtServer)
+		}
 	}
 }
 
