@@ -38,7 +38,6 @@ type Client struct {
 
 	address address // network is "" until an engine of the name was found
 	token   string
-	clock   engine.Clock
 	silence time.Duration // an engine silent for longer is stale
 	follow  follow        // used by the goroutine of Run
 	others  []os.FileInfo // sockets of engines with other names; used by the goroutine of Run
@@ -76,7 +75,7 @@ func Dial(at, token string, clock engine.Clock) (*Client, error) {
 
 // newClient returns a client for an address, or for a name; shown is the one that was given.
 func newClient(a address, name, shown, token string, clock engine.Clock) *Client {
-	c := &Client{address: a, token: token, clock: clock, silence: silence}
+	c := &Client{address: a, token: token, silence: silence}
 	c.link.name = name
 	c.follow = follow{clock: clock, settles: settles, remote: event.Remote{Address: shown}}
 	return c

@@ -326,11 +326,11 @@ func TestClockThatJumps(t *testing.T) {
 			f.send(`{"t":"tok","a":%d,"r":1,"i":1}`, 500+c.by) // time runs backwards
 			f.send(`{"t":"tok","a":4000000000000000000,"r":1,"i":2}`)
 			eventtest.Wait(t, "tokens", func() bool { return len(got.OfKind(event.KindToken)) == 3 })
-			if at, now := got.OfKind(event.KindToken)[0].At, client.clock.Now(); at < now-event.Time(time.Minute) || at > now {
+			if at, now := got.OfKind(event.KindToken)[0].At, client.follow.clock.Now(); at < now-event.Time(time.Minute) || at > now {
 				t.Errorf("a token of just now is stamped %v, now is %v", at, now)
 			}
 			for _, e := range got.OfKind(event.KindToken) {
-				if now := client.clock.Now(); e.At > now {
+				if now := client.follow.clock.Now(); e.At > now {
 					t.Errorf("a token is stamped %v, in the future of %v", e.At, now)
 				}
 			}
@@ -348,7 +348,7 @@ func TestLateHeartbeats(t *testing.T) {
 	client := attach(t, f.address(), "", &got)
 	f.greet("one")
 	f.logged(&got, "tied")
-	now := int64(client.clock.Now() - client.follow.offset)
+	now := int64(client.follow.clock.Now() - client.follow.offset)
 	for late := 10; late >= 0; late-- {
 		f.send(`{"t":"clock","a":%d}`, now-int64(late)*1e9)
 		f.send(`{"t":"tok","a":%d,"r":1}`, now-int64(late)*1e9)

@@ -61,10 +61,10 @@ func TestClocksAreTied(t *testing.T) {
 	var got log
 	c := attach(t, s.Address(), "", &got)
 	eventtest.Wait(t, "a connection", func() bool { return got.remote().Link == event.LinkConnected })
-	before := c.clock.Now()
+	before := c.follow.clock.Now()
 	s.Emit(event.Event{Kind: event.KindLog, At: clock.Now(), Text: "now"})
 	eventtest.Wait(t, "the event", func() bool { return len(got.OfKind(event.KindLog)) == 1 })
-	after := c.clock.Now()
+	after := c.follow.clock.Now()
 	// A slow introduction makes later events seem late, never early.
 	if at := got.OfKind(event.KindLog)[0].At; at < before {
 		t.Errorf("emitted between %v and %v, stamped %v", before, after, at)

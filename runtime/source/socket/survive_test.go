@@ -160,7 +160,7 @@ func TestShapesThatChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := store.New(store.Options{Now: c.clock.Now})
+	s := store.New(store.Options{Now: c.follow.clock.Now})
 	var got log
 	watch(t, c, event.Tee{s, &got})
 	f.greet("one")
