@@ -40,8 +40,8 @@ func TestMetadata(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Version != version || f.Alignment != 64 || f.Metadata.Len() != 22 {
-			t.Errorf("version %d, alignment %d, %d pairs", f.Version, f.Alignment, f.Metadata.Len())
+		if f.Version != version || f.Alignment != 64 || len(f.Metadata.Keys()) != 22 {
+			t.Errorf("version %d, alignment %d, %d pairs", f.Version, f.Alignment, len(f.Metadata.Keys()))
 		}
 		m := f.Metadata
 		check(t, m.String, "s", "text")
@@ -251,6 +251,27 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestCopy expects a copy to be the same file, and one without a key to lack that.
+func TestCopy(t *testing.T) {
+	whole := sample(t, 3)
+	f, err := Parse(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := NewWriter(3).Copy(f, nil).Bytes(); err != nil || !bytes.Equal(data, whole) {
+		t.Errorf("a copy has %d bytes, %v; want the %d of the file", len(data), err, len(whole))
+	}
+	data, err := NewWriter(3).Copy(f, map[string]any{"strings": nil}).Set("strings", "s").Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = Parse(data); err != nil || len(f.Metadata.Keys()) != 22 {
+		t.Fatal(err)
+	}
+	check(t, f.Metadata.String, "strings", "s")
+	checkSlice(t, f.Metadata.Ints, "i32s", []int64{1, -2})
+}
+
 func TestWriterErrors(t *testing.T) {
 	for name, w := range map[string]*Writer{
 		"version 1":    NewWriter(1),
@@ -274,7 +295,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for key := range file.Metadata.All() {
+		for _, key := range file.Metadata.Keys() {
 			file.Metadata.String(key)
 			file.Metadata.Bool(key)
 			file.Metadata.Uint(key)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"strconv"
 	"unsafe"
@@ -68,22 +67,11 @@ type Metadata struct {
 	values map[string]value
 }
 
-// Len returns the number of pairs.
-func (m Metadata) Len() int { return len(m.keys) }
+// Keys returns the keys in file order.
+func (m Metadata) Keys() []string { return m.keys }
 
 // Has reports whether the key exists, with any type.
 func (m Metadata) Has(key string) bool { _, ok := m.values[key]; return ok }
-
-// All yields every key with the name of its type, in file order.
-func (m Metadata) All() iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, k := range m.keys {
-			if !yield(k, m.values[k].String()) {
-				return
-			}
-		}
-	}
-}
 
 // find returns the value of key if ok accepts it.
 func (m Metadata) find(key, want string, ok func(value) bool) (value, error) {

@@ -55,6 +55,31 @@ func (w *Writer) Set(key string, v any) *Writer {
 	return w
 }
 
+// Copy adds the pairs of a file whose keys are not in except, and its tensors.
+func (w *Writer) Copy(f *File, except map[string]any) *Writer {
+	le := binary.LittleEndian
+	w.alignment = f.Alignment
+	for _, key := range f.Metadata.keys {
+		if _, skipped := except[key]; skipped {
+			continue
+		}
+		v := f.Metadata.values[key]
+		w.meta = le.AppendUint32(appendString(w.meta, key), uint32(v.kind))
+		switch v.kind {
+		case kindString:
+			w.meta = le.AppendUint64(w.meta, uint64(len(v.raw)))
+		case kindArray:
+			w.meta = le.AppendUint64(le.AppendUint32(w.meta, uint32(v.elem)), v.n)
+		}
+		w.meta = append(w.meta, v.raw...)
+		w.pairs++
+	}
+	for _, t := range f.Tensors {
+		w.Add(t.Name, t.Type, t.Dims, f.Data(t))
+	}
+	return w
+}
+
 // Add adds a tensor with sizes dims (columns first), stored as data, which the Writer keeps. If the layout of the type
 // is known, the length of data must match.
 func (w *Writer) Add(name string, t tensor.Type, dims []uint64, data []byte) *Writer {

@@ -80,7 +80,7 @@ var keys = map[string][]string{
 
 // checkKeys refuses keys of the architecture that are not known, and values that would change the result.
 func (r *reader) checkKeys() error {
-	for key := range r.m.All() {
+	for _, key := range r.m.Keys() {
 		name, ours := strings.CutPrefix(key, r.prefix+".")
 		if !ours {
 			continue
