@@ -26,7 +26,8 @@ func main() {
 	vector.Elementwise()
 	vector.Dot()
 	vector.Activations(exponential)
-	quantizes()
+	quantizeQ80()
+	halves()
 	attention()
 	Generate()
 }
@@ -41,8 +42,6 @@ func splat(bits uint32) reg.VecVirtual {
 	VPBROADCASTD(x, y)
 	return y
 }
-
-func float(v float64) reg.VecVirtual { return splat(Bits(v)) }
 
 // firstLanes selects the first n lanes: a mask for VMASKMOVPS.
 func firstLanes(n reg.GPVirtual) reg.VecVirtual {
@@ -79,19 +78,9 @@ func order() operand.Mem {
 	return constant("orderAVX2", func(i int) uint32 { return uint32(i/2 + i%2*4) })
 }
 
-var constants = map[string]operand.Mem{}
-
-// constant returns the constant of a name, which it defines with the given dwords when it is first used.
+// constant returns the address of a register's dwords.
 func constant(name string, value func(i int) uint32) operand.Mem {
-	m, defined := constants[name]
-	if !defined {
-		m = GLOBL(name, RODATA|NOPTR)
-		for i := range lanes {
-			DATA(4*i, operand.U32(value(i)))
-		}
-		constants[name] = m
-	}
-	return m
+	return Constant(name, 32, lanes, func(i int) int { return int(value(i)) })
 }
 
 // reduce combines the lanes of y into the first one of the result.

@@ -44,32 +44,14 @@ func splat(bits uint32) reg.VecVirtual {
 	return z
 }
 
-var dwords = map[uint32]operand.Mem{}
-
 // dword returns the address of a 32-bit constant, where registers are scarce.
 func dword(bits uint32) operand.Mem {
-	if _, ok := dwords[bits]; !ok {
-		dwords[bits] = GLOBL(fmt.Sprintf("dword%08xAVX512", bits), RODATA|NOPTR)
-		DATA(0, operand.U32(bits))
-	}
-	return dwords[bits]
+	return Constant(fmt.Sprintf("dword%08xAVX512", bits), 32, 1, func(int) int { return int(bits) })
 }
-
-var tables = map[string]operand.Mem{}
 
 // table returns the address of a register's constants of 16 or 32 bits.
 func table(name string, bits int, value func(i int) int) operand.Mem {
-	if _, ok := tables[name]; !ok {
-		tables[name] = GLOBL(name+"AVX512", RODATA|NOPTR)
-		for i := range 32 * lanes / bits {
-			if bits == 16 {
-				DATA(2*i, operand.U16(uint16(value(i))))
-			} else {
-				DATA(4*i, operand.U32(uint32(value(i))))
-			}
-		}
-	}
-	return tables[name]
+	return Constant(name+"AVX512", bits, 32*lanes/bits, value)
 }
 
 // load returns a register with the constants of a table.

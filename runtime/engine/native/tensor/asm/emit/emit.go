@@ -75,6 +75,26 @@ const (
 // Imm returns a 32-bit constant, which every instruction with a constant and a 64-bit register accepts.
 func Imm(n int) operand.Op { return operand.I32(n) }
 
+var constants = map[string]operand.Mem{}
+
+// Constant returns the address of the constant of a name, which it defines when it is first used, with n numbers of 16 or
+// 32 bits.
+func Constant(name string, bits, n int, value func(i int) int) operand.Mem {
+	m, defined := constants[name]
+	if !defined {
+		m = GLOBL(name, RODATA|NOPTR)
+		for i := range n {
+			if bits == 16 {
+				DATA(2*i, operand.U16(uint16(value(i))))
+			} else {
+				DATA(4*i, operand.U32(uint32(value(i))))
+			}
+		}
+		constants[name] = m
+	}
+	return m
+}
+
 // Bits returns the bits of v as a float32.
 func Bits(v float64) uint32 { return math.Float32bits(float32(v)) }
 
