@@ -142,7 +142,7 @@ func (e *Engine) loadWeights() error {
 	case ended:
 		return ErrLoadEnded
 	case e.model == 0:
-		return fmt.Errorf("llama.cpp failed: %s", log.complaints(noReason))
+		return fmt.Errorf("llama.cpp failed: %s", log.complaints())
 	}
 	e.vocabulary.open(e.lib, e.model)
 	e.trace.reorders = e.lib.isRecurrent(e.model) || e.lib.isHybrid(e.model)
@@ -166,7 +166,7 @@ func (e *Engine) createContext() error {
 
 // noContext returns the error of a context that could not be created.
 func (e *Engine) noContext() error {
-	return fmt.Errorf("create context of %d x %d tokens: %s", e.opt.Slots, e.opt.Context, log.complaints(noReason))
+	return fmt.Errorf("create context of %d x %d tokens: %s", e.opt.Slots, e.opt.Context, log.complaints())
 }
 
 // warmUp computes one token, which loads weights into memory that the first request would otherwise wait for.

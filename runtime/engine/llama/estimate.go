@@ -57,7 +57,7 @@ func (e *Engine) tryOut() (s estimate, err error) {
 	log.during(func(line string) { s.read(line, e.devices) }, true, func() {
 		model := e.lib.loadModel(e.opt.Model, params)
 		if model == 0 {
-			err = fmt.Errorf("llama.cpp failed: %s", log.complaints(noReason))
+			err = fmt.Errorf("llama.cpp failed: %s", log.complaints())
 			return
 		}
 		defer e.lib.freeModel(model)

@@ -101,7 +101,7 @@ func (e *Engine) decodeError(code int32) error {
 	case 2:
 		return fmt.Errorf("compute batch: aborted by the library")
 	}
-	return fmt.Errorf("compute batch: llama_decode returned %d: %s", code, log.complaints(noReason))
+	return fmt.Errorf("compute batch: llama_decode returned %d: %s", code, log.complaints())
 }
 
 // collect reads the results. Logits are in the library's memory.

@@ -124,12 +124,12 @@ func (j *journal) mark() {
 // maxComplaint is how many bytes of a line stand in an error: a name from a model file may be as long as the file.
 const maxComplaint = 200
 
-// complaints returns the kept lines as one line; otherwise if none exist.
-func (j *journal) complaints(otherwise string) string {
+// complaints returns the kept lines as one line, or noReason.
+func (j *journal) complaints() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.lines) == 0 {
-		return otherwise
+		return noReason
 	}
 	out := slices.Clone(j.lines)
 	for i, line := range out {

@@ -37,17 +37,17 @@ func TestJournal(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("lines %q, want %q", got, want)
 	}
-	if c := j.complaints("nothing"); c != "three; four; six" {
+	if c := j.complaints(); c != "three; four; six" {
 		t.Errorf("complaints %q", c)
 	}
 	for i := range 20 {
 		j.write(4, fmt.Sprintf("again %d\n", i))
 	}
-	if c := j.complaints("nothing"); strings.Count(c, ";") != maxComplaints-1 || !strings.HasSuffix(c, "again 19") {
+	if c := j.complaints(); strings.Count(c, ";") != maxComplaints-1 || !strings.HasSuffix(c, "again 19") {
 		t.Errorf("complaints %q", c)
 	}
 	j.mark()
-	if c := j.complaints("nothing"); c != "nothing" {
+	if c := j.complaints(); c != noReason {
 		t.Errorf("complaints %q after the mark", c)
 	}
 }

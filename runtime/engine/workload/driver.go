@@ -42,16 +42,12 @@ type Progress struct {
 	Done, Total int // requests, of the whole workload
 }
 
-// Driver runs workloads.
+// Driver runs one workload.
 type Driver struct {
 	Runner   engine.Runner
 	Clock    engine.Clock   // clock of the runner's events
 	Progress func(Progress) // called on the driver's goroutine; may be nil
-}
 
-// driving is the state of one benchmark.
-type driving struct {
-	*Driver
 	load     *Workload
 	log      *Log
 	rng      *rand.Rand
@@ -67,39 +63,36 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 	if err := w.check(); err != nil {
 		return nil, fmt.Errorf("run benchmark: %w", err)
 	}
-	g := driving{
-		Driver: d, load: &w, log: &Log{Points: make([]PointLog, len(w.Points))},
-		rng:      rand.New(rand.NewPCG(w.Seed, 0x62656e6368)),
-		progress: Progress{Repeats: w.Repeats, Total: w.Total()},
-	}
+	d.load, d.log, d.rng = &w, &Log{Points: make([]PointLog, len(w.Points))}, rand.New(rand.NewPCG(w.Seed, 0x62656e6368))
+	d.progress = Progress{Repeats: w.Repeats, Total: w.Total()}
 	for i := range w.Points {
-		g.log.Points[i].Point = &w.Points[i]
+		d.log.Points[i].Point = &w.Points[i]
 	}
 	for repeat := range w.Repeats {
 		for i := range w.Points {
-			g.progress.Point, g.progress.Repeat = w.Points[i].Name, repeat+1
+			d.progress.Point, d.progress.Repeat = w.Points[i].Name, repeat+1
 			if repeat == 0 {
-				if err := g.warmUp(ctx, &w.Points[i]); err != nil {
-					return g.log, err
+				if err := d.warmUp(ctx, &w.Points[i]); err != nil {
+					return d.log, err
 				}
 			}
-			run, err := g.run(ctx, &w.Points[i])
+			run, err := d.run(ctx, &w.Points[i])
 			if err != nil {
-				g.cut(&g.log.Points[i], run)
-				return g.log, err
+				d.cut(&d.log.Points[i], run)
+				return d.log, err
 			}
-			g.log.Points[i].Runs = append(g.log.Points[i].Runs, run)
+			d.log.Points[i].Runs = append(d.log.Points[i].Runs, run)
 		}
 	}
-	return g.log, nil
+	return d.log, nil
 }
 
 // cut stores the requests of an interrupted run that had ended, unless the point has a complete run.
-func (g *driving) cut(p *PointLog, run Run) {
+func (d *Driver) cut(p *PointLog, run Run) {
 	ended := run
 	ended.Requests, ended.SendDelays, ended.Held = nil, nil, nil
 	for i, id := range run.Requests {
-		if !slices.Contains(g.done, id) {
+		if !slices.Contains(d.done, id) {
 			continue
 		}
 		ended.Requests = append(ended.Requests, id)
@@ -112,56 +105,56 @@ func (g *driving) cut(p *PointLog, run Run) {
 	}
 }
 
-func (g *driving) warmUp(ctx context.Context, p *Point) error {
-	if g.load.Warmup == 0 {
+func (d *Driver) warmUp(ctx context.Context, p *Point) error {
+	if d.load.Warmup == 0 {
 		return nil
 	}
 	warm := Point{Name: p.Name, Concurrency: max(p.Concurrency, 1), Vary: p.Vary}
-	for i := range g.load.Warmup {
+	for i := range d.load.Warmup {
 		warm.Requests = append(warm.Requests, p.Requests[i%len(p.Requests)])
 	}
-	_, err := g.run(ctx, &warm)
+	_, err := d.run(ctx, &warm)
 	return err
 }
 
 // run sends the requests of a point and waits until all have ended; if ctx ends first, it cancels the others.
-func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
-	r.Start, g.done, g.held = g.Clock.Now(), nil, 0
+func (d *Driver) run(ctx context.Context, p *Point) (r Run, err error) {
+	r.Start, d.done, d.held = d.Clock.Now(), nil, 0
 	var sent []*engine.Handle
 	defer func() {
-		r.End = g.Clock.Now()
+		r.End = d.Clock.Now()
 		engine.CancelAll(sent)
 	}()
 	ends := make(chan *engine.Handle, len(p.Requests))
 	var due []time.Duration
 	if p.Rate > 0 {
-		due = arrivals(len(p.Requests), p.Rate, p.Burstiness, g.rng)
+		due = arrivals(len(p.Requests), p.Rate, p.Burstiness, d.rng)
 	}
 	began, open := time.Now(), 0
 	for i := range p.Requests {
 		late := time.Duration(0)
 		if due == nil {
 			for open >= p.Concurrency {
-				if err := g.wait(ctx, ends); err != nil {
+				if err := d.wait(ctx, ends); err != nil {
 					return r, err
 				}
 				open--
 			}
 		} else {
-			n, err := g.until(ctx, began.Add(due[i]), ends)
+			n, err := d.until(ctx, began.Add(due[i]), ends)
 			if err != nil {
 				return r, err
 			}
 			open -= n
 			late = max(time.Since(began)-due[i], 0)
-			g.held = min(g.held, late)
+			d.held = min(d.held, late)
 		}
-		held := g.held
+		held := d.held
 		request := p.Requests[i]
 		if p.Vary != nil {
 			p.Vary(&request)
 		}
-		h, err := g.submit(ctx, request)
+		h, err := d.submit(ctx, request)
 		if err != nil {
 			return r, err
 		}
@@ -180,7 +173,7 @@ func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
 		}()
 	}
 	for ; open > 0; open-- {
-		if err := g.wait(ctx, ends); err != nil {
+		if err := d.wait(ctx, ends); err != nil {
 			return r, err
 		}
 	}
@@ -188,7 +181,7 @@ func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
 }
 
 // until waits until the given time, and returns how many requests ended meanwhile.
-func (g *driving) until(ctx context.Context, moment time.Time, ends <-chan *engine.Handle) (ended int, err error) {
+func (d *Driver) until(ctx context.Context, moment time.Time, ends <-chan *engine.Handle) (ended int, err error) {
 	timer := time.NewTimer(time.Until(moment))
 	defer timer.Stop()
 	for {
@@ -196,7 +189,7 @@ func (g *driving) until(ctx context.Context, moment time.Time, ends <-chan *engi
 		case <-ctx.Done():
 			return ended, ctx.Err()
 		case h := <-ends:
-			g.ended(h)
+			d.ended(h)
 			ended++
 		case <-timer.C:
 			return ended, nil
@@ -205,34 +198,34 @@ func (g *driving) until(ctx context.Context, moment time.Time, ends <-chan *engi
 }
 
 // wait waits until a request ends.
-func (g *driving) wait(ctx context.Context, ends <-chan *engine.Handle) error {
+func (d *Driver) wait(ctx context.Context, ends <-chan *engine.Handle) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case h := <-ends:
-		g.ended(h)
+		d.ended(h)
 		return nil
 	}
 }
 
-func (g *driving) ended(h *engine.Handle) {
-	g.done = append(g.done, h.ID)
+func (d *Driver) ended(h *engine.Handle) {
+	d.done = append(d.done, h.ID)
 	if r := h.Result(); r.State == event.StateFailed {
-		g.fail(r.Err)
+		d.fail(r.Err)
 	}
-	g.report()
+	d.report()
 }
 
-func (g *driving) fail(err error) {
-	if g.log.Failed++; g.log.First == nil {
-		g.log.First = err
+func (d *Driver) fail(err error) {
+	if d.log.Failed++; d.log.First == nil {
+		d.log.First = err
 	}
 }
 
-func (g *driving) report() {
-	g.progress.Done++
-	if g.Progress != nil {
-		g.Progress(g.progress)
+func (d *Driver) report() {
+	d.progress.Done++
+	if d.Progress != nil {
+		d.Progress(d.progress)
 	}
 }
 
@@ -241,21 +234,21 @@ const queueRetry = time.Millisecond
 
 // submit sends one request and retries while the queue is full. It returns no handle and no error if the request was
 // rejected, which counts as failed.
-func (g *driving) submit(ctx context.Context, r engine.Request) (*engine.Handle, error) {
+func (d *Driver) submit(ctx context.Context, r engine.Request) (*engine.Handle, error) {
 	began := time.Now()
 	for first := true; ; first = false {
-		h, err := g.Runner.Submit(r)
+		h, err := d.Runner.Submit(r)
 		switch {
 		case err == nil:
 			if !first {
-				g.held += time.Since(began)
+				d.held += time.Since(began)
 			}
 			return h, nil
 		case errors.Is(err, engine.ErrStopped):
 			return nil, err
 		case !errors.Is(err, engine.ErrQueueFull):
-			g.fail(err)
-			g.report()
+			d.fail(err)
+			d.report()
 			return nil, nil
 		}
 		select {
