@@ -177,28 +177,23 @@ func (h *Histogram) quantiles(qs []float64, out []*int64) {
 	}
 }
 
-// Sampled is a distribution of which so many values are independent: the gaps of one request are not.
-type Sampled struct {
-	Of          *Histogram
-	Independent uint64
-}
-
-// bounds returns the values between which quantile q lies with 99 % probability, by the binomial distribution of ranks.
-// It returns false if there are too few values for that.
-func (s Sampled) bounds(q float64) (low, high int64, ok bool) {
+// bounds returns the values between which quantile q lies with 99 % probability, by the binomial distribution of ranks, if n
+// of the values are independent: the gaps of one request are not. It returns false if there are too few for that.
+func (h *Histogram) bounds(q float64, n uint64) (low, high int64, ok bool) {
 	const z = 2.576
-	spread := z * math.Sqrt(q*(1-q)/float64(s.Independent))
-	if s.Of.Count() == 0 || s.Independent == 0 || q-spread <= 0 || q+spread >= 1 {
+	spread := z * math.Sqrt(q*(1-q)/float64(n))
+	if h.Count() == 0 || n == 0 || q-spread <= 0 || q+spread >= 1 {
 		return 0, 0, false
 	}
-	s.Of.quantiles([]float64{q - spread, q + spread}, []*int64{&low, &high})
+	h.quantiles([]float64{q - spread, q + spread}, []*int64{&low, &high})
 	return low, high, true
 }
 
-// Differs reports whether quantile q of two distributions differs by more than chance explains.
-func (s Sampled) Differs(from Sampled, q float64) bool {
-	low, high, ok := s.bounds(q)
-	least, most, known := from.bounds(q)
+// Differs reports whether quantile q of two distributions, with as many independent values, differs by more than chance
+// explains.
+func (h *Histogram) Differs(q float64, independent uint64, from *Histogram, fromIndependent uint64) bool {
+	low, high, ok := h.bounds(q, independent)
+	least, most, known := from.bounds(q, fromIndependent)
 	return ok && known && (low > most || high < least)
 }
 

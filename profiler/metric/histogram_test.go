@@ -152,16 +152,16 @@ func BenchmarkHistogramSummary(b *testing.B) {
 // Distributions of one source rarely differ, a shift is found, and few values are inconclusive.
 func TestDiffers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	draw := func(n int, factor float64) Sampled {
-		var h Histogram
+	draw := func(n int, factor float64) *Histogram {
+		h := new(Histogram)
 		for range n {
 			h.Record(int64(1e6*factor*math.Exp(0.2*random.NormFloat64())), 1)
 		}
-		return Sampled{&h, uint64(n)}
+		return h
 	}
 	count := func(before, since int, factor, q float64) (differ int) {
 		for range 1000 {
-			if draw(since, factor).Differs(draw(before, 1), q) {
+			if draw(since, factor).Differs(q, uint64(since), draw(before, 1), uint64(before)) {
 				differ++
 			}
 		}
@@ -187,8 +187,7 @@ func TestDiffers(t *testing.T) {
 		}
 	}
 	many, few := draw(1000, 2), draw(1000, 1)
-	few.Independent = 6
-	if many.Differs(few, .5) {
+	if many.Differs(.5, 1000, few, 6) {
 		t.Error("gaps of six requests differ")
 	}
 }

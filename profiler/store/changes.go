@@ -65,8 +65,8 @@ func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 // compare compares a distribution with an earlier state of it, with so many independent values before and since.
 func compare(then, now *metric.Histogram, independentBefore, independent uint64) BeforeAfter {
 	since := now.Since(then)
-	from, to := metric.Sampled{Of: then, Independent: independentBefore}, metric.Sampled{Of: since, Independent: independent}
-	return BeforeAfter{Before: then.Summary(), Since: since.Summary(), P50: to.Differs(from, .5), P99: to.Differs(from, .99)}
+	differs := func(q float64) bool { return since.Differs(q, independent, then, independentBefore) }
+	return BeforeAfter{Before: then.Summary(), Since: since.Summary(), P50: differs(.5), P99: differs(.99)}
 }
 
 // MoreStalls reports whether there are more stalls per token since the first snapshot than before, by more than chance

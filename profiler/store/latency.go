@@ -14,7 +14,8 @@ type latency struct {
 	stallCount, met metric.Windowed // stalls; requests that met every target
 	stalls          []Stall
 	series          []LatencyPoint // one point per second
-	spreads         spreads
+	spread          *Spread        // gaps of spreadSecond, which is not closed; nil: none
+	spreadSecond    int64
 	judged          bool // a finished request was checked against the targets
 }
 
@@ -39,7 +40,19 @@ func (l *latency) recordFirst(r *Request, at event.Time) {
 // recordGaps records k gaps of equal length that ended at the given time.
 func (l *latency) recordGaps(at event.Time, gap int64, k int) {
 	l.of[ITL].Record(int64(at), gap, uint32(k))
-	l.spreads.record(at, gap, k)
+	l.advance(at)
+	if l.spread == nil {
+		l.spread = new(Spread)
+	}
+	l.spread[spreadBucket(gap)] += uint32(k)
+}
+
+// advance begins the second of now, unless a later one has begun: times that run backwards count in the current second.
+// The seconds before it are closed.
+func (l *latency) advance(now event.Time) {
+	if sec := secondOf(now); sec > l.spreadSecond {
+		l.spread, l.spreadSecond = nil, sec
+	}
 }
 
 func (l *latency) recordStall(st Stall) {
@@ -66,7 +79,10 @@ func (l *latency) recordEnd(r *Request) {
 func (l *latency) closeSecond(sec int64, r *RatePoint) {
 	p := LatencyPoint{At: r.At, Running: r.Running, KVUsed: r.KVUsed}
 	if sum := l.of[ITL].At(sec); sum.Count > 0 {
-		p.Count, p.P50, p.P99, p.Spread = sum.Count, sum.P50, sum.P99, l.spreads.take(sec)
+		p.Count, p.P50, p.P99 = sum.Count, sum.P50, sum.P99
+		if sec == l.spreadSecond {
+			p.Spread = l.spread
+		}
 		p.Stalls = int(l.stallCount.At(sec).Count)
 	}
 	if p.Count > 0 || len(l.series) > 0 { // no series for engines that report no tokens

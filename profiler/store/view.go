@@ -90,7 +90,7 @@ func (s *state) closeSeconds(now event.Time) {
 		s.judge.Check(v.evidence())
 		s.keepActive(v, sec)
 	}
-	s.latency.spreads.advance(now)
+	s.latency.advance(now)
 }
 
 // keepActive keeps the windows of the snapshot at the end of a second in which something ran.
