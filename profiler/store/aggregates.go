@@ -121,6 +121,9 @@ func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
 	r.reported, r.last, r.at = true, *p, at
 	r.last.Histograms = nil
 	r.last.KVUsage, r.last.CacheHits = clampShare(p.KVUsage), clampShare(p.CacheHits)
+	if p.KVUsed.OK() && p.KVTotal.OK() && p.KVUsed.V > event.MaxShare*p.KVTotal.V { // they contradict each other
+		r.last.KVUsed, r.last.KVTotal = event.Reading{}, event.Reading{}
+	}
 	r.last.More, r.last.Counts = separateCounts(p)
 	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))
 	r.numbers.add(at, &r.last)

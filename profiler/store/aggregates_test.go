@@ -123,9 +123,9 @@ func TestImpossibleNumbersAreAbsent(t *testing.T) {
 	ratio := func(part, whole float64) event.Ratio {
 		return event.Ratio{Name: "x", Part: event.MeasuredValue(part), Whole: event.MeasuredValue(whole)}
 	}
-	percent := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, KVUsage: event.ReportedValue(25), CacheHits: event.ReportedValue(1.01)}).Aggregates
-	if percent.KVUsage.OK() || percent.CacheHits.V != 1 {
-		t.Errorf("KV usage %+v, want none of a percentage; cache hits %+v", percent.KVUsage, percent.CacheHits)
+	percent := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, KVUsage: event.ReportedValue(25), CacheHits: event.ReportedValue(1.01), KVUsed: event.ReportedValue(9), KVTotal: event.ReportedValue(5)})
+	if a := percent.Aggregates; a.KVUsage.OK() || a.CacheHits.V != 1 || a.KVUsed.OK() || a.KVTotal.OK() || percent.KV.Used != 0 {
+		t.Errorf("KV usage %+v, want none of a percentage; cache hits %+v; %+v of %+v cells: %+v", a.KVUsage, a.CacheHits, a.KVUsed, a.KVTotal, percent.KV)
 	}
 	for _, r := range []event.Ratio{ratio(5, 5e-324), ratio(5, 0), ratio(-5, 2), ratio(0, 0), ratio(5, math.Inf(1))} {
 		v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Ratios: []event.Ratio{r}, KVUsage: event.ReportedValue(-0.5), CacheHits: event.ReportedValue(math.NaN())})
