@@ -116,6 +116,7 @@ type Group struct {
 	TPS       event.Reading     `json:"tps"`
 	TTFT      *Distribution     `json:"ttft,omitempty"` // of finished requests that are not cold
 	TPOT      *Distribution     `json:"tpot,omitempty"` // of finished requests
+	RTT       *Distribution     `json:"rtt,omitempty"`  // round trips between client and server as connections began, of all requests
 	Met       event.Reading     `json:"met_share"`      // of finished requests, those that met every target
 	Absent    map[string]string `json:"absent,omitempty"`
 }
@@ -174,7 +175,7 @@ func Build(meta Meta, s *store.Snapshot) *Report {
 		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
 	}
 	for _, g := range s.Counts.Groups {
-		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: g.TPS, TTFT: distribution(g.TTFT), TPOT: distribution(g.TPOT), Met: event.Absent(event.NotReported)}
+		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: g.TPS, TTFT: distribution(g.TTFT), TPOT: distribution(g.TPOT), RTT: distribution(g.RTT), Met: event.Absent(event.NotReported)}
 		if s.Latency.Goodput.Origin != event.NotReported {
 			out.Met = g.Met
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,6 +222,10 @@ func groupsSection(r *Report) section {
 	if len(r.Groups) == 1 && r.Groups[0].Name == "" {
 		return s
 	}
+	network := slices.ContainsFunc(r.Groups, func(g Group) bool { return g.RTT != nil })
+	if network {
+		s.header = append(s.header, "network p50")
+	}
 	for _, g := range r.Groups {
 		row := []string{g.Name, fmt.Sprint(g.Requests), fmt.Sprint(g.Generated), short(g.TPS, metric.Rate)}
 		for _, d := range [...]*Distribution{g.TTFT, g.TPOT} {
@@ -229,7 +234,12 @@ func groupsSection(r *Report) section {
 			}
 			row = append(row, d.cells("p50", "p99")...)
 		}
-		s.rows = append(s.rows, append(row, short(g.Met, metric.Percent)))
+		row = append(row, short(g.Met, metric.Percent))
+		if network {
+			rtt := cmp.Or(g.RTT, new(Distribution))
+			row = append(row, rtt.cells("p50")...)
+		}
+		s.rows = append(s.rows, row)
 	}
 	return s
 }

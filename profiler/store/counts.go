@@ -20,7 +20,7 @@ type counts struct {
 type groupSum struct {
 	requests, generated uint64  // requests, tokens
 	latency             float64 // s, sum of E2EL
-	ttft, tpot          metric.Histogram
+	ttft, tpot, rtt     metric.Histogram
 	finished, met       uint64 // requests, of them those that met every target
 }
 
@@ -88,6 +88,9 @@ func (c *counts) addToGroup(r *Request) {
 	if r.E2EL.OK() {
 		g.latency += r.E2EL.V
 	}
+	if r.RTT.OK() {
+		g.rtt.Record(nanos(r.RTT), 1)
+	}
 	if r.State != event.StateFinished || r.Polled { // as in the distributions of all
 		return
 	}
@@ -131,7 +134,7 @@ func (c *counts) viewGroups() (out []Group) {
 			met = event.DerivedValue(float64(g.met) / float64(g.finished))
 		}
 		out = append(out, Group{
-			Name: name, Requests: g.requests, Generated: g.generated, TPS: tps, TTFT: g.ttft.Summary(), TPOT: g.tpot.Summary(), Met: met,
+			Name: name, Requests: g.requests, Generated: g.generated, TPS: tps, TTFT: g.ttft.Summary(), TPOT: g.tpot.Summary(), RTT: g.rtt.Summary(), Met: met,
 		})
 	}
 	slices.SortFunc(out, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })

@@ -107,6 +107,7 @@ type Group struct {
 	TPS       event.Reading // generated tokens / sum of E2EL
 
 	TTFT, TPOT metric.Summary // of finished requests; TTFT without cold ones
+	RTT        metric.Summary // of all requests: round trips of the network, see Request.RTT
 	Met        event.Reading  // share of finished requests that met every target
 }
 

@@ -99,7 +99,7 @@ func TestFile(t *testing.T) {
 	if len(v.Requests) != 1 || v.Engine.Epoch != began.UnixNano() || v.Engine.Remote.Address != "http://10.0.0.2:8000" || v.Engine.State != event.EngineStopped {
 		t.Fatalf("%d requests, %+v", len(v.Requests), v.Engine)
 	}
-	if r := v.Requests[0]; r.Enqueued != 10e6 || r.TTFT.V != 0.1 || r.ITL.Count != 2 || r.TPOT.V != 0.01 || r.RTT.V != 0.003 || r.Group != "10.0.0.1" {
+	if r := v.Requests[0]; r.Enqueued != 10e6 || r.TTFT.V != 0.1 || r.ITL.Count != 2 || r.TPOT.V != 0.01 || r.RTT.V != 0.003 || r.Group != "10.0.0.1" || v.Counts.Groups[0].RTT.Max != 3e6 {
 		t.Errorf("%+v", r)
 	}
 	if connections, passed, measured := tap.Counts(); connections != 1 || passed != 1 || measured != 1 || tap.live != 0 {

@@ -294,5 +294,8 @@ func drawGroups(r *pane.RowWriter, s *store.Snapshot) {
 		a := r.Next("")
 		l := a.Line(pane.PutReading(a, g.TPS, metric.Rate, "tok/s", pane.Plain), 0)
 		l.Fit(grid.Piece{Style: pane.Dim, Words: pane.CountOf(uint64(g.Requests), "request", "requests")})
+		if g.RTT.Count > 0 {
+			l.Fit(grid.Piece{Style: pane.Dim, Words: "  network " + metric.Duration(g.RTT.P50)})
+		}
 	}
 }

@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+	"pgregory.net/rapid"
 )
 
 // exchange are the packets of a request and its answer.
@@ -347,4 +350,95 @@ type telling struct {
 func (l *telling) Data(from Side, at time.Time, b []byte) {
 	l.log.Data(from, at, b)
 	l.done()
+}
+
+// TestStamps reads pcapng files of interfaces with any units of time and offsets: each stamp is right to its unit, and a file
+// that is cut off anywhere, compressed or not, gives the packets before that.
+func TestStamps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var order binary.AppendByteOrder = binary.LittleEndian
+		if rapid.Bool().Draw(t, "big-endian") {
+			order = binary.BigEndian
+		}
+		u16, u32, u64 := order.AppendUint16, order.AppendUint32, order.AppendUint64
+		var out []byte
+		block := func(kind uint32, body []byte) {
+			body = append(body, make([]byte, -len(body)&3)...)
+			size := uint32(len(body) + 12)
+			out = u32(append(u32(u32(out, kind), size), body...), size)
+		}
+		block(blockSection, u64(u16(u16(u32(nil, 0x1a2b3c4d), 1), 0), 1<<64-1))
+		type unit struct {
+			perSecond *big.Int
+			offset    int64
+		}
+		units := make([]unit, rapid.IntRange(1, 4).Draw(t, "interfaces"))
+		for i := range units {
+			exponent := rapid.IntRange(0, 15).Draw(t, "exponent")
+			u := &units[i]
+			u.perSecond = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(exponent)), nil)
+			code := byte(exponent)
+			if rapid.Bool().Draw(t, "power of 2") {
+				exponent *= 3
+				u.perSecond, code = new(big.Int).Lsh(big.NewInt(1), uint(exponent)), 0x80|byte(exponent)
+			}
+			u.offset = rapid.SampledFrom([]int64{0, 1_699_999_000}).Draw(t, "offset")
+			if exponent > 9 {
+				u.offset = 1_699_999_999 // else the time needs more than 64 bits
+			}
+			resolution := append(u16(u16(nil, 9), 1), code, 0, 0, 0)
+			block(blockInterface, append(append(u32(u16(u16(nil, linkRaw), 0), 0), resolution...), u64(u16(u16(nil, 14), 8), uint64(u.offset))...))
+		}
+		type stamp struct{ at, unit int64 }
+		var want []stamp
+		var ends []int
+		for range rapid.IntRange(1, 20).Draw(t, "packets") {
+			n := rapid.IntRange(0, len(units)-1).Draw(t, "interface")
+			at := 1_700_000_000*int64(time.Second) + rapid.Int64Range(0, int64(time.Hour)).Draw(t, "at")
+			since := big.NewInt(at - units[n].offset*int64(time.Second))
+			count := since.Div(since.Mul(since, units[n].perSecond), big.NewInt(int64(time.Second))).Uint64()
+			block(blockEnhanced, append(u32(u32(u32(u32(u32(nil, uint32(n)), uint32(count>>32)), uint32(count)), 4), 4), 1, 2, 3, 4))
+			per := new(big.Int).Div(big.NewInt(int64(time.Second)), units[n].perSecond).Int64()
+			want, ends = append(want, stamp{at, per + 1}), append(ends, len(out))
+		}
+		read := func(file []byte) (got []int64) {
+			src, err := OpenFile(bytes.NewReader(file))
+			if err != nil {
+				return nil // cut off in its header
+			}
+			defer src.Close()
+			for {
+				var f frame
+				if err = src.packets.read(&f); errors.Is(err, errIdle) {
+					continue
+				}
+				if err != nil {
+					return got
+				}
+				got = append(got, f.at)
+			}
+		}
+		check := func(got []int64, least int) {
+			if len(got) < least || len(got) > len(want) {
+				t.Fatalf("%d packets, want at least %d of %d", len(got), least, len(want))
+			}
+			for i, at := range got {
+				if d := want[i].at - at; d < 0 || d > want[i].unit {
+					t.Fatalf("packet %d is stamped %d, want %d", i, at, want[i].at)
+				}
+			}
+		}
+		check(read(out), len(want))
+		cut := rapid.IntRange(0, len(out)).Draw(t, "cut")
+		whole, _ := slices.BinarySearch(ends, cut+1)
+		if got := read(out[:cut]); len(got) != whole {
+			t.Fatalf("%d packets of a file cut off at %d, want %d", len(got), cut, whole)
+		}
+		var zipped bytes.Buffer
+		z := gzip.NewWriter(&zipped)
+		_, _ = z.Write(out)
+		_ = z.Close()
+		check(read(zipped.Bytes()), len(want))
+		check(read(zipped.Bytes()[:rapid.IntRange(0, zipped.Len()).Draw(t, "cut of gzip")]), 0)
+	})
 }
