@@ -164,7 +164,9 @@ func (o *Benchmark) addClient(r *report.Report, s *local.Engine) {
 	}
 	c := o.target.watch.result()
 	if o.target.server != nil {
-		c.UncountedResponses, c.UnstreamedResponses, c.ClumpedResponses = o.target.server.Uncounted(), o.target.server.Unstreamed(), o.target.server.Clumped()
+		server := o.target.server
+		c.UncountedResponses, c.UnstreamedResponses = int(server.Uncounted.Load()), int(server.Unstreamed.Load())
+		c.ClumpedResponses = int(server.Clumped.Load())
 	}
 	r.AddClient(c)
 }

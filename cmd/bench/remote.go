@@ -162,10 +162,10 @@ func (r *target) notes(honourEOS bool) (lines []string) {
 	}
 	name := string(r.server.API())
 	lines = append(lines, fmt.Sprintf("%s: model %s, API %s", r.server.Address(), r.server.Model(), name))
-	if !honourEOS && !r.server.IgnoresEnd() {
+	if !honourEOS && !r.server.Extended() {
 		lines = append(lines, "the server cannot ignore end-of-text tokens: outputs may be shorter than --tokens")
 	}
-	if !r.cached && !r.server.Fresh() {
+	if !r.cached && !r.server.Extended() {
 		lines = append(lines, "the prompt cache of the server cannot be turned off: prompts that you repeat may be served from it")
 	}
 	if r.server.Exposed() {

@@ -18,11 +18,9 @@ func (s *server) ids() bool {
 	return s.api == OpenAI && s.isExtended()
 }
 
-// IgnoresEnd reports whether requests can make the server continue after the end-of-text token.
-func (c *Client) IgnoresEnd() bool { return c.server.isExtended() }
-
-// Fresh reports whether requests can make the server bypass its prompt cache.
-func (c *Client) Fresh() bool { return c.IgnoresEnd() } // currently the same servers
+// Extended reports whether requests can make the server continue after the end-of-text token, and bypass its prompt cache:
+// the same servers can.
+func (c *Client) Extended() bool { return c.server.isExtended() }
 
 // body returns the request in the server's format. fresh asks the server to bypass its prompt cache, if it can.
 func (s *server) body(r *engine.Request, fresh bool) ([]byte, error) {

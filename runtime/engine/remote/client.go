@@ -39,15 +39,16 @@ const DefaultSilence = 10 * time.Minute
 
 // Client is an engine.Runner and an engine.Source whose engine is a server.
 type Client struct {
-	opt        Options
-	base       *url.URL
-	transport  *http.Transport
-	server     server
-	ready      chan struct{} // closed when sink is set
-	sink       event.Sink    // set by Run
-	uncounted  atomic.Int64  // finished requests without a token count from the server
-	clumped    atomic.Int64  // finished requests whose messages came in clumps
-	unstreamed atomic.Int64  // finished requests whose token count does not fit their text
+	opt       Options
+	base      *url.URL
+	transport *http.Transport
+	server    server
+	ready     chan struct{} // closed when sink is set
+	sink      event.Sink    // set by Run
+
+	Uncounted  atomic.Int64 // finished requests without a token count from the server: each message with text counts as one
+	Clumped    atomic.Int64 // finished requests most messages of which came together with others
+	Unstreamed atomic.Int64 // finished requests whose token count does not fit their text, as with hidden reasoning: no TPOT
 
 	mu       sync.Mutex // guards the fields below
 	last     event.RequestID
@@ -81,17 +82,6 @@ func (c *Client) API() API { return c.server.api }
 
 // Model returns the name of the model in use.
 func (c *Client) Model() string { return c.server.model.Name }
-
-// Uncounted returns how many requests finished without a token count from the server. Each message with text counts as
-// one token in these.
-func (c *Client) Uncounted() int { return int(c.uncounted.Load()) }
-
-// Clumped returns how many requests finished most messages of which came together with others.
-func (c *Client) Clumped() int { return int(c.clumped.Load()) }
-
-// Unstreamed returns how many requests finished with a token count that does not fit the text that was streamed, for example
-// because it includes hidden reasoning. Their TPOT is not reported.
-func (c *Client) Unstreamed() int { return int(c.unstreamed.Load()) }
 
 // Run implements engine.Source. It returns when ctx and all requests have ended.
 func (c *Client) Run(ctx context.Context, sink event.Sink) error {

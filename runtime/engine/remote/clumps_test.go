@@ -21,8 +21,8 @@ func TestClumps(t *testing.T) {
 					play(w, step{ms100, data(`{"id":"x","choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}`) + data("[DONE]")})
 				},
 			})
-			if got := s.do(t, engine.Request{Text: "x"}); got.Err != nil || s.Clumped() != n/12 {
-				t.Errorf("%d in a read: %d answers in clumps, %v", n, s.Clumped(), got.Err)
+			if got := s.do(t, engine.Request{Text: "x"}); got.Err != nil || int(s.Clumped.Load()) != n/12 {
+				t.Errorf("%d in a read: %d answers in clumps, %v", n, s.Clumped.Load(), got.Err)
 			}
 			reasoning := int32(0)
 			for _, e := range s.sink.OfKind(event.KindToken) {

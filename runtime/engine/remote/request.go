@@ -196,7 +196,7 @@ func (q *request) outcome() event.Outcome {
 	if s.Prompt == 0 {
 		s.Prompt = len(q.want.IDs)
 	}
-	if !q.client.opt.Cached && q.client.Fresh() {
+	if !q.client.opt.Cached && q.client.server.isExtended() {
 		s.CachedKnown = true // nothing is, unless the server reports it
 	}
 	out := q.answer.Outcome()
@@ -213,7 +213,7 @@ func (q *request) finish(err error) engine.Result {
 	q.queue()
 	q.answer.End()
 	if err == nil && q.answer.Clumped(q.client.opt.Clock.Now()) {
-		q.client.clumped.Add(1)
+		q.client.Clumped.Add(1)
 	}
 	outcome := q.outcome()
 	for _, stage := range slices.Backward(q.answer.Stages()) {
@@ -227,9 +227,9 @@ func (q *request) finish(err error) engine.Result {
 	case err != nil:
 		state, outcome.Reason = event.StateFailed, q.reason(err)
 	case q.answer.Sum.Generated == 0 && q.answer.First != 0:
-		q.client.uncounted.Add(1)
+		q.client.Uncounted.Add(1)
 	case outcome.AnyLater:
-		q.client.unstreamed.Add(1)
+		q.client.Unstreamed.Add(1)
 	}
 	q.emit(event.Event{Kind: event.KindRequest, At: q.client.opt.Clock.Now(), State: state, Data: &outcome})
 	return engine.Result{Outcome: outcome, State: state, IDs: q.ids, Text: q.text.String(), Err: err}

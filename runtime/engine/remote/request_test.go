@@ -55,7 +55,7 @@ func TestChatStamps(t *testing.T) {
 		if q := requests[0].Data.(*event.Request); len(requests) != 2 || q.Label != "kind" || q.Group != "g" || q.Prompt != "x" {
 			t.Errorf("%d events of the request, the first with %+v", len(requests), q)
 		}
-		if s.Uncounted() != 0 {
+		if s.Uncounted.Load() != 0 {
 			t.Error("the server did report its tokens")
 		}
 		s.closed()
@@ -100,8 +100,8 @@ func TestTokensOfAChunk(t *testing.T) {
 					},
 				})
 				got := s.do(t, engine.Request{IDs: []int32{1, 2}})
-				if s.tokens() != c.want || got.Generated != c.total || s.Uncounted() != c.uncounted || got.Prompt != 2 {
-					t.Errorf("tokens at %s, %d in all of %d prompt tokens, %d uncounted; want %s, %d, %d", s.tokens(), got.Generated, got.Prompt, s.Uncounted(), c.want, c.total, c.uncounted)
+				if s.tokens() != c.want || got.Generated != c.total || int(s.Uncounted.Load()) != c.uncounted || got.Prompt != 2 {
+					t.Errorf("tokens at %s, %d in all of %d prompt tokens, %d uncounted; want %s, %d, %d", s.tokens(), got.Generated, got.Prompt, s.Uncounted.Load(), c.want, c.total, c.uncounted)
 				}
 				s.closed()
 			})
