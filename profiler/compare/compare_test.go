@@ -409,3 +409,4 @@ func TestWideIntervalIsNotMeasurable(t *testing.T) {
 		t.Errorf("%d times inconclusive:\n%s", n, &text)
 	}
 }
+

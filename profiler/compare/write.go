@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -205,12 +206,11 @@ func (r *Result) writeDrift(b *strings.Builder) {
 	if len(r.Experts) == 0 {
 		return
 	}
-	most := slices.MaxFunc(r.Experts, func(x, y LayerDrift) int {
-		if x.Drift < y.Drift {
-			return -1
-		}
-		return 1
-	})
+	most := slices.MaxFunc(r.Experts, func(x, y LayerDrift) int { return cmp.Compare(x.Drift, y.Drift) })
+	if most.Drift < 0.0005 { // 0.0 % at no expert in particular
+		b.WriteString("\nrouting drift: below 0.1 % of each layer's picks\n")
+		return
+	}
 	fmt.Fprintf(b, "\nrouting drift: at most %.1f %% of a layer's picks (layer %d; largest change: expert %d, %+.1f points)\n",
 		100*most.Drift, most.Layer, most.Expert, 100*most.Change)
 }
