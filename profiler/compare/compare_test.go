@@ -409,4 +409,3 @@ func TestWideIntervalIsNotMeasurable(t *testing.T) {
 		t.Errorf("%d times inconclusive:\n%s", n, &text)
 	}
 }
-

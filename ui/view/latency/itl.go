@@ -46,7 +46,11 @@ func drawWithoutGaps(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	switch {
 	case len(s.Aggregates.Histograms) > 0:
 		f.Title = "Latency"
-		in := f.Box(a, "engine histograms, "+f.Window.String())
+		title := "engine histograms, "
+		if !buckets(s) {
+			title = "means that the engine counts, "
+		}
+		in := f.Box(a, title+f.Window.String())
 		n := percentileTable(in, s, f) + 1
 		rest := in.Sub(0, n, in.W, in.H-n)
 		switch {

@@ -103,7 +103,7 @@ var (
 	narrow = [...][]int{{}, {0}, {0, 5}, {0, 3, 5}}
 )
 
-const maxStatistic, samplesStatistic = 4, 6
+const maxStatistic, meanStatistic, samplesStatistic = 4, 5, 6
 
 // percentileTable lists the latencies over the selected window and returns the rows used, 0 if the engine has none.
 func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
@@ -113,11 +113,15 @@ func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	}
 	const names, col = 10, 10
 	shown, room := []int{0, 1, 2, 3, 4, 5, 6}, max(a.W-names, 0)/col
-	if len(s.Aggregates.Histograms) > 0 && !slices.ContainsFunc(rows, func(r distribution) bool { return r.Max.Edge != metric.NoQuantile }) {
+	counted := len(s.Aggregates.Histograms) > 0
+	if counted && !slices.ContainsFunc(rows, func(r distribution) bool { return r.Max.Edge != metric.NoQuantile }) {
 		shown = slices.Delete(shown, maxStatistic, maxStatistic+1)
 	}
 	if room < len(narrow) {
 		shown = narrow[room]
+	}
+	if counted && !buckets(s) {
+		shown = []int{meanStatistic, samplesStatistic}
 	}
 	shown = shown[:min(len(shown), room)]
 	if before {
@@ -144,9 +148,14 @@ func percentileTable(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
 	return 1 + min(len(rows), max(a.H-1, 0))
 }
 
+// buckets reports whether a server counts latencies in buckets, not their sum alone.
+func buckets(s *store.Snapshot) bool {
+	return slices.ContainsFunc(s.Aggregates.Histograms, func(h store.WindowedHistogram) bool { return h.Bounds() != nil })
+}
+
 // bucketNote explains the percentiles of servers below the table, and returns the rows used.
 func bucketNote(a grid.Area, s *store.Snapshot, f *pane.Frame) int {
-	if !slices.ContainsFunc(s.Aggregates.Histograms, func(h store.WindowedHistogram) bool { return h.Bounds() != nil }) {
+	if !buckets(s) {
 		return 0
 	}
 	for i, words := range [...]string{
