@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,6 +99,9 @@ func (o *tapping) parse(args []string) error {
 }
 
 func (o *tapping) run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // 100 MB of streams are too much to look through as often as gcPercent says
+	}
 	if o.file != "" {
 		return o.replay(ctx)
 	}

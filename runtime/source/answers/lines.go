@@ -7,9 +7,8 @@ import (
 
 // lines splits an answer into lines.
 type lines struct {
-	from  io.Reader
-	place inPlace // from, if it is one; otherwise nil
-
+	from     io.Reader
+	place    inPlace // from, if it is one; otherwise nil
 	buf      []byte
 	borrowed bool   // buf is a piece of place
 	own      []byte // what buf is otherwise

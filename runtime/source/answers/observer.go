@@ -38,7 +38,6 @@ type Observer struct {
 	after   []int // by choice, the holes before its last token
 	total   bool  // the server's count of tokens came after the last missing bytes
 	untimed bool  // times of the answer cannot be compared
-
 	Answer
 }
 

@@ -10,14 +10,12 @@ import (
 // pattern is a message whose text may be any other. Most messages of a stream differ in nothing else, and to compare them
 // costs a tenth of parsing them.
 type pattern struct {
-	before, after []byte // what stands before the text, and after it; nil: no pattern is known
-
-	hits, tries int  // messages that fitted one, and messages in which one was looked for
-	last        bool // the last message fitted
-
-	parts   [1]Part // of message
-	part    Part    // as it is without text
-	message Message
+	before, after []byte  // what stands before the text, and after it; nil: no pattern is known
+	hits, tries   int     // messages that fitted one, and messages in which one was looked for
+	last          bool    // the last message fitted
+	parts         [1]Part // of message
+	part          Part    // as it is without text
+	message       Message
 }
 
 // fits reports whether a value is the pattern with some text.

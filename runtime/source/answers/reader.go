@@ -66,8 +66,8 @@ type Reader struct {
 // NewStream returns a reader of an answer that is a stream in the form of its dialect. at returns the time of the last read
 // of from.
 func NewStream(d *Dialect, from io.Reader, at func() event.Time) *Reader {
-	r := &Reader{dialect: d, lines: lines{from: from}, event: Event{Max: MaxMessage}, at: at}
-	r.lines.place, _ = from.(inPlace)
+	place, _ := from.(inPlace)
+	r := &Reader{dialect: d, lines: lines{from: from, place: place}, event: Event{Max: MaxMessage}, at: at}
 	if d.Lines {
 		r.form = jsonLines
 	}
