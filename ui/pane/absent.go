@@ -38,7 +38,7 @@ func (f *Frame) NotReported(s *store.Snapshot) iter.Seq2[string, string] {
 		{"stages", none || has(event.CapStages) && !slices.ContainsFunc(s.Requests, unstaged), "call stage() around the parts of a request", stages},
 		{"experts", s.Experts != nil || has(event.CapExperts) || s.Dense(), "call picks(), or watch(model) in Python", experts},
 		{"text", has(event.CapText) || s.Current != nil && s.Current.Text != "" || none, strings.TrimPrefix(f.TextAbsence(s), "not sent by this engine: "), "only engines on the event socket send it"},
-		{"KV cache", s.KV.Usage.OK() || s.KV.Used > 0 || has(event.CapKV), "call kv()", "attach to the server's own address"},
+		{"KV cache", s.KV.Usage.OK() || s.KV.Used > 0 || s.KV.Derived || has(event.CapKV), "call kv()", "attach to the server's own address"},
 		{"machine", s.Host.Sampled || has(event.CapHost), "call sample_host(), or run llmtop on its machine", "run llmtop on its machine"},
 		{"engine process", !s.Host.Sampled || s.Host.Engine.RSS.Origin != event.NotReported, "run llmtop on its machine", "attach by process id"},
 	}

@@ -174,3 +174,16 @@ func TestLongNumbersAreWhole(t *testing.T) {
 		}
 	}
 }
+
+// The cells that requests hold are shown also while there are none: 0 is known.
+func TestDerivedCellsWhileIdle(t *testing.T) {
+	idle := *viewtest.Sparse().Snapshot()
+	idle.KV = store.KV{Derived: true, Usage: event.Absent(event.NotReported)}
+	p := show(viewtest.NewScreen(t, &idle, viewtest.Wide))
+	p.Holds("0 cells of unknown total")
+	for name := range p.Frame().NotReported(&idle) {
+		if name == "KV cache" {
+			t.Error("it is called not reported")
+		}
+	}
+}

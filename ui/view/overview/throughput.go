@@ -131,7 +131,7 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 }
 
 func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
-	if s.KV.Usage.Origin == event.NotReported && s.KV.Used == 0 {
+	if s.KV.Usage.Origin == event.NotReported && s.KV.Used == 0 && !s.KV.Derived {
 		return
 	}
 	a := r.Next("KV cache")
