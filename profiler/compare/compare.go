@@ -36,9 +36,6 @@ type Options struct {
 	Gates     []string           // metrics that decide the outcome; nil: those with Metric.Gate
 }
 
-// DefaultRelative is the default of Options.Relative.
-const DefaultRelative = 0.03
-
 // falseAlarms is the share of comparisons of equal sides that may report a change, over all gates. Half of it is for
 // changes for the worse.
 const falseAlarms = 0.02

@@ -75,7 +75,7 @@ func side(t testing.TB, name string, reports ...*report.Report) *compare.Side {
 	return s
 }
 
-var options = compare.Options{Relative: compare.DefaultRelative}
+var options = compare.Options{Relative: 0.03}
 
 // each returns a report per value, with one request that set completes.
 func each(set func(q *report.Request, v float64), values ...float64) (runs []*report.Report) {

@@ -61,15 +61,15 @@ func (c *Curve) add(o *Curve) {
 // Result is what caches of any size would have served. All policies are judged by the second half of the tokens: the
 // first half chooses the static set and fills the caches.
 type Result struct {
-	Layers, Experts, Used int
-	Chosen, Judged        uint64 // tokens of the two halves
-	SelfJudged            bool   // only one total is known: the static set is judged by the picks that chose it
-	Omitted               uint64 // older tokens that are not part of it
-	All                   Curve
-	ByLayer               []Curve
-	Kinds                 []Kind         // by prompt kind, if there are several
-	Drift                 []metric.Drift // of each layer between the halves; zero without picks
-	MeanDrift             metric.Drift   // mean of Moved and Chance over the layers with picks
+	Layers, Experts int
+	Chosen, Judged  uint64 // tokens of the two halves
+	SelfJudged      bool   // only one total is known: the static set is judged by the picks that chose it
+	Omitted         uint64 // older tokens that are not part of it
+	All             Curve
+	ByLayer         []Curve
+	Kinds           []Kind         // by prompt kind, if there are several
+	Drift           []metric.Drift // of each layer between the halves; zero without picks
+	MeanDrift       metric.Drift   // mean of Moved and Chance over the layers with picks
 }
 
 // Kind is the curve of the tokens of one prompt kind, in caches that serve all.
@@ -106,8 +106,8 @@ func (o *Result) Knee() (slots int) {
 
 // FromCounts returns the result of a static set from counts of two halves, indexed [layer*experts+expert], for as many
 // tokens. Without a second half the first one judges itself.
-func FromCounts(layers, experts, used int, first, second []uint64, tokens [2]uint64) *Result {
-	o := &Result{Layers: layers, Experts: experts, Used: used, Chosen: tokens[0], Judged: tokens[1]}
+func FromCounts(layers, experts int, first, second []uint64, tokens [2]uint64) *Result {
+	o := &Result{Layers: layers, Experts: experts, Chosen: tokens[0], Judged: tokens[1]}
 	if second == nil {
 		o.SelfJudged, o.Judged, second = true, o.Chosen, first
 	}
@@ -190,7 +190,7 @@ func (k *kindCounts) balanced(e uint16) {
 // Analyse begins the analysis of a log that does not change any more, see Log.View.
 func Analyse(l *Log) *Analysis {
 	a := &Analysis{log: l, first: make([]uint64, l.Experts), second: make([]uint64, l.Experts), frequent: stack{priority: make([]uint64, l.Experts)}}
-	a.out = Result{Layers: l.Layers, Experts: l.Experts, Used: l.Used, Chosen: uint64(l.Tokens / 2), Judged: uint64(l.Tokens - l.Tokens/2), Omitted: l.Dropped}
+	a.out = Result{Layers: l.Layers, Experts: l.Experts, Chosen: uint64(l.Tokens / 2), Judged: uint64(l.Tokens - l.Tokens/2), Omitted: l.Dropped}
 	tokens := l.tokensOf()
 	for i, name := range l.Kinds {
 		k := kindCounts{counts: make([]uint64, l.Experts), Curve: newCurve(l.Experts), recent: make([]uint64, l.Experts)}

@@ -168,7 +168,7 @@ func TestFromCounts(t *testing.T) {
 				}
 			}
 		}
-		want, got := Run(l.View()), FromCounts(layers, experts, used, halves[0], halves[1], [2]uint64{uint64(len(all) / 2), uint64(len(all) - len(all)/2)})
+		want, got := Run(l.View()), FromCounts(layers, experts, halves[0], halves[1], [2]uint64{uint64(len(all) / 2), uint64(len(all) - len(all)/2)})
 		if d := cmp.Diff(want.All.Hits[Static], got.All.Hits[Static]); d != "" || want.Chosen != got.Chosen || want.MeanDrift != got.MeanDrift {
 			t.Fatalf("%d and %d tokens, %v", got.Chosen, got.Judged, d)
 		}
@@ -180,7 +180,7 @@ func TestFromCounts(t *testing.T) {
 
 // A single total judges itself, and says so.
 func TestFromOneTotal(t *testing.T) {
-	r := FromCounts(1, 4, 1, []uint64{6, 1, 2, 1}, nil, [2]uint64{10})
+	r := FromCounts(1, 4, []uint64{6, 1, 2, 1}, nil, [2]uint64{10})
 	share, _ := r.All.Share(Static, 2)
 	if !r.SelfJudged || r.Judged != 10 || share != 0.8 || r.Knee() != 1 || r.MeanDrift.Moved != 0 {
 		t.Errorf("%+v", r)

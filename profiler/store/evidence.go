@@ -15,7 +15,7 @@ import (
 func (v *Snapshot) evidence() *verdict.Evidence {
 	e := &verdict.Evidence{
 		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Distribution(ITL, metric.Minute),
-		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
+		Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Wall: v.Throughput.ReadBandwidth, Recent: v.Recent, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
 		Threads: v.Engine.Device.Threads,

@@ -25,12 +25,12 @@ func (x *Experts) StaticCache(p metric.Phase) *expertcache.Result {
 		return nil
 	}
 	if half == nil {
-		return expertcache.FromCounts(x.Layers, x.Experts, x.Used, all.Counts, nil, [2]uint64{all.Tokens})
+		return expertcache.FromCounts(x.Layers, x.Experts, all.Counts, nil, [2]uint64{all.Tokens})
 	}
 	first, tokens := half.between(p)
 	second := make([]uint64, len(all.Counts))
 	for i, n := range all.Counts {
 		second[i] = n - min(first[i], n)
 	}
-	return expertcache.FromCounts(x.Layers, x.Experts, x.Used, first, second, [2]uint64{tokens, all.Tokens - tokens})
+	return expertcache.FromCounts(x.Layers, x.Experts, first, second, [2]uint64{tokens, all.Tokens - tokens})
 }

@@ -22,15 +22,12 @@ type Targets struct {
 // NoTargets is for engines that somebody else runs, until a target is set.
 var NoTargets = Targets{DefaultTTFT: true}
 
-// byName lists the targets with their names, in the order in which they are written.
-func (t *Targets) byName() []namedTarget {
-	return []namedTarget{{"ttft", &t.TTFT}, {"answer", &t.Answer}, {"tpot", &t.TPOT}, {"itl", &t.ITL}, {"e2el", &t.E2EL}}
-}
+// targetNames are the names of the targets, in the order in which they are written.
+var targetNames = []string{"ttft", "answer", "tpot", "itl", "e2el"}
 
-// namedTarget is a latency target with its name.
-type namedTarget struct {
-	name  string
-	value *time.Duration
+// inOrder lists the targets in the order of targetNames.
+func (t *Targets) inOrder() []*time.Duration {
+	return []*time.Duration{&t.TTFT, &t.Answer, &t.TPOT, &t.ITL, &t.E2EL}
 }
 
 // ParseTargets parses targets such as "ttft=100ms,tpot=50ms,e2el=2s".
@@ -38,7 +35,7 @@ func ParseTargets(text string) (t Targets, err error) {
 	t.DefaultTTFT = true
 	for part := range strings.SplitSeq(text, ",") {
 		c, found, err := metric.ParseCondition(part)
-		i := slices.IndexFunc(t.byName(), func(n namedTarget) bool { return n.name == c.Name })
+		i := slices.Index(targetNames, c.Name)
 		switch {
 		case !found || err != nil || c.Op[0] == '>' || c.Op == "!=" || c.Resolve(&metric.Column{Name: c.Name, Unit: "s"}) != nil:
 			return t, fmt.Errorf("%.60q: must be targets like ttft=100ms,tpot=50ms,e2el=2s", part)
@@ -47,7 +44,7 @@ func ParseTargets(text string) (t Targets, err error) {
 		case !(c.Limit >= 1e-9 && c.Limit <= maxTarget.Seconds()):
 			return t, fmt.Errorf("%.60q: must be above 0 and at most %v", part, maxTarget)
 		}
-		*t.byName()[i].value = time.Duration(math.Round(c.Limit * 1e9))
+		*t.inOrder()[i] = time.Duration(math.Round(c.Limit * 1e9))
 	}
 	t.DefaultTTFT = t.TTFT == 0
 	return t, nil
@@ -59,11 +56,11 @@ const maxTarget = 24 * time.Hour
 // String returns the targets as ParseTargets reads them, "" without any.
 func (t Targets) String() string {
 	var out []string
-	for _, n := range t.byName() {
-		if v := n.value.Seconds(); v >= 1 {
-			out = append(out, fmt.Sprintf("%s=%gs", n.name, v))
+	for i, target := range t.inOrder() {
+		if v := target.Seconds(); v >= 1 {
+			out = append(out, fmt.Sprintf("%s=%gs", targetNames[i], v))
 		} else if v > 0 {
-			out = append(out, fmt.Sprintf("%s=%gms", n.name, float64(*n.value)/1e6))
+			out = append(out, fmt.Sprintf("%s=%gms", targetNames[i], float64(*target)/1e6))
 		}
 	}
 	return strings.Join(out, ",")
@@ -72,8 +69,8 @@ func (t Targets) String() string {
 // Or returns the targets, with those of others for the ones that are not set.
 func (t Targets) Or(others Targets) Targets {
 	t.DefaultTTFT = t.DefaultTTFT && others.DefaultTTFT
-	for i, n := range t.byName() {
-		*n.value = cmp.Or(*n.value, *others.byName()[i].value)
+	for i, target := range t.inOrder() {
+		*target = cmp.Or(*target, *others.inOrder()[i])
 	}
 	return t
 }

@@ -40,7 +40,6 @@ type Evidence struct {
 	Losses       Losses              // of the last minute
 	DecodeLosses Losses              // of these, those of decoding
 	Stalls       Losses              // of these, those of stalls
-	Decode       event.Reading       // tokens/s while decoding
 	Running      int                 // requests decoded together
 	Pace         float64
 	Bandwidth    event.Reading // B/s of weights and KV read while decoding
