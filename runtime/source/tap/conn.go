@@ -380,8 +380,12 @@ func (c *conn) End(at time.Time, why capture.Ending) {
 		c.fail("")
 	case capture.ResetByServer:
 		c.fail("the connection broke: read: connection reset by peer")
-	case capture.Stopped: // how they end is not known yet
-		for _, x := range c.waiting {
+	case capture.Stopped:
+		if c.gone != 0 { // the server has not noticed
+			c.fail("")
+			break
+		}
+		for _, x := range c.waiting { // how they end is not known yet
 			x.leave()
 		}
 	case capture.Closed:

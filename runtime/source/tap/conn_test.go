@@ -230,6 +230,20 @@ log WebSocket or another protocol on port 8000: what follows an upgrade is not r
 	{"a stream of an unknown form", false, []step{client(1, post("/speak", "{}")), server(2, chunkedHead(sse)+chunk("data: x\n\n")+last)}, `
 log streams on /speak are not measured: their format is not known
 `},
+	{"the client has left, and the capture ends before the server notices", false, []step{
+		client(1, post(chat, "{}")), does(5, capture.Client, "close"), does(90, 0, "stopped"),
+	}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+1 5 cancelled "cancelled" in=0 cached=0 out=0 later=0
+`},
+	{"the same inside a stream", false, []step{
+		client(1, post(chat, "{}")), server(2, chunkedHead(sse)+chunk(word("a"))), does(5, capture.Client, "close"), server(6, chunk(word("b"))), does(90, 0, "stopped"),
+	}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+1 2 token n=1 index=0 choice=0
+1 6 token n=1 index=1 choice=0
+1 5 cancelled "cancelled" in=0 cached=0 out=2 later=1
+`},
 	{"TLS", false, []step{client(1, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), server(2, "\x16\x03\x03\x00\x7a")}, `
 log TLS on port 8000: nothing to see; tap behind the proxy that ends it
 `},
