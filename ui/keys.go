@@ -138,6 +138,11 @@ func (a *app) noPrompt() string {
 	return a.refuses(a.session.Actions.Prompt == nil, event.CapPrompt, "takes no prompts from llmtop")
 }
 
+// noPace returns why the pace of the engine on the screen cannot be set, "" if it can.
+func (a *app) noPace() string {
+	return a.refuses(a.session.Actions.SetPace == nil, 0, "has no pace to set")
+}
+
 // refuses returns why the engine on the screen does not do something for the user, "" if it does: there is no action for
 // it, or an engine in another process is not connected or lacks the capability. For an engine in this process the action
 // decides.
@@ -160,7 +165,6 @@ func (a *app) refuses(never bool, c event.Caps, what string) string {
 
 // engineKeys act on the engine on the screen, or select another.
 func (a *app) engineKeys() []view.Key {
-	pace := func() string { return a.refuses(a.session.Actions.SetPace == nil, 0, "has no pace to set") }
 	picks := func() string {
 		why, _ := a.missing(viewExperts)
 		if a.view == viewEngines {
@@ -176,8 +180,8 @@ func (a *app) engineKeys() []view.Key {
 		{Keys: []string{"w"}, Show: "w", Word: "window", Help: "switch the window of percentiles and router picks: 1 s, 10 s, 1 min, session", Do: a.nextWindow},
 		{Keys: []string{"e"}, Show: "e", Word: "phase", Help: "switch router picks between decode, prompt and both", Do: a.nextPhase, Why: picks},
 		{Keys: []string{"c"}, Show: "c", Word: "cancel", Help: "cancel the request on the screen", Do: a.cancel, Why: cancel},
-		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, Why: pace},
-		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, Why: pace},
+		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, Why: a.noPace},
+		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, Why: a.noPace},
 		{Keys: []string{"l"}, Show: "l", Name: "engines", Help: "list the engines, or go back", Do: func() { a.toggle(viewEngines) }},
 		{Keys: []string{"o"}, Show: "o", Name: "operations", Help: "show the time per operation and layer (--ops), or go back", Do: func() { a.toggle(viewOps) }, Hidden: !a.offered.has(viewOps)},
 		{Keys: []string{"[", "("}, Show: "[", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, Why: a.noOther},

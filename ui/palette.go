@@ -259,6 +259,12 @@ func (p *palette) draw(all grid.Area, skin *theme.Skin) {
 	rows := max(min(len(found), paletteRows, all.H-4), 0)
 	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
 	title, none := "Commands", "no matching command"
+	name, _, _ := strings.Cut(strings.TrimSpace(p.line.Text()), " ")
+	for _, s := range allSettings(p.app) {
+		if s.name == name && s.why != nil && s.why() != "" {
+			none = name + ": " + s.why()
+		}
+	}
 	if s, rest := p.setting(); s != nil {
 		title = strings.ToUpper(s.name[:1]) + s.name[1:]
 		if _, err := s.parse(strings.TrimSpace(rest)); err != nil {

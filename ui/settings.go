@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
@@ -27,7 +28,7 @@ type setting struct {
 	// called when the user keeps one.
 	save func() (restore func())
 	kept func()
-	when func() bool // reports whether the setting does anything now; nil: always
+	why  func() string // as Key.Why of package view
 }
 
 // value is a suggested value of a setting.
@@ -40,7 +41,7 @@ func allSettings(a *app) []setting {
 
 // settings returns what can be set now.
 func settings(a *app) []setting {
-	return slices.DeleteFunc(allSettings(a), func(s setting) bool { return s.when != nil && !s.when() })
+	return slices.DeleteFunc(allSettings(a), func(s setting) bool { return s.why != nil && s.why() != "" })
 }
 
 // lookSettings choose among names.
@@ -135,7 +136,7 @@ func rateSettings(a *app) []setting {
 			name: "pace", usage: "N", help: "limit generation to N tokens/s; 0: unlimited", values: numbers(append(slices.Clip(paces), 0)),
 			now:   func() string { return formatted(a.snap.Engine.Pace) },
 			parse: number(0, maxPace, " tokens/s; 0: unlimited", func(v float64) error { return a.session.Actions.SetPace(v) }),
-			when:  func() bool { return a.view != viewEngines && a.session.Actions.SetPace != nil },
+			why:   a.noPace,
 		},
 		{
 			name: "speed", usage: "X", help: "speed of the replay", values: numbers(speeds),
@@ -143,7 +144,7 @@ func rateSettings(a *app) []setting {
 			parse: func(text string) (func() error, error) {
 				return number(recording.Slowest, recording.Fastest, " times", func(v float64) error { return a.cfg.Replay.SetSpeed(v) })(strings.TrimSuffix(text, "x"))
 			},
-			when: func() bool { return a.cfg.Replay != nil },
+			why: view.Unless(func() bool { return a.cfg.Replay != nil }, "only a recording has a speed"),
 		},
 		{
 			name: "fps", usage: "N", help: fmt.Sprintf("frames per second, 1 to %d", MaxFPS), values: numbers([]float64{1, 2, 5, 10, MaxFPS}),

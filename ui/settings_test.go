@@ -83,8 +83,13 @@ func TestPaletteOffersValuesThatApply(t *testing.T) {
 			t.Errorf("%s is offered", s.name)
 		}
 	}
+	a.typed("speed 5")
+	holds(t, a, "speed: only a recording has a speed")
 	p := newPlayer()
 	replay := openReplay(p, 120, 36)
+	replay.typed("pace 5")
+	holds(t, replay, "pace: a recording has no pace to set")
+	replay.press("esc")
 	replay.typed("speed 5x")
 	replay.press("enter")
 	if p.Speed != 5 {

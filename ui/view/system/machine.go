@@ -132,7 +132,8 @@ func drawProcess(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
 		return
 	}
 	value, unit, _ := strings.Cut(metric.Cores(p.CPU.V), " ")
-	l.Put(pane.Data, value).Put(pane.Dim, " "+unit)
+	l.Put(pane.Data, value).Gap(1)
+	l.Put(pane.Dim, pane.FirstFitting(l.Room(), unit, strings.Replace(unit, "of a core", "CPU", 1)))
 	pane.FitReading(&l, "  limit ", s.Host.CPULimit, metric.Cores, "")
 	pane.FitReading(&l, "  ", p.Threads, metric.Count, " threads")
 }

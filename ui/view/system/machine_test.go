@@ -73,3 +73,20 @@ func TestManyGPUs(t *testing.T) {
 		t.Errorf("scrolled to the end:\n%s", text)
 	}
 }
+
+// The CPU of the engine has its unit in a narrow pane.
+func TestEngineCPUHasItsUnit(t *testing.T) {
+	s := *viewtest.LiveSnapshot()
+	h := *s.Host.Host
+	h.Engine.CPU, h.Engine.Threads, h.CPULimit = event.MeasuredValue(.09), event.Reading{}, event.Reading{}
+	s.Host.Host = &h
+	f := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)}
+	for w, want := range map[int]string{24: "9.0 % CPU", 26: "9.0 % of a core"} {
+		var g grid.Grid
+		g.Reset(w, 1)
+		drawProcess(&pane.RowWriter{A: g.All()}, &s, &f)
+		if got := g.Plain(); !strings.Contains(got, want) {
+			t.Errorf("%d cells: %q, want %q", w, got, want)
+		}
+	}
+}
