@@ -352,8 +352,8 @@ func (l *telling) Data(from Side, at time.Time, b []byte) {
 	l.done()
 }
 
-// TestStamps reads pcapng files of interfaces with any units of time and offsets: each stamp is right to its unit, and a file
-// that is cut off anywhere, compressed or not, gives the packets before that.
+// TestStamps reads pcapng files of interfaces with any units of time and offsets: each stamp is right to its unit, packets with
+// coarse ones are left out, and a file that is cut off anywhere, compressed or not, gives the packets before that.
 func TestStamps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var order binary.AppendByteOrder = binary.LittleEndian
@@ -399,7 +399,9 @@ func TestStamps(t *testing.T) {
 			count := since.Div(since.Mul(since, units[n].perSecond), big.NewInt(int64(time.Second))).Uint64()
 			block(blockEnhanced, append(u32(u32(u32(u32(u32(nil, uint32(n)), uint32(count>>32)), uint32(count)), 4), 4), 1, 2, 3, 4))
 			per := new(big.Int).Div(big.NewInt(int64(time.Second)), units[n].perSecond).Int64()
-			want, ends = append(want, stamp{at, per + 1}), append(ends, len(out))
+			if units[n].perSecond.Cmp(big.NewInt(minUnits)) >= 0 {
+				want, ends = append(want, stamp{at, per + 1}), append(ends, len(out))
+			}
 		}
 		read := func(file []byte) (got []int64) {
 			src, err := OpenFile(bytes.NewReader(file))

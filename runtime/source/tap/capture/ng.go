@@ -18,6 +18,9 @@ const (
 	blockEnhanced  = 6
 )
 
+// minUnits is the fewest units of time a second that packets can be timed by.
+const minUnits = 1000
+
 // maxInterfaces is the maximum number of interfaces of a section.
 const maxInterfaces = 4096
 
@@ -109,6 +112,9 @@ func (f *file) addInterface(b []byte) {
 					break
 				}
 				i.units *= base
+			}
+			if i.units < minUnits {
+				i.units = 0
 			}
 		case code == 14 && len(v) >= 8: // if_tsoffset: seconds
 			i.offset = int64(f.order.Uint64(v))
