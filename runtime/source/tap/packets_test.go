@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/tap/capture"
 )
 
@@ -235,4 +236,17 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestClockSetForward checks that packets of a pipe cannot be from the future: their clock was set.
+func TestClockSetForward(t *testing.T) {
+	tap, _ := newTap(t, Options{Follow: true, Clock: engine.NewClock()})
+	for _, step := range []struct {
+		at   time.Duration
+		sets int
+	}{{time.Second, 0}, {time.Hour, 1}, {time.Hour + time.Second, 1}} {
+		if tap.advance(began.Add(step.at)); tap.sets != step.sets || time.Duration(tap.now) > time.Minute {
+			t.Errorf("%v after the first packet: the clock was set %d times, it is %v", step.at, tap.sets, time.Duration(tap.now))
+		}
+	}
 }
