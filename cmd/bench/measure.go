@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,6 +116,10 @@ func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *console.Progr
 	}
 	sample := func() { s.Sampler.Sample(s.Samples) }
 	run := func() error {
+		if out := m.Out; o.Shown && console.TerminalOf(out) != nil { // the screen occupies the terminal
+			m.Out = io.Discard
+			defer func() { m.Out = out }()
+		}
 		return o.runWithScreen(ctx, s, func(ctx context.Context) (err error) {
 			log, err = load(ctx, &driver)
 			return err
@@ -138,11 +143,8 @@ func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *console.Progr
 // barCells is the length of the bar of a benchmark.
 const barCells = 20
 
-// showRuns returns the callback that shows the runs of a benchmark, unless the screen occupies the terminal.
+// showRuns returns the callback that shows the runs of a benchmark.
 func (o *Benchmark) showRuns(m *console.Progress, s *store.Store) func(workload.Progress) {
-	if o.Shown && console.TerminalOf(m.Out) != nil {
-		return nil
-	}
 	began := time.Now()
 	return func(p workload.Progress) {
 		run := fmt.Sprintf("%s: run %d of %d", p.Point, p.Repeat, p.Repeats)
