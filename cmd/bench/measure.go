@@ -195,6 +195,7 @@ func (o *Benchmark) runWithScreen(ctx context.Context, s *local.Engine, run func
 	if !o.Visible() {
 		return exit.Usagef("--ui needs a terminal")
 	}
+	o.NoText = "bench asks for no text"
 	screen, end := context.WithCancelCause(ctx)
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)

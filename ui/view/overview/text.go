@@ -45,6 +45,10 @@ func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lin
 	}
 	in = f.Box(a, pane.RequestTitle(f, r))
 	textFoot(a, f, r)
+	if r.Prompt == "" && r.Text == "" && (r.Generated > 0 || f.NoText != "") {
+		f.Absent(in, pane.Dim, "no text", f.TextAbsence(s))
+		return in, nil, 0
+	}
 	lines, prompt = wrapped(r, in.W)
 	return in, lines, prompt
 }
