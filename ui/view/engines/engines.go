@@ -106,11 +106,14 @@ func engineDetail(a grid.Area, f *pane.Frame, r Row) {
 	if s.Aggregates.At > 0 {
 		y += drawCounters(rest, drawOrigins(rest, s, f), s)
 	} else {
-		derived := ""
+		caps, derived := e.Caps, ""
+		if s.Host.Sampled { // by the engine, or by llmtop
+			caps |= event.CapHost
+		}
 		for _, name := range store.Derived(s) {
 			derived += ", " + name
 		}
-		y += drawCounters(rest, labelledNames(rest, engineCaps(rest, f, e.Caps), pane.Good, event.Derived.String(), derived), s)
+		y += drawCounters(rest, labelledNames(rest, engineCaps(rest, f, caps), pane.Good, event.Derived.String(), derived), s)
 	}
 	engineMore(a.Sub(0, y+1, a.W, a.H-y-1), f, s)
 }
