@@ -158,6 +158,14 @@ log the server does not report generated tokens: each message with text counts a
 1 2 token n=1 index=0 choice=0
 1 3 cancelled "cancelled" in=0 cached=0 out=1 later=0
 `},
+	{"another request cancels it at the server, and its client reads the end", false, []step{
+		client(1, post(chat, "{}")), server(2, chunkedHead(sse)+chunk(word("a"))),
+		server(3, chunk(strings.Replace(stops, "stop", "cancelled", 1))+chunk(usage(5, 1))+chunk(done)+last), does(4, 0, "closed"),
+	}, `
+1 1 queued chat group=10.0.0.7 model= max=0
+1 2 token n=1 index=0 choice=0
+1 3 cancelled "cancelled" in=5 cached=0 out=1 later=0
+`},
 	{"the client resets while it waits", false, []step{client(1, post(chat, "{}")), does(3, capture.Client, "reset")}, `
 1 1 queued chat group=10.0.0.7 model= max=0
 1 3 cancelled "cancelled" in=0 cached=0 out=0 later=0

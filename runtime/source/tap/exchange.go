@@ -265,7 +265,7 @@ func (x *exchange) finish(e answers.End) {
 		o.Sum.Failed = o.Sum.Failed && x.failed
 	}
 	state, outcome := o.Finish(e)
-	if state == event.StateCancelled {
+	if state == event.StateCancelled && e.Disconnected {
 		e.At = x.c.gone
 	}
 	if x.print != nil {
