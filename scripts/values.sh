@@ -25,9 +25,14 @@ scratch=$(mktemp -d)
 data=scripts/testdata/values
 seconds=${SECONDS_EACH:-8} # watched, after the engine is ready
 running=()
-end() {
+end() { # kills what has not ended after ten seconds
+	local p
 	for p in "${running[@]}"; do kill "$p" 2>/dev/null; done
-	for p in "${running[@]}"; do wait "$p" 2>/dev/null; done
+	for p in "${running[@]}"; do
+		for _ in {1..100}; do kill -0 "$p" 2>/dev/null && sleep 0.1 || break; done
+		kill -KILL "$p" 2>/dev/null
+		wait "$p" 2>/dev/null
+	done
 	running=()
 }
 trap 'end; rm -rf "$scratch"' EXIT
