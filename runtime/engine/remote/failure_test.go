@@ -131,6 +131,21 @@ func TestRedirectOnTheHostIsFollowed(t *testing.T) {
 	})
 }
 
+// TestCancelledAtServer: an answer that another request has cancelled is not finished.
+func TestCancelledAtServer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := begin(t, llama, Options{}, map[string]http.HandlerFunc{
+			"POST /v1/completions": func(w http.ResponseWriter, _ *http.Request) {
+				play(w, step{ms100, data(piece) + data(`{"choices":[{"text":"","finish_reason":"cancelled"}]}`) + data("[DONE]")})
+			},
+		})
+		if got := s.do(t, engine.Request{Text: "x"}); got.State != event.StateCancelled || got.Reason != "cancelled" || got.Generated != 1 {
+			t.Errorf("%+v", got)
+		}
+		s.closed()
+	})
+}
+
 // TestSilence: a server that stops sending, or never ends its headers, fails the request.
 func TestSilence(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{

@@ -226,6 +226,8 @@ func (q *request) finish(err error) engine.Result {
 		state, outcome.Reason, err = event.StateCancelled, "cancelled", nil
 	case err != nil:
 		state, outcome.Reason = event.StateFailed, q.reason(err)
+	case outcome.Reason == "cancelled": // with another request
+		state = event.StateCancelled
 	case q.answer.Sum.Generated == 0 && q.answer.First != 0:
 		q.client.Uncounted.Add(1)
 	case outcome.AnyLater:

@@ -339,8 +339,11 @@ func readResponses(m *Message, value []byte) error {
 	case "incomplete":
 		m.end(r.Incomplete.Reason)
 		m.Done = true
-	case "failed", "cancelled":
+	case "failed":
 		m.Failed, m.Done = true, true
+	case "cancelled":
+		m.end(r.Status)
+		m.Done = true
 	case "queued":
 		m.Why = "queued" // runs in the background, without a client
 	}

@@ -178,7 +178,7 @@ func (m *Message) parse(value []byte, v any) error {
 // reasons maps servers' finish reasons to the words of event.Outcome.
 var reasons = map[string]string{
 	"stop": "stop", "end_turn": "stop", "stop_sequence": "stop", "completed": "stop", "eos": "stop", "eos_token": "stop", "word": "stop",
-	"length": "length", "max_tokens": "length", "max_output_tokens": "length", "limit": "length",
+	"length": "length", "max_tokens": "length", "max_output_tokens": "length", "limit": "length", "canceled": "cancelled",
 }
 
 // reason returns the word of event.Outcome for a server's finish reason.

@@ -305,7 +305,7 @@ func (o *Observer) verdict(e *End) (event.State, string) {
 		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", o.status, http.StatusText(o.status))) + kind(sum)
 	case sum.Failed:
 		return event.StateFailed, "the server reported an error" + kind(sum)
-	case sum.Why == "cancelled" || sum.Why == "canceled": // by the client, with another request
+	case sum.Why == "cancelled": // by the client, with another request
 		return event.StateCancelled, "cancelled"
 	case e.Lost && !sum.Done && sum.Why == "":
 		return event.StateUnseen, unseen

@@ -134,6 +134,8 @@ func TestRequestsThatFail(t *testing.T) {
 		{"an error of Groq", chat, answering(200, stream, text+`data: {"choices":[],"x_groq":{"error":"`+secret+`"}}`+"\n\ndata: [DONE]\n\n"), event.StateFailed, "the server reported an error", false, true},
 		{"an abort of SGLang", "/generate", answering(200, stream, `data: {"text":"a","meta_info":{"completion_tokens":1,"finish_reason":{"type":"abort","message":"`+secret+`"}}}`+"\n\ndata: [DONE]\n\n"), event.StateFailed, "the server reported an error (abort)", false, true},
 		{"cancelled at the server", chat, answering(200, stream, text+`data: {"choices":[{"delta":{},"finish_reason":"cancelled"}]}`+"\n\ndata: [DONE]\n\n"), event.StateCancelled, "cancelled", false, true},
+		{"cancelled, spelled otherwise", chat, answering(200, stream, text+`data: {"choices":[{"delta":{},"finish_reason":"canceled"}]}`+"\n\ndata: [DONE]\n\n"), event.StateCancelled, "cancelled", false, true},
+		{"cancelled response", "/v1/responses", answering(200, stream, `data: {"type":"response.done","response":{"status":"cancelled"}}`+"\n\n"), event.StateCancelled, "cancelled", false, false},
 		{"an empty error", chat, answering(200, stream, text+`data: {"choices":[{"delta":{},"finish_reason":"stop","error":null}],"error":""}`+"\n\ndata: [DONE]\n\n"), event.StateFinished, "stop", false, true},
 		{"stopped without an end", chat, answering(200, stream, text), event.StateFailed, "the stream stopped before its final message", false, true},
 		{"died in the middle", chat, dying(stream, text+`data: {"choices":[{"del`), event.StateFailed, "the server closed the connection before the end of its answer", true, true},
