@@ -52,6 +52,7 @@ func (p *pieces) Read(to []byte) (int, error) {
 // FuzzResume checks that an answer that is read where it lies, and as far as it has come, is read as any other.
 func FuzzResume(f *testing.F) {
 	f.Add(byte(0), []byte("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\r\n\r\nid: 7\ndata: {\"choices\":[{\"delta\":\ndata: {\"content\":\"b\"}}]}\n\nevent: error\ndata: {}\n\ndata: [DONE]\n\n"), []byte{1, 30, 0, 2, 9})
+	f.Add(byte(0), []byte("event: error\ndata: {\"a\":\ndata: 1}\n\n"), []byte{5})
 	f.Add(byte(1), []byte("{\"model\":\"q\",\"message\":{\"content\":\"a\"}}\n\n{\"done\":true,\"eval_count\":3}\r\n{"), []byte{7, 41, 1, 0})
 	f.Add(byte(2), []byte("{\"choices\":[{\"message\":{\"content\":\"a b\"}}],\"usage\":{\"prompt_tokens\":3}}"), []byte{8})
 	f.Fuzz(func(t *testing.T, form byte, answer, cuts []byte) {

@@ -14,9 +14,10 @@ import (
 
 // Bounds of what is kept of a server.
 const (
-	MaxName   = 200 // characters of a name from outside
-	maxModels = 8   // names of models
-	maxPaths  = 8   // paths that are named whose streams are not measured
+	MaxName     = 200 // characters of a name from outside
+	maxModels   = 8   // names of models
+	maxPaths    = 8   // paths that are named whose streams are not measured
+	maxWarnings = 64  // warnings: why an answer cannot be decompressed may differ each time
 )
 
 // Server is a server whose answers are read. It emits its state, its models and the experts that it picks, and counts what
@@ -99,7 +100,10 @@ func Unread(why string) string {
 	return "an answer could not be read: " + why
 }
 
-const requests = "requests" // what most warnings count
+const (
+	requests      = "requests" // what most warnings count
+	otherWarnings = "other warnings"
+)
 
 // Warn counts a request that a warning applies to. It logs the first one.
 func (s *Server) Warn(text string) { s.warn([2]string{text, requests}) }
@@ -109,6 +113,9 @@ func (s *Server) WarnConnection(text string) { s.warn([2]string{text, "connectio
 
 func (s *Server) warn(w [2]string) {
 	s.mu.Lock()
+	if s.warnings[w] == 0 && len(s.warnings) >= maxWarnings {
+		w[0] = otherWarnings
+	}
 	s.warnings[w]++
 	first := s.warnings[w] == 1
 	s.mu.Unlock()
