@@ -40,8 +40,9 @@ type Flow struct {
 }
 
 // Listener gets what the two ends of one connection send, each in order. One goroutine makes all calls. Times are the
-// kernel's, of the packet that completed what is reported, until its clock is set back (Options.Wound). They never go back for one side; across connections they may
-// be up to a second older than that of an earlier call, for bytes that waited for a missing packet that never came.
+// kernel's, of the packet that completed what is reported, until its clock is set back (Options.Wound). They never go back
+// for one side; across connections they may be up to a second older than that of an earlier call, for bytes that waited for
+// a missing packet that never came.
 type Listener interface {
 	// Data reports the next bytes of one side. at is the time of the packet that made the last byte available: if an
 	// earlier packet arrived later, that one's. b is valid during the call.
