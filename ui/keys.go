@@ -192,8 +192,11 @@ func (a *app) engineKeys() []view.Key {
 // screenKeys change or save what the screen shows.
 func (a *app) screenKeys() []view.Key {
 	listed := view.Unless(func() bool { return a.view != viewEngines }, toShow)
-	report := func() string {
-		return a.refuses(a.session.Actions.Report == nil, 0, "has its report by llmtop report FILE")
+	report := func() string { // also of an engine that is not connected any more
+		if a.session.Actions.Report != nil {
+			return listed()
+		}
+		return a.refuses(true, 0, "has no report to save")
 	}
 	return []view.Key{
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},

@@ -67,6 +67,22 @@ func TestNoPromptWithoutConnection(t *testing.T) {
 	}
 }
 
+// What was measured of an engine can be saved whether it is connected or not.
+func TestReportWithoutConnection(t *testing.T) {
+	for _, l := range viewtest.Links {
+		a, k := open(viewtest.Remote(l.Remote), theme.TrueColour, false, 160, 45), &calls{}
+		a.changeSession(func(x *Session) { x.Actions = k.actions() })
+		a.saveReport = func(_, _ []byte) (string, error) { return "report.json", nil }
+		save := a.press("S")
+		if save == nil {
+			t.Errorf("%s: no report", l.Name)
+			continue
+		}
+		a.Update(save())
+		holds(t, a, "wrote report.json")
+	}
+}
+
 // While the user types, the footer shows the keys of the input line, and those of the view again afterwards.
 func TestFooterWhileTyping(t *testing.T) {
 	for _, v := range []string{"2", "5"} {
