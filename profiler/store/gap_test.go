@@ -42,6 +42,13 @@ func TestLostTokens(t *testing.T) {
 	if r.ITL.Count != 2 || r.ITL.Max != int64(10*ms) || !r.TTFT.OK() || r.TPOT.OK() || !r.E2EL.OK() || r.Generated != 9 || r.RTT.V != 0.002 {
 		t.Errorf("with a hole: %+v", r)
 	}
+	p.state(0, 5, event.StateQueued, nil)
+	token(10*ms, 5, false)
+	token(70*ms, 5, true)
+	p.state(0, 5, event.StateFinished, &event.Outcome{})
+	if r := p.request(t, 5); r.TPOT.OK() || r.TPS.OK() || r.DecodeRate.OK() || !r.E2EL.OK() || !r.GeneratedAtLeast() {
+		t.Errorf("with a hole, and an end that counts no tokens: %+v", r)
+	}
 	p.state(0, 2, event.StateQueued, nil)
 	token(10*ms, 2, true)
 	token(10*ms, 2, false)

@@ -158,7 +158,8 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if o.Cached > v.PromptTokens && v.PromptTokens > 0 { // not a part of the prompt
 			o.Cached, o.AnyCached = 0, true
 		}
-		v.Torn, v.AtLeast, v.AnyEnd = o.Torn, o.AtLeast, o.AnyEnd
+		v.Torn, v.AnyEnd = o.Torn, o.AnyEnd
+		v.AtLeast = o.AtLeast || l.holed && o.Generated < v.Generated // what is missing is in no count
 		v.CachedTokens, v.PadTokens, v.Reuse, v.Asked = o.Cached, o.Padding, o.Reuse, o.Asked
 		if v.AnyCached = o.AnyCached || v.PromptTokens == 0; !v.AnyCached {
 			v.Computed = max(v.PromptTokens-v.CachedTokens, 0)
