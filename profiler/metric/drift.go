@@ -24,14 +24,14 @@ func DriftOf(before, after []uint64) (d Drift, ok bool) {
 	if len(before) != len(after) {
 		return Drift{}, false
 	}
-	var a, b uint64
+	var a, b float64 // sums of counts from outside may exceed an integer
 	for i := range before {
-		a, b = a+before[i], b+after[i]
+		a, b = a+float64(before[i]), b+float64(after[i])
 	}
 	if a == 0 || b == 0 {
 		return Drift{}, false
 	}
-	ofA, ofB := 1/float64(a), 1/float64(b)
+	ofA, ofB := 1/a, 1/b
 	spread := 2 / math.Pi * (ofA + ofB)
 	for i := range before {
 		// The conversions keep a processor that fuses multiply and subtract from a change where there is none.

@@ -20,6 +20,9 @@ func TestDrift(t *testing.T) {
 		{"a quarter", []uint64{2, 1, 1}, []uint64{2, 2, 4}, Drift{
 			Moved: .25, Change: -.25, Chance: math.Sqrt(2/math.Pi*(1./4+1./8)) * (2*math.Sqrt(15)/8 + math.Sqrt(3)/4) / 2,
 		}},
+		{"counts whose sum exceeds an integer", []uint64{1 << 63, 1 << 63}, []uint64{1 << 62, 3 << 62}, Drift{
+			Moved: .25, Change: -.25, Chance: math.Sqrt(2 / math.Pi * 2 / (1 << 64) * 15 / 64),
+		}},
 		{"few picks", []uint64{1, 0, 0, 0}, []uint64{0, 0, 0, 1}, Drift{Moved: 1, Change: -1, Chance: math.Sqrt(4/math.Pi) / 2}},
 	} {
 		got, ok := DriftOf(c.before, c.after)
