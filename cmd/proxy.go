@@ -169,7 +169,7 @@ func (o *proxyOptions) forward(ctx context.Context, stop func(), p *proxy.Proxy,
 	}
 	err = s.Run(ctx, func(ctx context.Context) (err error) {
 		if shown {
-			err = o.Show(ctx, group.ScreenOf(s, view.Actions{}))
+			err = o.Show(ctx, group.ScreenOf(s, view.Actions{Report: session.ReportAction(o.meta(p)), Timeline: session.TimelineAction(s.Store)}))
 			stop()
 		} else {
 			<-ctx.Done()

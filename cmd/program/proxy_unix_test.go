@@ -161,14 +161,16 @@ func checkReport(t *testing.T, name string) {
 	}
 }
 
-// TestProxyOnTheScreen shows requests, and a server that stops.
+// TestProxyOnTheScreen shows requests, and a server that stops, and saves a report.
 func TestProxyOnTheScreen(t *testing.T) {
 	t.Parallel()
 	server := chatServer(t)
 	front := httptest.NewServer(nil) // reserves a free address
 	at := front.Listener.Addr().String()
 	front.Close()
-	p := start(t, 160, 45, "proxy", "--to", server.URL, "--listen", at)
+	c := exec.Command(binary(t), "proxy", "--to", server.URL, "--listen", at)
+	c.Dir = t.TempDir()
+	p := startCommand(t, 160, 45, c)
 	p.waitFor(t, "connected", "proxy http://"+at)
 	say(t, "http://"+at, `{"stream":true}`)
 	p.keys(t, "2")
@@ -182,6 +184,8 @@ func TestProxyOnTheScreen(t *testing.T) {
 	}
 	res.Body.Close()
 	p.waitFor(t, "DISCONNECTED since")
+	p.keys(t, "S") // of what was measured
+	p.waitFor(t, "wrote llmtop-")
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
