@@ -44,6 +44,23 @@ func TestGoldenCUDA(t *testing.T) {
 	}
 }
 
+// The first tokens of a text may have none of it.
+func TestTextToCome(t *testing.T) {
+	for caps, want := range map[event.Caps]bool{event.CapTokens: true, event.CapTokens | event.CapText: false} {
+		s := viewtest.NewScene()
+		s.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "own", State: event.EngineReady, Caps: caps}})
+		s.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{}})
+		s.Emit(event.Event{Kind: event.KindToken, Req: 1, N: 1})
+		screen := viewtest.NewScreen(t, s.Snapshot(), viewtest.Medium)
+		var g grid.Grid
+		g.Reset(60, 8)
+		drawText(g.All(), screen.Snapshot(), screen.Frame())
+		if got := strings.Contains(g.Plain(), "no text"); got != want {
+			t.Errorf("%v: no text: %v\n%s", caps, got, g.Plain())
+		}
+	}
+}
+
 // A pane that had data keeps its place while it has none. One without data for the engine has no place.
 func TestPanesStay(t *testing.T) {
 	v, body := newView(Layout{}), grid.Rect{W: 160, H: 43}

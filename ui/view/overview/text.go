@@ -45,7 +45,7 @@ func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lin
 	}
 	in = f.Box(a, pane.RequestTitle(f, r))
 	textFoot(a, f, r)
-	if r.Prompt == "" && r.Text == "" && (r.Generated > 0 || f.NoText != "") {
+	if r.Prompt == "" && r.Text == "" && (r.Generated > 0 && !s.Engine.Caps.Has(event.CapText) || f.NoText != "") {
 		f.Absent(in, pane.Dim, "no text", f.TextAbsence(s))
 		return in, nil, 0
 	}
