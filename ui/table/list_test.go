@@ -90,6 +90,16 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// Requests wait in a queue as soon as the engine reports one, whatever those before it did.
+func TestSumsOfQueued(t *testing.T) {
+	s := store.Empty()
+	s.Requests = []*store.Request{{ID: 2, State: event.StateQueued}, {ID: 1, State: event.StateFinished, AnyQueue: true}}
+	l := NewRequests()
+	if l.Update(s); l.Sums.AnyQueue || l.Sums.States[event.StateQueued] != 1 {
+		t.Errorf("%+v", l.Sums)
+	}
+}
+
 func TestFilteredRowsAndTheirSums(t *testing.T) {
 	s := many(900)
 	l := NewRequests()

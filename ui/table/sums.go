@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // Sums are the totals of the rows of a list. Quantiles are exact, over per-request values by nearest rank; NaN without
@@ -30,7 +31,7 @@ func (l *Requests) sum(now event.Time) {
 		}
 		s.Counted++
 		s.States[r.State]++
-		s.AnyQueue = s.AnyQueue || r.AnyQueue
+		s.AnyQueue = s.AnyQueue || r.Status() == store.Waiting
 		s.Prompt += r.PromptTokens
 		if r.PromptTokens > 0 && r.AnyCached && r.State.Final() {
 			s.Cached = event.Absent(event.NotReported)
