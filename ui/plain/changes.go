@@ -151,17 +151,18 @@ func requestName(r *store.Request) string {
 func startLine(r *store.Request) string {
 	words := requestName(r) + ": " + r.Status()
 	if r.PromptTokens > 0 {
-		words += ", " + tokenCount(r.PromptTokens, "prompt ")
+		words += ", " + metric.Plural(r.PromptTokens, "prompt token")
 	}
 	return words
 }
 
-// tokenCount formats a number of tokens: "1 token", "3 prompt tokens".
-func tokenCount(n int, kind string) string {
-	if n == 1 {
-		return "1 " + kind + "token"
+// generated describes the tokens that a request generated.
+func generated(r *store.Request) string {
+	words := metric.Plural(r.Generated, "token")
+	if r.GeneratedAtLeast() {
+		return "at least " + words
 	}
-	return fmt.Sprintf("%d %stokens", n, kind)
+	return words
 }
 
 // firstTokenLine describes the time to the first token: "request 3: time to first token 42.0 ms: queue 3.00 ms, prompt
@@ -194,7 +195,7 @@ func endLine(r *store.Request) string {
 	if why := sanitize.Line(r.Reason); why != "" {
 		words += " (" + why + ")"
 	}
-	words += ", " + tokenCount(r.Generated, "")
+	words += ", " + generated(r)
 	if r.E2EL.OK() {
 		words += " in " + metric.Seconds(r.E2EL.V)
 	}

@@ -96,7 +96,7 @@ func requestListLines(s *store.Snapshot) (lines []string) {
 		if i == maxListed {
 			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Earlier)))
 		}
-		words := requestName(r) + ": " + r.Status() + ", " + tokenCount(r.Generated, "")
+		words := requestName(r) + ": " + r.Status() + ", " + generated(r)
 		if r.TTFT.OK() {
 			words += ", time to first token " + metric.Seconds(r.TTFT.V)
 		}
@@ -123,7 +123,7 @@ func requestLines(s *store.Snapshot) []string {
 	if r.State.Final() {
 		lines = append(lines, endLine(r))
 	} else {
-		lines = append(lines, tokenCount(r.Generated, "")+" so far")
+		lines = append(lines, generated(r)+" so far")
 	}
 	for i, st := range r.Stalls {
 		if i == maxListed {

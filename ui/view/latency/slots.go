@@ -173,21 +173,12 @@ func slotColumns(s *store.Snapshot) []ttftColumn {
 		}
 		return pane.Plain
 	}
-	count := func(f table.Field) func(*store.Request) (string, grid.Style) {
-		return func(r *store.Request) (string, grid.Style) {
-			v := f.Value(r, s.Now)
-			if !v.OK() {
-				return "-", pane.Dim
-			}
-			return pane.AtLeast(metric.Count(v.V), f == table.Generated && r.GeneratedAtLeast()), style(r)
-		}
-	}
 	cols := []ttftColumn{
 		{"TPOT", 9, readingCell(func(r *store.Request) event.Reading { return r.TPOT }, metric.Seconds, pane.Data)},
 		{"decode/s", 9, readingCell(func(r *store.Request) event.Reading { return r.DecodeRate }, metric.Rate, pane.Data)},
-		{"gen", 8, count(table.Generated)},
-		{"prompt", 8, count(table.Prompt)},
-		{"cached", 8, count(table.Cached)},
+		{"gen", 8, countCell(table.Generated, style)},
+		{"prompt", 8, countCell(table.Prompt, style)},
+		{"cached", 8, countCell(table.Cached, style)},
 		{"slot", 5, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.Slot), style(r) }},
 	}
 	if len(s.Aggregates.Models) > 1 {

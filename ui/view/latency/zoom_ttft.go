@@ -2,13 +2,13 @@ package latency
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/table"
 )
 
 // ttftColumn is a column of a table of requests.
@@ -35,14 +35,14 @@ func ZoomTTFT(a grid.Area, s *store.Snapshot, f *pane.Frame, selected int) {
 	drawLegend(in, f, bars-1, s.Requests[:min(len(s.Requests), bars-2)])
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
 	lower := lowerRows(rest, s)
-	table := min(len(s.Requests)+1, rest.H-lower)
-	first := max(selected-max(table-2, 0), 0)
-	drawRequestTable(rest.Sub(0, 0, rest.W, table), ttftColumns(), s.Requests, first)
-	if table > 1 {
+	rows := min(len(s.Requests)+1, rest.H-lower)
+	first := max(selected-max(rows-2, 0), 0)
+	drawRequestTable(rest.Sub(0, 0, rest.W, rows), ttftColumns(), s.Requests, first)
+	if rows > 1 {
 		pane.SelectRow(rest, f.Skin, 1+selected-first)
 	}
 	if lower > 0 {
-		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, f)
+		drawLower(rest.Sub(0, rows+1, rest.W, rest.H-rows-1), s, f)
 	}
 }
 
@@ -84,8 +84,8 @@ func withTTFTOrNewest(rs []*store.Request) *store.Request {
 func ttftColumns() []ttftColumn {
 	cols := []ttftColumn{
 		{"TTFT", 9, readingCell(func(r *store.Request) event.Reading { return r.TTFT }, metric.Seconds, pane.Loud)},
-		{"prompt", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.PromptTokens) + " t", pane.Plain }},
-		{"gen", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.Generated) + " t", pane.Plain }},
+		{"prompt", 8, countCell(table.Prompt, plainly)},
+		{"gen", 8, countCell(table.Generated, plainly)},
 	}
 	for _, st := range append(event.Components(), event.StageNone) {
 		cols = append(cols, ttftColumn{pane.ComponentLook(st).Name, 10, partCell(st)})
@@ -97,6 +97,19 @@ func ttftColumns() []ttftColumn {
 		ttftColumn{"paced", 9, readingCell(func(r *store.Request) event.Reading { return r.Paced }, metric.Seconds, pane.Plain)},
 	)
 }
+
+// countCell returns the cell function of a number of tokens.
+func countCell(f table.Field, style func(*store.Request) grid.Style) func(*store.Request) (string, grid.Style) {
+	return func(r *store.Request) (string, grid.Style) {
+		v := f.Value(r, 0)
+		if !v.OK() {
+			return "-", pane.Dim
+		}
+		return pane.AtLeast(metric.Count(v.V), f == table.Generated && r.GeneratedAtLeast()), style(r)
+	}
+}
+
+func plainly(*store.Request) grid.Style { return pane.Plain }
 
 // readingCell returns the cell function of a reading.
 func readingCell(get func(*store.Request) event.Reading, format func(float64) string, st grid.Style) func(*store.Request) (string, grid.Style) {

@@ -55,11 +55,17 @@ func textLines(a grid.Area, s *store.Snapshot, f *pane.Frame) (in grid.Area, lin
 
 // textFoot writes the progress of the request into the border.
 func textFoot(a grid.Area, f *pane.Frame, r *store.Request) {
-	words := strconv.Itoa(r.PromptTokens) + " prompt, " + strconv.Itoa(r.Generated)
-	if r.MaxTokens > 0 {
-		words += "/" + strconv.Itoa(r.MaxTokens)
+	words := metric.Plural(r.Generated, "token")
+	if r.MaxTokens > 0 || r.GeneratedAtLeast() {
+		words = pane.AtLeast(strconv.Itoa(r.Generated), r.GeneratedAtLeast())
+		if r.MaxTokens > 0 {
+			words += "/" + strconv.Itoa(r.MaxTokens)
+		}
+		words += " tokens"
 	}
-	words += " tokens"
+	if r.PromptTokens > 0 {
+		words = strconv.Itoa(r.PromptTokens) + " prompt, " + words
+	}
 	if r.DecodeRate.OK() {
 		words += " at " + metric.Rate(r.DecodeRate.V) + " tok/s"
 	}
