@@ -1,9 +1,6 @@
 package tensor
 
-import (
-	"sync"
-	"unsafe"
-)
+import "unsafe"
 
 // panelRows is the number of matrix rows in a panel with AVX-512, one for each 32-bit lane of a register. With AVX2 it
 // is half of that.
@@ -59,9 +56,25 @@ func (p *product) runTiles(lo, hi int) int {
 	return lo + tiles*rows
 }
 
-// panels holds panels that are not in use. As large objects, Go aligns them to cache lines: loading a register accesses
-// one line, not two.
-var panels = sync.Pool{New: func() any { return new(panel) }}
+// panels holds panels that are not in use, one for each core in use at most. As large objects, Go aligns them to cache
+// lines: loading a register accesses one line, not two.
+var panels = make(chan *panel, 256)
+
+func takePanel() *panel {
+	select {
+	case p := <-panels:
+		return p
+	default:
+		return new(panel)
+	}
+}
+
+func (p *panel) giveBack() {
+	select {
+	case panels <- p:
+	default:
+	}
+}
 
 // nearBytes is the size of activations that stay in a core's second-level cache while panels are multiplied by them.
 const nearBytes = 512 << 10
@@ -81,8 +94,8 @@ func (p *product) runPanels(lo, hi int) {
 
 // runPanelsOf computes rows lo..hi of the product for the vectors from..to.
 func (p *product) runPanelsOf(lo, hi, from, to int) {
-	mem, lanes := panels.Get().(*panel), tileRows()
-	defer panels.Put(mem)
+	mem, lanes := takePanel(), tileRows()
+	defer mem.giveBack()
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
 	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
 	for r := lo; r < hi; {
