@@ -355,6 +355,13 @@ func (c *Calls) Add(o *Calls) {
 // Drops are cumulative counts of events that a source dropped, per kind.
 type Drops [NumKinds]uint64
 
+// Count counts one dropped event. Kinds out of range are ignored; this program does not emit them.
+func (l *Drops) Count(k Kind) {
+	if k < NumKinds {
+		l[k]++
+	}
+}
+
 // Total returns the sum over all kinds.
 func (l *Drops) Total() (n uint64) {
 	for _, c := range l {

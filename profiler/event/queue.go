@@ -36,9 +36,7 @@ func (q *Queue[T]) Put(v T, k Kind) {
 	q.mu.Lock()
 	n, half := len(q.front), q.size/2
 	if !hasRoom(n, q.size, k) {
-		if k < NumKinds {
-			q.drops[k]++
-		}
+		q.drops.Count(k)
 		q.mu.Unlock()
 		return
 	}

@@ -33,7 +33,7 @@ func (r *Recorder) AddEngine(s EngineEntry) event.Sink {
 	return event.SinkFunc(func(e event.Event) {
 		if n >= MaxEngines {
 			var drops event.Drops
-			count(&drops, e.Kind)
+			drops.Count(e.Kind)
 			r.queue.Drop(&drops)
 			return
 		}

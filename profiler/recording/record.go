@@ -84,20 +84,13 @@ func (r *Recorder) drain(due bool) error {
 // time returns the current time on the clock of the arrivals.
 func (r *Recorder) time() event.Time { return max(r.last, r.now()) }
 
-// count counts one dropped event. Kinds out of range are ignored; this program does not emit them.
-func count(l *event.Drops, k event.Kind) {
-	if k < event.NumKinds {
-		l[k]++
-	}
-}
-
 // add adds an event to the block.
 func (r *Recorder) add(e *catchup.Entry) {
 	if r.block.add(e) != nil {
 		r.countDropped([]catchup.Entry{*e})
 		return
 	}
-	count(&r.waiting, e.Kind)
+	r.waiting.Count(e.Kind)
 	r.state.Apply(&e.Event, e.Arrived, e.Engine)
 }
 
@@ -166,7 +159,7 @@ func (r *Recorder) abandon() {
 func (r *Recorder) countDropped(batch []catchup.Entry) {
 	var drops event.Drops
 	for i := range batch {
-		count(&drops, batch[i].Kind)
+		drops.Count(batch[i].Kind)
 	}
 	r.queue.Drop(&drops)
 }
