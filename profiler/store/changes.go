@@ -33,6 +33,8 @@ type BeforeAfter struct {
 // Ends counts ended requests by state.
 type Ends struct{ Finished, Cancelled, Failed, Unseen uint64 }
 
+func (e *Ends) total() uint64 { return e.Finished + e.Cancelled + e.Failed + e.Unseen }
+
 // ChangesSince compares v with an earlier snapshot of the same session.
 func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 	d := &Changes{

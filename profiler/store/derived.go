@@ -103,7 +103,7 @@ func deriveDecode(s *state, at event.Time, ns int64, k int) {
 // no cached tokens, else at its end.
 func derivePrompt(s *state, l *liveRequest) {
 	v, c := &l.view, &s.counts
-	uncached := c.AnyCached > 0 && c.AnyCached == c.Finished+c.Cancelled+c.Failed+c.Unseen
+	uncached := c.AnyCached > 0 && c.AnyCached == c.Ends.total()
 	if v.First == 0 || l.promptCounted || l.promptShared || l.stageTime[event.StagePrompt] > 0 || !v.Prefill.OK() || !derivesPasses(s) || !uncached && !v.State.Final() {
 		return
 	}

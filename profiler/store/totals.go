@@ -90,7 +90,7 @@ func (s *Snapshot) ownTotals() Totals {
 		}
 	}
 	cached := event.Absent(event.NotYet)
-	if c.Finished+c.Cancelled+c.Failed+c.Unseen > 0 { // it comes with the end of a request
+	if c.Ends.total() > 0 { // it comes with the end of a request
 		cached = endedTotal(c.CachedTokens, c.AnyPrompt+c.AnyCached)
 	}
 	return Totals{
