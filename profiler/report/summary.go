@@ -229,15 +229,11 @@ func groupsSection(r *Report) section {
 	for _, g := range r.Groups {
 		row := []string{g.Name, fmt.Sprint(g.Requests), fmt.Sprint(g.Generated), short(g.TPS, metric.Rate)}
 		for _, d := range [...]*Distribution{g.TTFT, g.TPOT} {
-			if d == nil {
-				d = new(Distribution)
-			}
-			row = append(row, d.cells("p50", "p99")...)
+			row = append(row, cmp.Or(d, new(Distribution)).cells("p50", "p99")...)
 		}
 		row = append(row, short(g.Met, metric.Percent))
 		if network {
-			rtt := cmp.Or(g.RTT, new(Distribution))
-			row = append(row, rtt.cells("p50")...)
+			row = append(row, cmp.Or(g.RTT, new(Distribution)).cells("p50")...)
 		}
 		s.rows = append(s.rows, row)
 	}
