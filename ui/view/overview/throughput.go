@@ -131,14 +131,15 @@ func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
 }
 
 func drawKV(r *pane.RowWriter, s *store.Snapshot, f *pane.Frame) {
-	if s.KV.Usage.Origin == event.NotReported && s.KV.Used == 0 && !s.KV.Derived {
+	counted := s.KV.Used > 0 || s.KV.Derived
+	if s.KV.Usage.Origin == event.NotReported && !counted {
 		return
 	}
 	a := r.Next("KV cache")
 	if !s.KV.Usage.OK() {
 		l := a.Line(1, 0)
 		absent := s.KV.Usage.Origin.String()
-		if s.KV.Used > 0 || s.KV.Derived {
+		if counted {
 			l.Put(pane.Plain, metric.Count(float64(s.KV.Used)))
 			if n := s.KV.Used * s.Model.KVBytes; n > 0 {
 				l.Fit(grid.Piece{Style: pane.Dim, Words: " cells, "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(float64(n))})

@@ -23,7 +23,8 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	r := pane.RowWriter{A: in}
 	drawCores(&r, s, f, in.H-4)
 	short := in.H < 9
-	if short && len(s.Host.GPUs) > 0 { // before what does not fit
+	early := short && len(s.Host.GPUs) > 0 // before what does not fit
+	if early {
 		drawGPUs(&r, s, f)
 	}
 	switch {
@@ -37,7 +38,7 @@ func DrawPane(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 		drawMemory(&r, s, f)
 		drawDisk(&r, s)
 	}
-	if !short || len(s.Host.GPUs) == 0 {
+	if !early {
 		drawGPUs(&r, s, f)
 	}
 	drawScheduling(&r, s)
