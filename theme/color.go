@@ -2,9 +2,7 @@
 // not depend on metrics or panes.
 package theme
 
-import (
-	"math"
-)
+import "math"
 
 // RGB is a colour in sRGB, 8 bits per channel.
 type RGB struct{ R, G, B uint8 }
