@@ -55,12 +55,12 @@ type Reader struct {
 	lines   lines
 	event   Event
 	at      func() event.Time
-	all     []byte  // of the document so far
-	ended   bool    // the document was read
-	within  bool    // an event is in progress
-	rest    bool    // it may be the rest of another
-	same    pattern // of the messages so far
-	torn    bool    // the next line may be the rest of a message of which a part was lost
+	all     bytes.Buffer // of the document so far
+	ended   bool         // the document was read
+	within  bool         // an event is in progress
+	rest    bool         // it may be the rest of another
+	same    pattern      // of the messages so far
+	torn    bool         // the next line may be the rest of a message of which a part was lost
 }
 
 // NewStream returns a reader of an answer that is a stream in the form of its dialect. at returns the time of the last read
@@ -187,15 +187,14 @@ func (r *Reader) next() (value, error) {
 	if r.ended {
 		return value{}, io.EOF
 	}
-	all, err := io.ReadAll(io.LimitReader(r.lines.from, int64(MaxMessage+1-len(r.all))))
-	r.all = append(r.all, all...)
+	_, err := r.all.ReadFrom(io.LimitReader(r.lines.from, int64(MaxMessage+1-r.all.Len())))
 	switch r.ended = err != ErrMore; {
-	case err == nil && len(r.all) > MaxMessage:
+	case err == nil && r.all.Len() > MaxMessage:
 		err = ErrLong
 	case err == ErrLost:
 		return value{}, errHole
 	}
-	return value{bytes: r.all, at: r.at()}, err
+	return value{bytes: r.all.Bytes(), at: r.at()}, err
 }
 
 // nextEvent returns the next event with data.
