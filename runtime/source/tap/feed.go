@@ -15,7 +15,7 @@ type feed struct {
 	at       event.Time
 	err      error               // after piece
 	left     bool                // the observer has ended
-	read     func() (ended bool) // lets the observer begin, or its coroutine go on; nil: it resumes
+	read     func() (ended bool) // lets the observer begin, or go on
 	wait     func(struct{}) bool // of a coroutine; otherwise nil
 }
 
@@ -25,7 +25,7 @@ func (f *feed) start(o *answers.Observer, status int, header http.Header, packed
 	f.observer = o
 	begin := func() bool { return o.Read(status, header, f, func() event.Time { return f.at }) }
 	f.read = func() bool {
-		f.read = nil
+		f.read = o.Resume
 		return begin()
 	}
 	if packed {
@@ -73,10 +73,6 @@ func (f *feed) put(b []byte, at event.Time, err error) {
 		return
 	}
 	f.piece, f.at, f.err = b, at, err
-	if f.read != nil {
-		f.left = f.read()
-	} else {
-		f.left = f.observer.Resume()
-	}
+	f.left = f.read()
 	f.piece = nil
 }
