@@ -114,7 +114,7 @@ func (t *Tap) Run(ctx context.Context, sink event.Sink) error {
 	}
 	err := t.assembler.Run(ctx, t.source)
 	t.start(t.assembler.First())
-	if t.opt.From == nil || t.opt.Follow {
+	if t.follows() {
 		t.now = max(t.now, t.opt.Clock.Now())
 	}
 	t.countLosses()
@@ -141,7 +141,7 @@ func (t *Tap) start(first time.Time) {
 	engine := event.EngineInfo{
 		Name: "tap", Provider: "unknown", Caps: event.CapTokens, State: event.EngineReady, Remote: event.Remote{Link: event.LinkConnected},
 	}
-	if t.opt.From == nil || t.opt.Follow {
+	if t.follows() {
 		t.zero, t.now = time.Unix(0, t.opt.Clock.Epoch()), t.opt.Clock.Now()
 		if off := first.Sub(t.zero) - time.Duration(t.now); off.Abs() > maxLead && !first.IsZero() {
 			t.zero = t.zero.Add(off)
@@ -165,7 +165,11 @@ func (t *Tap) start(first time.Time) {
 // advance sets the time to that of a packet.
 func (t *Tap) advance(at time.Time) {
 	now := event.Time(at.Sub(t.zero))
-	if most := t.maxLead(); most > 0 && now > t.opt.Clock.Now()+event.Time(most) {
+	most := event.Time(maxLead)
+	if t.opt.From == nil {
+		most = event.Time(maxLeadLive)
+	}
+	if t.follows() && now > t.opt.Clock.Now()+most {
 		t.wound(at) // set forward
 		now = event.Time(at.Sub(t.zero))
 	}
@@ -175,21 +179,13 @@ func (t *Tap) advance(at time.Time) {
 	}
 }
 
-// maxLead returns how far packets may be ahead of llmtop's clock; 0: any, of a file.
-func (t *Tap) maxLead() time.Duration {
-	switch {
-	case t.opt.From == nil:
-		return maxLeadLive
-	case t.opt.Follow:
-		return maxLead
-	}
-	return 0
-}
+// follows reports whether packets come while they are captured, and not from a file.
+func (t *Tap) follows() bool { return t.opt.From == nil || t.opt.Follow }
 
 // wound says that the clock that stamps packets was set before a packet. Times before and after cannot be compared.
 func (t *Tap) wound(at time.Time) {
 	t.sets++
-	if t.opt.From == nil || t.opt.Follow {
+	if t.follows() {
 		t.zero = at.Add(-time.Duration(max(t.opt.Clock.Now(), t.now)))
 	}
 }
