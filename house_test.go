@@ -259,7 +259,7 @@ func receiver(expr ast.Expr) string {
 
 // The size of the house. What needs more removes something, or raises a number and says in its commit what that bought.
 const (
-	maxLines    = 116_250 // of Go, without tests and generated files
+	maxLines    = 116_200 // of Go, without tests and generated files
 	maxTypes    = 1_125
 	maxPackages = 92
 )
